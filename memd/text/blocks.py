@@ -8,25 +8,24 @@ from msgspec import Struct
 FENCE = re.compile(r" {0,3}(```|~~~)")
 
 _ITEM = re.compile(r"([ \t]*)(?:[-*+]|(\d{1,3}[.)]))[ \t]+")
+# A heading, a row or a quotation: a block of one line.
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")
 
 
 class Block(Struct, frozen=True):
-    """A paragraph, list item, row, heading or piece of code, with what it stands under.
-
-    ``whole`` is one of code or a heading, which is one statement; ``step`` an item with a number.
-    """
+    """A paragraph, list item, row, heading or piece of code, with what it stands under."""
 
     raw: str
-    context: str = ""
-    whole: bool = False
-    step: bool = False
+    context: str = ""  # the headings and list items above it
+    whole: bool = False  # whether it is code or a heading, which is one statement
+    step: bool = False  # whether it is a list item with a number
 
 
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a text in order, each with the headings and list items above it."""
-    heading, lead = "", ""
-    items: list[tuple[int, str]] = []
+    heading = ""
+    lead = ""  # the line with a colon or the table's first row that leads to what follows
+    items: list[tuple[int, str]] = []  # the open list items, each with its indentation
     for block in _blocks(text):
         if FENCE.match(block):
             yield Block(block, lead or heading, whole=True)
@@ -38,57 +37,72 @@ def blocks(text: str) -> Iterator[Block]:
             continue
         item = _ITEM.match(block)
         if item:
-            depth = len(item.group(1).expandtabs(4))
-            items = [one for one in items if one[0] < depth]
+            indentation = len(item.group(1).expandtabs(4))
+            items = [outer for outer in items if outer[0] < indentation]
             above = items[-1][1] if items else lead
             plain = plain[len(item.group().strip()) :].strip()
-            items.append((depth, plain))
+            items.append((indentation, plain))
         else:
-            items, above = [], lead if block.startswith((" ", "\t", "|", ">")) else ""
+            items = []
+            above = lead if block.startswith((" ", "\t", "|", ">")) else ""
         context = ", ".join(filter(None, (heading, above)))
         yield Block(plain, context, step=bool(item and item.group(2)))
         if not item:
-            table = plain if block.startswith("|") and not lead.startswith("|") else lead
-            lead = plain if plain.endswith((":", "\uff1a")) else table if "|" in block else ""
+            lead = _next_lead(block, plain, lead)
+
+
+def _next_lead(block: str, plain: str, lead: str) -> str:
+    """Return the line that leads to what follows a block that is no list item, "" for none.
+
+    ``plain`` is the block on one line, ``lead`` the line that led to the block.
+    """
+    if plain.endswith((":", "\uff1a")):
+        return plain
+    if "|" not in block:
+        return ""
+    is_first_row = block.startswith("|") and not lead.startswith("|")
+    return plain if is_first_row else lead
 
 
 def _blocks(text: str) -> Iterator[str]:
     """Yield the raw paragraphs, list items, headings, rows and blocks of code of a text."""
-    part: list[str] = []
-    fence = ""
+    block: list[str] = []  # the lines of the open block
+    fence = ""  # that the open block of code began with, "" outside of code
     for line in text.splitlines():
         mark = FENCE.match(line)
         if fence:
-            part.append(line)
+            block.append(line)
             if mark and mark.group(1) == fence:
-                yield "\n".join(part)
-                part, fence = [], ""
+                yield "\n".join(block)
+                block, fence = [], ""
             continue
-        if part and (mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line)):
-            yield "\n".join(part)
-            part = []
+        begins_block = mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line)
+        if block and begins_block:
+            yield "\n".join(block)
+            block = []
         if mark:
             fence = mark.group(1)
-        if line.strip(" \t|:-") or (part and line.strip()):
-            part.append(line)
-        if part and _ALONE.match(line) and not mark:
-            yield "\n".join(part)
-            part = []
-    if part:
-        yield "\n".join(part)
+        is_separator = not line.strip(" \t|:-")  # of a table, or a blank line
+        if not is_separator or (block and line.strip()):
+            block.append(line)
+        if block and _ALONE.match(line) and not mark:
+            yield "\n".join(block)
+            block = []
+    if block:
+        yield "\n".join(block)
 
 
 def fenced(text: str) -> list[str]:
     """Return the parts of a text in turn: prose at even numbers, blocks of code at odd ones."""
     parts: list[str] = [""]
-    fence = ""
+    fence = ""  # that the open block of code began with, "" outside of code
     for line in text.splitlines(keepends=True):
         mark = FENCE.match(line)
         if mark and not fence:
             fence = mark.group(1)
             parts += [line, ""]
         elif fence:
-            parts[-2] += line
+            parts[-2] += line  # the last part is the prose behind the code
             fence = "" if mark and mark.group(1) == fence else fence
         else:
             parts[-1] += line

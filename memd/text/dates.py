@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from memd.text.habits import Habits
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# By how many weeks, months or years a word goes forward or back.
 _SHIFTS = {"last": -1, "past": -1, "this": 0, "coming": 0, "the": 0, "next": 1, "": 0}
 _NUMBERS = {
     word: number
@@ -58,10 +59,10 @@ _SHIFTS_ZH = {"上": -1, "本": 0, "这": 0, "下": 1, "": 0}
 _WEEKDAYS_ZH = "一二三四五六日"
 _COUNT = r"(\d{1,3}|an?|one|two|three|four|five|six)"
 _COUNT_ZH = r"(\d{1,3}|[一二两三四五六])"
-# What stands behind a date that is already absolute.
-_DATED = r"(?!\s?[(\uff08](?:week of |\d{4}-))"
-_WEEK = 7
-_JUST_OVER = timedelta(days=60)
+# A phrase is left alone if its date stands behind it already.
+_NOT_DATED = r"(?!\s?[(\uff08](?:week of |\d{4}-))"
+_DAYS_A_WEEK = 7
+_JUST_PASSED = timedelta(days=60)  # a day without a year that passed so recently is meant itself
 
 
 def resolve(text: str, at: float) -> str:
@@ -81,21 +82,19 @@ def resolve(text: str, at: float) -> str:
         words = match.group()
         if _BARE_WEEKDAY.fullmatch(words) and habits.is_habit(*match.span()):
             return words
-        return _dated(words, day)
+        return _with_date(words, day)
 
     return _ANY.sub(dated, text)
 
 
-def _dated(words: str, day: date) -> str:
+def _with_date(words: str, day: date) -> str:
     """Return a phrase with the date that it means on ``day`` behind it, if there is such a date."""
-    match, meaning = next(
-        (match, meaning)
-        for pattern, meaning in _MEANINGS
-        if (match := pattern.fullmatch(words)) is not None
-    )
+    # The phrase was matched by the joint pattern, so one of the single patterns matches it.
+    matches = ((pattern.fullmatch(words), meaning) for pattern, meaning in _MEANINGS)
+    match, meaning = next((match, meaning) for match, meaning in matches if match is not None)
     try:
         return f"{words} ({meaning(match, day)})"
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError):  # no calendar has that date
         return words
 
 
@@ -105,31 +104,38 @@ def _named_day(match: re.Match[str], day: date) -> str:
     return _iso_after(day, days=shifts[match.group(1).lower()])
 
 
+def _named_day_zh(match: re.Match[str], day: date) -> str:
+    """Return the date of a Chinese "today", "tomorrow" and the like."""
+    return _iso_after(day, _DAYS_ZH[match.group(1)])
+
+
 def _weekday(match: re.Match[str], day: date) -> str:
     """Return the date of a weekday with or without "last", "this" or "next" before it."""
-    which = (match.group(1) or "").strip().lower()
-    wanted = _WEEKDAYS.index(match.group(2).lower())
-    return _date_of_weekday(day, wanted, which in {"", "coming", "the"}, _SHIFTS[which])
+    determiner = (match.group(1) or "").strip().lower()
+    weekday = _WEEKDAYS.index(match.group(2).lower())
+    upcoming = determiner in {"", "coming", "the"}
+    return _date_of_weekday(day, weekday, None if upcoming else _SHIFTS[determiner])
 
 
 def _weekday_zh(match: re.Match[str], day: date) -> str:
     """Return the date of a Chinese weekday, as ``_weekday`` does."""
-    which = match.group(1) or ""
-    wanted = _WEEKDAYS_ZH.index(match.group(2).replace("天", "日"))
-    return _date_of_weekday(day, wanted, not which, _SHIFTS_ZH[which])
+    determiner = match.group(1) or ""
+    weekday = _WEEKDAYS_ZH.index(match.group(2).replace("天", "日"))
+    return _date_of_weekday(day, weekday, _SHIFTS_ZH[determiner] if determiner else None)
 
 
-def _date_of_weekday(day: date, wanted: int, upcoming: bool, weeks: int) -> str:  # noqa: FBT001 - a fact of the phrase
-    """Return the date of a weekday, where Monday is 0.
+def _date_of_weekday(day: date, weekday: int, weeks: int | None) -> str:
+    """Return the date of a weekday, where Monday is 0, in the week that is ``weeks`` from this one.
 
-    With ``upcoming`` it is the next one, today included; otherwise the one of the week that is
-    ``weeks`` from this one.
+    ``None`` stands for the next one, today included.
     """
-    if upcoming:
-        return _iso_after(day, days=(wanted - day.weekday()) % 7)
-    days = wanted - day.weekday() + 7 * weeks
-    # "last Thursday" is the latest one that is over, whichever week it lies in.
-    return _iso_after(day, days=days + _WEEK if weeks < 0 and days < -_WEEK else days)
+    if weeks is None:
+        return _iso_after(day, days=(weekday - day.weekday()) % _DAYS_A_WEEK)
+    days = weekday - day.weekday() + _DAYS_A_WEEK * weeks
+    if weeks < 0 and days < -_DAYS_A_WEEK:
+        # "last Thursday" is the latest one that is over, whichever week it lies in.
+        days += _DAYS_A_WEEK
+    return _iso_after(day, days=days)
 
 
 def _period(match: re.Match[str], day: date) -> str:
@@ -155,13 +161,13 @@ def _name_period(unit: str, day: date, shift: int) -> str:
     return f"{day.year + shift:04}-01 to {day.year + shift:04}-12"
 
 
-def _end(match: re.Match[str], day: date) -> str:
+def _end_of_period(match: re.Match[str], day: date) -> str:
     """Return the last day that "end of next month" and the like mean."""
     return _last_day(match.group(2).lower(), day, _SHIFTS[(match.group(1) or "the").lower()])
 
 
-def _end_zh(match: re.Match[str], day: date) -> str:
-    """Return the last day that a Chinese phrase means, as ``_end`` does."""
+def _end_of_period_zh(match: re.Match[str], day: date) -> str:
+    """Return the last day that a Chinese phrase means, as ``_end_of_period`` does."""
     units = {"月": "month", "年": "year", "季度": "quarter"}
     return _last_day(units[match.group(2)], day, _SHIFTS_ZH[match.group(1) or ""])
 
@@ -172,29 +178,32 @@ def _last_day(unit: str, day: date, shift: int) -> str:
         return _iso_after(day, days=7 * shift + 6 - day.weekday())
     if unit == "year":
         return date(day.year + shift, 12, 31).isoformat()
-    months = 3 * shift + (2 - (day.month - 1) % 3) if unit == "quarter" else shift
+    months = shift
+    if unit == "quarter":
+        months_to_its_end = 2 - (day.month - 1) % 3
+        months = 3 * shift + months_to_its_end
     first = _first_of_month(day, months)
     return first.replace(day=monthrange(first.year, first.month)[1]).isoformat()
 
 
 def _month_first(match: re.Match[str], day: date) -> str:
     """Return the date of "June 9th"."""
-    return _nearest(_MONTHS[match.group(1)], int(match.group(2)), day)
+    return _nearest_date(_MONTHS[match.group(1)], int(match.group(2)), day)
 
 
 def _day_first(match: re.Match[str], day: date) -> str:
     """Return the date of "9th of June"."""
-    return _nearest(_MONTHS[match.group(2)], int(match.group(1)), day)
+    return _nearest_date(_MONTHS[match.group(2)], int(match.group(1)), day)
 
 
 def _end_of_named(match: re.Match[str], day: date) -> str:
     """Return the date of "end of June"."""
-    return _nearest(_month_of(match.group(1)), 0, day)
+    return _nearest_date(_month_of(match.group(1)), 0, day)
 
 
 def _day_zh(match: re.Match[str], day: date) -> str:
     """Return the date of a Chinese month and day."""
-    return _nearest(_month_of(match.group(1)), int(match.group(2)), day)
+    return _nearest_date(_month_of(match.group(1)), int(match.group(2)), day)
 
 
 def _month_of(name: str) -> int:
@@ -202,22 +211,28 @@ def _month_of(name: str) -> int:
     return int(name) if name.isdecimal() else _MONTHS[name]
 
 
-def _nearest(month: int, number: int, day: date) -> str:
-    """Return a day of a month that is ahead or just over; 0 is the month's last day."""
+def _nearest_date(month: int, number: int, day: date) -> str:
+    """Return the date of a day of a month that is ahead or passed at most 60 days ago.
+
+    The ``number`` 0 is the month's last day. Raises ValueError if there is no such date.
+    """
     for year in (day.year - 1, day.year, day.year + 1):
-        if year and number <= monthrange(year, month)[1]:
-            result = date(year, month, number or monthrange(year, month)[1])
-            if result >= day - _JUST_OVER:
+        if year == 0:  # no date has it
+            continue
+        last_day = monthrange(year, month)[1]
+        if number <= last_day:
+            result = date(year, month, number or last_day)
+            if result >= day - _JUST_PASSED:
                 return result.isoformat()
     raise ValueError
 
 
-def _ahead(match: re.Match[str], day: date) -> str:
+def _date_ahead(match: re.Match[str], day: date) -> str:
     """Return the date of "in three weeks"."""
     return _date_at_distance(match.group(1), match.group(2), day, 1)
 
 
-def _ago(match: re.Match[str], day: date) -> str:
+def _date_ago(match: re.Match[str], day: date) -> str:
     """Return the date of "three weeks ago"."""
     return _date_at_distance(match.group(1), match.group(2), day, -1)
 
@@ -234,13 +249,14 @@ def _date_at_distance(count: str, unit: str, day: date, sign: int) -> str:
 
     A month that has no such day gives its last day.
     """
-    number = sign * (int(count) if count.isdecimal() else _NUMBERS[count.lower()])
+    number = int(count) if count.isdecimal() else _NUMBERS[count.lower()]
     unit = unit.lower()
     if unit == "month":
-        first = _first_of_month(day, number)
-        last = monthrange(first.year, first.month)[1]
-        return first.replace(day=min(day.day, last)).isoformat()
-    return _iso_after(day, days=number * (7 if unit == "week" else 1))
+        first = _first_of_month(day, sign * number)
+        last_day = monthrange(first.year, first.month)[1]
+        return first.replace(day=min(day.day, last_day)).isoformat()
+    days = number * _DAYS_A_WEEK if unit == "week" else number
+    return _iso_after(day, days=sign * days)
 
 
 def _iso_after(day: date, days: int) -> str:
@@ -263,17 +279,17 @@ _MONTH_NAMES = "|".join(name for name in _MONTHS if name.isascii())
 # "may 15 users" is no date: a month has its capital.
 _MONTH = rf"(?-i:({_MONTH_NAMES}))\.?"
 _ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
-_NO_YEAR = r"(?!,? ?\d)"
+_NOT_BEFORE_YEAR = r"(?!,? ?\d)"
 _MONTH_ZH = r"(?<![\d年十])(\d{1,2}|十[一二]|[一二三四五六七八九十])月"
 # The longer phrase stands before the shorter one that it holds.
 _PHRASES: tuple[tuple[str, _Meaning], ...] = (
-    (rf"in {_COUNT} (day|week|month)s?", _ahead),
-    (rf"{_COUNT} (day|week|month)s? (?:from now|later)", _ahead),
-    (rf"{_COUNT} (day|week|month)s? ago", _ago),
+    (rf"in {_COUNT} (day|week|month)s?", _date_ahead),
+    (rf"{_COUNT} (day|week|month)s? (?:from now|later)", _date_ahead),
+    (rf"{_COUNT} (day|week|month)s? ago", _date_ago),
     (rf"end of {_MONTH}(?! \d)", _end_of_named),
-    (rf"{_MONTH} {_ORDINAL}{_NO_YEAR}", _month_first),
-    (rf"{_ORDINAL}(?: of)? {_MONTH}{_NO_YEAR}", _day_first),
-    (r"end of (?:(the|this|next|last) )?(week|month|quarter|year)", _end),
+    (rf"{_MONTH} {_ORDINAL}{_NOT_BEFORE_YEAR}", _month_first),
+    (rf"{_ORDINAL}(?: of)? {_MONTH}{_NOT_BEFORE_YEAR}", _day_first),
+    (r"end of (?:(the|this|next|last) )?(week|month|quarter|year)", _end_of_period),
     (r"(next|last|this) (week|month|quarter|year)", _period),
     (rf"((?:this|next|last|coming|past) )?({_WEEKDAY_NAMES})", _weekday),
     (r"(today|tonight|tomorrow|yesterday)", _named_day),
@@ -283,12 +299,9 @@ _PHRASES_ZH: tuple[tuple[str, _Meaning], ...] = (
     (rf"{_MONTH_ZH}(\d{{1,2}})[日号]", _day_zh),
     (rf"{_COUNT_ZH}个?(天|周|星期|月)(后|前)(?!天)", _distance_zh),
     (r"([本这下上])?个?(?:周|星期|礼拜)([一二三四五六日天])", _weekday_zh),
-    (r"([本这下上])?个?(月|年|季度)[底末]", _end_zh),
+    (r"([本这下上])?个?(月|年|季度)[底末]", _end_of_period_zh),
     (r"([本这下上])个?(周|星期|月|季度)(?![一二三四五六日天末底])", _period_zh),
-    (
-        rf"({'|'.join(sorted(_DAYS_ZH, key=len, reverse=True))})",
-        lambda m, d: _iso_after(d, _DAYS_ZH[m[1]]),
-    ),
+    (rf"({'|'.join(sorted(_DAYS_ZH, key=len, reverse=True))})", _named_day_zh),
 )
 _MEANINGS = tuple(
     (re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in (*_PHRASES, *_PHRASES_ZH)
@@ -304,7 +317,7 @@ _ANY = re.compile(
     # "every Thursday" and "each week" repeat; they are no date.
     rf"(?<!every )(?<!each )(?<![\w-])"
     rf"(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES)})(?![\w-])"
-    rf"{_DATED}"
-    rf"|(?<!每)(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES_ZH)}){_DATED}",
+    rf"{_NOT_DATED}"
+    rf"|(?<!每)(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES_ZH)}){_NOT_DATED}",
     re.IGNORECASE,
 )

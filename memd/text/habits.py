@@ -17,17 +17,17 @@ _END = re.compile(r"[.!?]\s+|[\u3002\uff01\uff1f]|\n\s*\n|\n\s*(?=[-*+#|>])")
 _RESOLVED = re.compile(
     r"\s?\((?:week of )?\d{4}-(?:Q\d|\d\d)(?:-\d\d)?(?: to \d{4}-\d\d)?\)|\s?\(\d{4}-Q\d\)"
 )
-_BEFORE = re.compile(
+_BOUND_BEFORE = re.compile(
     r"(?:\b(?:after|before|by|until|till|from|since|due|effective|as of"
     r"|(?:start|begin|end)(?:s|ing)?|through)(?:\s+on)?(?:\s+the)?\s+|从|自|(?<![一二三四五六日天])[至到])$",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(r"\s*(?:之?前|之?后|以前|以后|起|开始|截止|为止|到期)")
+_BOUND_BEHIND = re.compile(r"\s*(?:之?前|之?后|以前|以后|起|开始|截止|为止|到期)")
 _BEHIND_RANGE = re.compile(
     r"\s*(?:to|through|-|\u2013)\s*\w+day\b|\s*[到至](?:周|星期|礼拜)", re.IGNORECASE
 )
-_LOOK_BACK = 24  # characters: more than the longest bound
-_ONCE = re.compile(
+_CHARACTERS_BEFORE = 24  # characters: more than the longest bound
+_SINGLE_EVENT = re.compile(
     r"\b(?:will|won't|shall|going to|let's|(?:this|next) (?:week|month|quarter)|today|tomorrow"
     r"|tonight|due|deadline|freez\w*|frozen|froze|demo|launch|cutover|go-live|rollout|kick-?off"
     r"|offsite|interview|migration|maintenance window|holiday|vacation|on leave|scheduled"
@@ -39,7 +39,7 @@ _ONCE = re.compile(
     "|将|会(?!议)|明天|今天",
     re.IGNORECASE,
 )
-_ALWAYS = re.compile(
+_REPEATED = re.compile(
     r"\b(?:always|usually|normally|typically|generally|regularly|weekly|never|every|each)\b"
     "|每|总是|一般|通常|固定|例行|定期",
     re.IGNORECASE,
@@ -56,16 +56,16 @@ class Habits:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._is_habit_by_sentence: dict[int, bool] = {}
+        self._is_habit_by_sentence: dict[int, bool] = {}  # by the sentence's number
 
     def is_habit(self, start: int, end: int) -> bool:
         """Return whether the bare weekday at ``start`` to ``end`` means every such day."""
-        before = self._text[max(0, start - _LOOK_BACK) : start]
-        if _BEHIND.match(self._text, end):
+        before = self._text[max(0, start - _CHARACTERS_BEFORE) : start]
+        if _BOUND_BEHIND.match(self._text, end):
             return False
-        if _BEFORE.search(before) and not _BEHIND_RANGE.match(self._text, end):
+        if _BOUND_BEFORE.search(before) and not _BEHIND_RANGE.match(self._text, end):
             return False
-        number = bisect_right(self._starts, start) - 1
+        number = bisect_right(self._starts, start) - 1  # the last sentence that begins before
         if number not in self._is_habit_by_sentence:
             self._is_habit_by_sentence[number] = self._describes_habit(number)
         return self._is_habit_by_sentence[number]
@@ -77,8 +77,9 @@ class Habits:
 
     def _describes_habit(self, number: int) -> bool:
         """Return whether a sentence, by its number, speaks of a habit."""
-        stop = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._text)
-        sentence = _RESOLVED.sub("", self._text[self._starts[number] : stop]).strip()
-        if _ALWAYS.search(sentence):
+        start, *later_starts = self._starts[number : number + 2]
+        end = later_starts[0] if later_starts else len(self._text)
+        sentence = _RESOLVED.sub("", self._text[start:end]).strip()
+        if _REPEATED.search(sentence):
             return True
-        return not (_ONCE.search(sentence) or _ONLY_DAYS.fullmatch(sentence))
+        return not (_SINGLE_EVENT.search(sentence) or _ONLY_DAYS.fullmatch(sentence))

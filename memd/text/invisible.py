@@ -42,8 +42,8 @@ def removed(text: str) -> str:
 
 def find(text: str) -> str:
     """Return the first character that no honest note needs as ``U+XXXX``, "" if there is none."""
-    result = _NOT_HONEST.search(text)
-    return f"U+{ord(result.group()):04X}" if result else ""
+    match = _NOT_HONEST.search(text)
+    return f"U+{ord(match.group()):04X}" if match else ""
 
 
 def spelled_out(text: str) -> str:

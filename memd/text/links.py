@@ -23,7 +23,7 @@ _LINK = re.compile(
     re.MULTILINE,
 )
 
-_LOCAL = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads to a memory
+_MEMORY_TARGET = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads to a memory
 
 
 def names(path: str, name: str = "") -> frozenset[str]:
@@ -45,60 +45,64 @@ class Known:
         Links to memories that do not exist lose their targets too.
         """
 
-        def lead(target: str) -> str:
+        def new_target(target: str) -> str:
             """Return "" for the target of a link to a memory, any other target as it is."""
-            known = _meant(target, path) & self.paths
-            return "" if known or _LOCAL.fullmatch(unquote(target)) else target
+            known = _possible_paths(target, path) & self.paths
+            return "" if known or _MEMORY_TARGET.fullmatch(unquote(target)) else target
 
-        def name(wiki: str) -> str:
+        def new_name(name: str) -> str:
             """Return "" for the name of a memory, any other name as it is."""
-            return "" if wiki.strip().removesuffix(_SUFFIX) in self._names else wiki
+            return "" if name.strip().removesuffix(_SUFFIX) in self._names else name
 
-        return _replaced(text, lead, name).replace("[[]]", "").replace("]()", "]")
+        without_targets = _replace_targets(text, new_target, new_name)
+        return without_targets.replace("[[]]", "").replace("]()", "]")
 
 
 def targets(text: str, path: str) -> frozenset[str]:
     """Return all paths and names that the links of the memory at ``path`` may mean."""
     result: set[str] = set()
 
-    def lead(target: str) -> str:
+    def note_target(target: str) -> str:
         """Note the paths that a link's target may mean, and keep the target."""
-        result.update(_meant(target, path))
+        result.update(_possible_paths(target, path))
         return target
 
-    def name(wiki: str) -> str:
+    def note_name(name: str) -> str:
         """Note the name in double brackets, and keep it."""
-        result.add(wiki.strip().removesuffix(_SUFFIX))
-        return wiki
+        result.add(name.strip().removesuffix(_SUFFIX))
+        return name
 
-    _replaced(text, lead, name)
+    _replace_targets(text, note_target, note_name)
     return frozenset(result)
 
 
-def _meant(target: str, path: str) -> set[str]:
+def _possible_paths(target: str, path: str) -> set[str]:
     """Return the paths that a target may mean: relative to its file or to the memory directory."""
     plain, folder = unquote(target), posixpath.dirname(path)
     return {posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)}
 
 
-def _replaced(text: str, lead: Callable[[str], str], name: Callable[[str], str]) -> str:
+def _replace_targets(
+    text: str, new_target: Callable[[str], str], new_name: Callable[[str], str]
+) -> str:
     """Return a text in which the targets and names of its links are replaced; code stays.
 
-    ``lead`` returns the replacement of a target, ``name`` that of a name in double brackets.
+    ``new_target`` returns the replacement of a target, ``new_name`` that of a name in double
+    brackets.
     """
     if "](" not in text and "[[" not in text and "]:" not in text:
         return text
 
-    def one(match: re.Match[str]) -> str:
+    def new_link(match: re.Match[str]) -> str:
         """Return one link with its target replaced, a piece of code as it is."""
-        parts: Mapping[str, str | None] = match.groupdict()
-        if parts["code"]:
+        groups: Mapping[str, str | None] = match.groupdict()
+        if groups["code"]:
             return match.group()
-        if parts["wiki"]:
-            return f"[[{name(parts['name'] or '')}"
-        opening = parts["open"] or parts["defined"] or ""
-        return opening + lead(parts["target"] or parts["reference"] or "")
+        if groups["wiki"]:
+            return f"[[{new_name(groups['name'] or '')}"
+        opening = groups["open"] or groups["defined"] or ""
+        return opening + new_target(groups["target"] or groups["reference"] or "")
 
-    parts = fenced(text)
-    parts[::2] = [_LINK.sub(one, part) for part in parts[::2]]
+    parts = fenced(text)  # prose and code in turn
+    parts[::2] = [_LINK.sub(new_link, part) for part in parts[::2]]
     return "".join(parts)

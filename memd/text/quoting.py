@@ -21,10 +21,11 @@ _LONG_WORD = re.compile(r"(?<=[^!-~])[!-~]{12,}$")
 
 def neutralise(content: str) -> str:
     """Return a text that cannot pose as a tag and has no invisible characters."""
-    plain = content.isascii() and content.replace("\n", "").isprintable()
-    if plain and "<" not in content:  # nothing that is looked for: most texts
-        return content
-    return _TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
+    is_plain = content.isascii() and content.replace("\n", "").isprintable()
+    if is_plain and "<" not in content:
+        return content  # most texts: they have nothing to replace
+    visible = _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content)))
+    return _TAG.sub("&lt;", visible)
 
 
 def units(content: str) -> int:
@@ -34,9 +35,8 @@ def units(content: str) -> int:
 
 def shortened(content: str, limit: int) -> str:
     """Return the longest beginning of a text with at most ``limit`` UTF-16 units."""
-    return content.encode("utf-16-le", errors="replace")[: 2 * limit].decode(
-        "utf-16-le", errors="ignore"
-    )
+    encoded = content.encode("utf-16-le", errors="replace")
+    return encoded[: 2 * limit].decode("utf-16-le", errors="ignore")  # two bytes a unit
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
@@ -45,19 +45,19 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     A part that needs less than its share leaves the rest to the others.
     """
     result = [0] * len(sizes)
-    left = len(sizes)
-    for at in sorted(range(len(sizes)), key=lambda index: sizes[index]):
-        result[at] = min(sizes[at], room // left)
-        room -= result[at]
-        left -= 1
+    parts_left = len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda n: sizes[n]):  # the smallest first
+        result[index] = min(sizes[index], room // parts_left)
+        room -= result[index]
+        parts_left -= 1
     return result
 
 
 def beginning(text: str, most: int) -> str:
     """Return the start of a text without a cut long word, which may be half a credential."""
     start = text[:most]
-    whole = len(text) <= most or text[most].isspace()
-    return start if whole else _LONG_WORD.sub("", start)
+    ends_with_word = len(text) <= most or text[most].isspace()
+    return start if ends_with_word else _LONG_WORD.sub("", start)
 
 
 def code_span(text: str, most: int, words: int | None = None) -> str:
@@ -72,6 +72,8 @@ def code_span(text: str, most: int, words: int | None = None) -> str:
         short = beginning(short, most - 1)
     if len(short) < len(folded):
         short = f"{short.rstrip(' …')}…"
-    mark = "`" * (1 + max(map(len, re.findall("`+", short)), default=0))
+    # The mark is longer than any row of backticks in the text.
+    longest_row = max(map(len, re.findall("`+", short)), default=0)
+    mark = "`" * (longest_row + 1)
     pad = " " if short.startswith("`") or short.endswith("`") else ""
     return f"{mark}{pad}{short}{pad}{mark}" if short.strip("…") else ""

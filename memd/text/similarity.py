@@ -8,14 +8,15 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
 from memd.text.bounds import DENIAL
-from memd.text.statements import CODE, PLAIN, Statement, is_telling, stem
+from memd.text.statements import CODE, Statement, is_telling, stem
 
 RESEMBLING = 0.5  # of the telling words of the shorter one: below, two sentences differ in subject
-_EXCHANGED = 2  # words in a row that take the place of others
-_EQUAL = 0.5  # of the words in order: a sentence that otherwise stays
-_PREFIXES = ("un", "dis", "de", "in", "im", "ir", "non", "mis", "anti")
-_NOBODY: frozenset[str] = frozenset()
-_PAIRS = (
+_EXCHANGED_WORDS = 2  # in a row that take the place of others, at most
+_EQUAL_SHARE = 0.5  # of the words in order, at least, in a sentence that otherwise stays
+_PREFIXES = ("un", "dis", "de", "in", "im", "ir", "non", "mis", "anti")  # turn a meaning round
+_NO_WORDS: frozenset[str] = frozenset()
+_SWAPPED_WORDS = 2
+_OPPOSITES = (
     "on off, before after, allow forbid, allowed denied, accept reject, first last, more less,"
     " most least, up down, include exclude, with without, true false, public private, add remove,"
     " start stop, start end, begin end, open closed, required optional, primary secondary, old new,"
@@ -39,24 +40,25 @@ def contradiction(new: Statement, old: Statement) -> str:
     if opposed(new, old):
         return "one has the opposite word"
     for kind in {kind for kind, _ in new.facts}:
-        left = {form for its, form in new.facts if its == kind}
-        right = {form for its, form in old.facts if its == kind}
-        if left - right and right - left:
+        new_forms = {form for fact_kind, form in new.facts if fact_kind == kind}
+        old_forms = {form for fact_kind, form in old.facts if fact_kind == kind}
+        if new_forms - old_forms and old_forms - new_forms:
             return "a fact differs"
     return "one word differs" if exchanged(new, old) else ""
 
 
 def opposed(new: Statement, old: Statement) -> bool:
     """Return whether one statement has the opposite of a word that only the other one has."""
-    left = {token.form for token in new.tokens if token.kind != CODE}
-    right = {token.form for token in old.tokens if token.kind != CODE}
-    mine, theirs = left - right, right - left
-    return any(
-        not _opposites().get(word, _NOBODY).isdisjoint(theirs)
-        or _without_prefix(word) & theirs
-        or any(_without_prefix(other) & {word} for other in theirs)
-        for word in mine
-    )
+    new_forms = {token.form for token in new.tokens if token.kind != CODE}
+    old_forms = {token.form for token in old.tokens if token.kind != CODE}
+    only_new, only_old = new_forms - old_forms, old_forms - new_forms
+    for word in only_new:
+        has_opposite = not _opposites().get(word, _NO_WORDS).isdisjoint(only_old)
+        has_prefix_more = _without_prefix(word) & only_old
+        has_prefix_less = any(word in _without_prefix(other) for other in only_old)
+        if has_opposite or has_prefix_more or has_prefix_less:
+            return True
+    return False
 
 
 def exchanged(new: Statement, old: Statement) -> bool:
@@ -64,15 +66,16 @@ def exchanged(new: Statement, old: Statement) -> bool:
 
     It also counts if two words have exchanged their places.
     """
-    left, right = _forms(new), _forms(old)
+    new_forms, old_forms = _forms(new), _forms(old)
     if swapped(new, old):
         return True
-    matcher = SequenceMatcher(None, left, right, autojunk=False)
-    if matcher.ratio() < _EQUAL:
+    matcher = SequenceMatcher(None, new_forms, old_forms, autojunk=False)
+    if matcher.ratio() < _EQUAL_SHARE:
         return False
-    for tag, i, j, k, m in matcher.get_opcodes():
-        short = j - i <= _EXCHANGED and m - k <= _EXCHANGED
-        if tag == "replace" and short and not set(left[i:j]) & set(right[k:m]):
+    for tag, new_start, new_end, old_start, old_end in matcher.get_opcodes():
+        new_words, old_words = new_forms[new_start:new_end], old_forms[old_start:old_end]
+        is_short = max(len(new_words), len(old_words)) <= _EXCHANGED_WORDS
+        if tag == "replace" and is_short and set(new_words).isdisjoint(old_words):
             return True
     return False
 
@@ -80,29 +83,37 @@ def exchanged(new: Statement, old: Statement) -> bool:
 def swapped(new: Statement, old: Statement) -> bool:
     """Return whether two words have exchanged places: "A calls B" and "B calls A"."""
     kinds = dict(sorted((form, kind) for kind, form in new.facts | old.facts))
-    both = set(_forms(new)) & set(_forms(old))
-    for kind in {*kinds.values(), PLAIN}:
-        sides = [[form for form in _forms(one) if form in both] for one in (new, old)]
-        if kind != PLAIN:
-            sides = [[form for form in side if kinds.get(form) == kind] for side in sides]
-        pairs = [(n, a, b) for n, (a, b) in enumerate(zip(*sides, strict=False)) if a != b]
-        if not pairs or len(sides[0]) != len(sides[1]):
-            continue
-        if kind != PLAIN:
+    common = set(_forms(new)) & set(_forms(old))
+    new_forms = [form for form in _forms(new) if form in common]
+    old_forms = [form for form in _forms(old) if form in common]
+    # Facts of one kind stand in another order.
+    for kind in set(kinds.values()):
+        new_facts = [form for form in new_forms if kinds.get(form) == kind]
+        old_facts = [form for form in old_forms if kinds.get(form) == kind]
+        if len(new_facts) == len(old_facts) and new_facts != old_facts:
             return True
-        row = new.raw.startswith("|") and old.raw.startswith("|")
-        apart = len(pairs) == 2 and (row or pairs[1][0] - pairs[0][0] > 1)  # noqa: PLR2004 - a pair
-        if apart and kinds.get(pairs[0][1]) == kinds.get(pairs[0][2]):
-            return True
-    return False
+    if len(new_forms) != len(old_forms):
+        return False
+    pairs = enumerate(zip(new_forms, old_forms, strict=True))
+    different = [(place, left, right) for place, (left, right) in pairs if left != right]
+    if len(different) != _SWAPPED_WORDS:
+        return False
+    (first_place, left, right), (second_place, *_) = different
+    # Neighbours do not count, except for the cells of two rows.
+    are_rows = new.raw.startswith("|") and old.raw.startswith("|")
+    are_apart = are_rows or second_place - first_place > 1
+    return are_apart and kinds.get(left) == kinds.get(right)
 
 
 @cache
 def _opposites() -> dict[str, frozenset[str]]:
     """Return for the stem of each word of the table the stems of its opposites."""
-    pairs = [tuple(map(stem, pair.split())) for pair in _PAIRS.split(",")]
-    both = [*pairs, *(pair[::-1] for pair in pairs)]
-    return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
+    result: dict[str, frozenset[str]] = {}
+    for pair in _OPPOSITES.split(","):
+        first, second = map(stem, pair.split())
+        result[first] = result.get(first, _NO_WORDS) | {second}
+        result[second] = result.get(second, _NO_WORDS) | {first}
+    return result
 
 
 @lru_cache(8192)

@@ -45,14 +45,18 @@ _TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be q
     rf"|(?P<cjk>[{WIDE}])"
     rf"|(?P<word>(?:(?![{WIDE}])\w)+(?:[.':_@%+-](?:(?![{WIDE}])\w)+)*(?:\+\+|\#|%)?)"
 )
-_SUFFIXES = _set(
+_FILE_SUFFIXES = _set(
     "md py js ts json yml yaml toml txt sh log rs go c h cpp java kt rb sql css html xml csv cfg"
     " ini lock env"
 )
-_DAYS = frozenset((*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday")))
-_LITTLE = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
+_CALENDAR_NAMES = frozenset(
+    (*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday"))
+)
+_CJK_GRAMMAR = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
 _LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
-_PARTS = re.compile(r"(?:why|how to apply|said)", re.IGNORECASE)  # of each memory: no context
+_MEMORY_PARTS = re.compile(
+    r"(?:why|how to apply|said)", re.IGNORECASE
+)  # of each memory: no context
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
 _EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _PUNCTUATION = re.compile(
@@ -64,23 +68,23 @@ _CLAUSE = re.compile(
 )
 _DATED = re.compile(r"\s?\((?:week of )?\d{4}-(?:Q\d|\d\d)(?:-\d\d)?(?: to \d{4}-\d\d)?\)")
 _DIGIT = re.compile(r"\d")
-_CACHED = 20_000
+_CACHED_TEXTS = 20_000  # in each of two caches
 
 
 class SpokenWord(Struct, frozen=True):
-    """A word: its comparable form, what kind of fact it is, and what stands in the text."""
+    """A word of a text."""
 
-    form: str
-    kind: str
-    raw: str
+    form: str  # by which it is compared
+    kind: str  # of fact, PLAIN for none
+    raw: str  # the word as it stands in the text
 
 
 class Clause(Struct, frozen=True):
-    """What a fact is bound to: forms of the telling words, the facts with their kinds, denials."""
+    """The part of a sentence that a fact belongs to."""
 
-    words: frozenset[str]
-    facts: frozenset[tuple[str, str]]
-    limits: frozenset[str]
+    words: frozenset[str]  # the forms of its telling words
+    facts: frozenset[tuple[str, str]]  # each with its kind first
+    limits: frozenset[str]  # what denies, bounds or doubts it
 
 
 class Statement:
@@ -96,7 +100,8 @@ class Statement:
         """A text that is equal for two statements exactly if they say the same."""
         if FENCE.match(self.raw):
             return self.raw
-        return f"{_folded(self.context)}>{_folded(self.raw)}" if self.context else _folded(self.raw)
+        folded = _fold(self.raw)
+        return f"{_fold(self.context)}>{folded}" if self.context else folded
 
     @cached_property
     def text(self) -> str:
@@ -121,9 +126,10 @@ class Statement:
     @cached_property
     def code(self) -> tuple[str, ...]:
         """The pieces of code, as they are."""
-        if FENCE.match(self.raw):
-            return tuple(line.strip() for line in self.raw.splitlines()[1:-1] if line.strip())
-        return tuple(part.strip() for part in self.raw.split("`")[1::2] if part.strip())
+        lines_in_fence = self.raw.splitlines()[1:-1]
+        between_backticks = self.raw.split("`")[1::2]
+        pieces = lines_in_fence if FENCE.match(self.raw) else between_backticks
+        return tuple(piece.strip() for piece in pieces if piece.strip())
 
     @cached_property
     def limits(self) -> frozenset[str]:
@@ -143,28 +149,36 @@ def statements(text: str) -> list[Statement]:
 
 def is_telling(token: SpokenWord) -> bool:
     """Return whether a word carries meaning: it is neither grammar nor a denial."""
-    return token.kind != PLAIN or not (
-        token.form in _stop() or token.form in DENIALS or token.form in _LITTLE
-    )
+    if token.kind != PLAIN:
+        return True
+    is_grammar = token.form in _stop_words() or token.form in _CJK_GRAMMAR
+    return not is_grammar and token.form not in DENIALS
 
 
 def tokens(text: str) -> Iterator[SpokenWord]:
     """Yield the words of a text."""
-    parts = normal(text).replace("\u2019", "'").split("`")
-    if len(parts) % 2 == 0:
-        parts = [" ".join(parts)]
-    for number, part in enumerate(parts):
-        first = number == 0
+    for number, part in enumerate(_parts_at_backticks(normal(text).replace("\u2019", "'"))):
+        opens_sentence = number == 0
         for match in _TOKEN.finditer(part):
-            yield _token(match, coded=number % 2 == 1, first=first)
-            first = part[match.end() : match.end() + 1] in {".", "!", "?", ":", "*"}
+            yield _token(match, in_code=number % 2 == 1, opens_sentence=opens_sentence)
+            next_character = part[match.end() : match.end() + 1]
+            opens_sentence = next_character in {".", "!", "?", ":", "*"}
 
 
-def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
-    """Return a matched word. In backticks it is ``coded``; ``first`` opens a sentence."""
+def _parts_at_backticks(text: str) -> list[str]:
+    """Return the parts of a text in turn: prose at even indices, code in backticks at odd ones.
+
+    A text with a backtick that is never closed is all prose.
+    """
+    parts = text.split("`")
+    return parts if len(parts) % 2 == 1 else [" ".join(parts)]
+
+
+def _token(match: re.Match[str], *, in_code: bool, opens_sentence: bool) -> SpokenWord:
+    """Return a matched word; ``in_code`` says that it stands in backticks."""
     raw, group = match.group(), match.lastgroup or ""
     folded = raw.casefold()
-    if coded:
+    if in_code:
         return SpokenWord(stem(folded), CODE, raw)
     if group == "flag":
         return SpokenWord(folded, CODE if raw.startswith("--") else PLAIN, raw)
@@ -174,25 +188,38 @@ def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
         return SpokenWord("".join(raw.split()), NUMBER, raw)
     if group == "cjk":
         return SpokenWord(raw, PLAIN, raw)
-    kind = _kind(raw, folded, first=first)
-    return SpokenWord(folded if kind in (NUMBER, ADDRESS, PATH) else stem(folded), kind, raw)
+    kind = _kind(raw, folded, opens_sentence=opens_sentence)
+    form = folded if kind in (NUMBER, ADDRESS, PATH) else stem(folded)
+    return SpokenWord(form, kind, raw)
 
 
-def _kind(raw: str, folded: str, *, first: bool) -> str:
-    """Return the kind of fact that a word is by its letters and capitals, ``PLAIN`` for none."""
+def _kind(raw: str, folded: str, *, opens_sentence: bool) -> str:
+    """Return the kind of fact that a word is by its letters and capitals, ``PLAIN`` for none.
+
+    ``folded`` is the word in lower case.
+    """
     if _DIGIT.search(raw):
         return NUMBER
     if "." in raw:
-        suffix = folded.rpartition(".")[2]
-        return PATH if suffix in _SUFFIXES else ADDRESS if len(suffix) > 1 else PLAIN
-    lettered = raw == "A" and not first  # "client A", which is no article
-    if lettered or "_" in raw or (raw[1:] != folded[1:] and _inner_capital(raw)):
+        return _dotted_kind(folded)
+    is_letter_name = raw == "A" and not opens_sentence  # "client A", which is no article
+    has_inner_capital = raw[1:] != folded[1:] and _inner_capital(raw)
+    if is_letter_name or "_" in raw or has_inner_capital:
         return NAME
-    if stem(folded) in _days() and (raw != "may"):
+    if stem(folded) in _calendar_stems() and raw != "may":  # "may" is the verb
         return DATE
-    if not raw[0].isupper() or folded in _stop() or stem(folded) in _stop():
+    if not raw[0].isupper() or folded in _stop_words() or stem(folded) in _stop_words():
         return PLAIN
-    return NAME if not first or stem(folded) not in _common() else PLAIN
+    # A common word that opens a sentence has its capital from there.
+    return PLAIN if opens_sentence and stem(folded) in _common_stems() else NAME
+
+
+def _dotted_kind(folded: str) -> str:
+    """Return the kind of fact that a word with a dot is, by what stands behind its last dot."""
+    suffix = folded.rpartition(".")[2]
+    if suffix in _FILE_SUFFIXES:
+        return PATH
+    return ADDRESS if len(suffix) > 1 else PLAIN
 
 
 def _inner_capital(raw: str) -> bool:
@@ -200,16 +227,19 @@ def _inner_capital(raw: str) -> bool:
     return any(char.isupper() for char in raw[1:])
 
 
-def _limits(text: str, read: tuple[SpokenWord, ...]) -> frozenset[str]:
-    """Return what denies, bounds or doubts a text, as the values of ``bounds.LIMITS``."""
-    result = {_bound(token) for token in read} | set(MARKED.findall(text))
+def _limits(text: str, words: tuple[SpokenWord, ...]) -> frozenset[str]:
+    """Return what denies, bounds or doubts a text, as the values of ``bounds.LIMITS``.
+
+    ``words`` are those of the text.
+    """
+    result = {_limit_of(word) for word in words} | set(MARKED.findall(text))
     if not text.isascii() and CJK_DENIALS.search(text):
         result.add(DENIAL)
     return frozenset(result - {""})
 
 
-def _bound(token: SpokenWord) -> str:
-    """Return what a word does to its sentence: denies, bounds or doubts it; "" for nothing."""
+def _limit_of(token: SpokenWord) -> str:
+    """Return by what value of ``bounds.LIMITS`` a word limits its sentence, "" if it does not."""
     word = token.raw.casefold()
     if token.kind == CODE:
         return ""
@@ -219,7 +249,7 @@ def _bound(token: SpokenWord) -> str:
 def _clauses(text: str) -> Iterator[Clause]:
     """Yield the clauses of a text; one without a fact and another word is joined to the next."""
     words, facts, limits = set[str](), set[tuple[str, str]](), set[str]()
-    for clause in map(_clause, _split(text)):
+    for clause in map(_clause, _split_clauses(text)):
         words |= clause.words
         facts |= clause.facts
         limits |= clause.limits
@@ -230,26 +260,27 @@ def _clauses(text: str) -> Iterator[Clause]:
         yield Clause(frozenset(words), frozenset(facts), frozenset(limits))
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_clauses(text: str) -> Iterator[str]:
     """Yield the parts of a text between commas, conjunctions and the like; code is not split."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:
+    if len(parts) % 2 == 0:  # a backtick is never closed
         yield from _CLAUSE.split(text)
         return
-    coded = parts[1::2]
-    plain = "`\0`".join(parts[::2])
-    spans = iter(coded)
-    for piece in _CLAUSE.split(plain):
-        yield re.sub("`\0`", lambda _: f"`{next(spans)}`", piece)
+    # Each piece of code is replaced by a placeholder while the text is split.
+    code_pieces = iter(parts[1::2])
+    prose = "`\0`".join(parts[::2])
+    for clause in _CLAUSE.split(prose):
+        yield re.sub("`\0`", lambda _: f"`{next(code_pieces)}`", clause)
 
 
 def _clause(text: str) -> Clause:
     """Return a part of a sentence as a clause."""
-    there = tuple(tokens(f". {text}"))
+    # Behind a full stop the first word is not taken for the beginning of a text.
+    words = tuple(tokens(f". {text}"))
     return Clause(
-        frozenset(token.form for token in there if is_telling(token)),
-        frozenset((token.kind, token.form) for token in there if token.kind != PLAIN),
-        _limits(text, there),
+        frozenset(word.form for word in words if is_telling(word)),
+        frozenset((word.kind, word.form) for word in words if word.kind != PLAIN),
+        _limits(text, words),
     )
 
 
@@ -259,59 +290,65 @@ def _statements(text: str) -> Iterator[Statement]:
         if block.whole:
             yield Statement(block.raw, block.context)
             continue
-        label_match, label = _LABEL.match(block.raw), ""
+        label_match = _LABEL.match(block.raw)
+        label = label_match.group(1) if label_match else ""
+        if _MEMORY_PARTS.match(label):
+            label = ""
         for number, sentence in enumerate(_SENTENCE.split(block.raw)):
-            context = ", ".join(filter(None, (block.context, label)))
+            label_above = label if number > 0 else ""  # the first sentence has the label itself
+            context = ", ".join(filter(None, (block.context, label_above)))
             yield Statement(sentence.strip(), context, step=block.step)
-            if number == 0 and label_match and not _PARTS.match(label_match.group(1)):
-                label = label_match.group(1)
 
 
-@lru_cache(_CACHED)
-def _folded(text: str) -> str:
+@lru_cache(_CACHED_TEXTS)
+def _fold(text: str) -> str:
     """Return a text for comparing: in lower case, without punctuation, emphasis and backticks."""
-    parts = normal(text).replace("\u2019", "'").split("`")
-    if len(parts) % 2 == 0:
-        parts = [" ".join(parts)]
+    parts = _parts_at_backticks(normal(text).replace("\u2019", "'"))
     parts[::2] = [_PUNCTUATION.sub(" ", _EMPHASIS.sub("", part)).casefold() for part in parts[::2]]
-    return " ".join("`".join(parts).replace("`", "").split())
+    return " ".join("".join(parts).split())
 
 
-@lru_cache(_CACHED)
+@lru_cache(_CACHED_TEXTS)
 def stem(word: str) -> str:
     """Return an English word in lower case without its ending; any other one as it is."""
     if not word.isascii():
         return word
     word = word.removesuffix("'s")
-    return (stems.analyse(word, ()) or [word])[0] if word.isalpha() else word
+    if not word.isalpha():
+        return word
+    found_stems = stems.analyse(word, ())
+    return found_stems[0] if found_stems else word  # a very long word has no stem
 
 
 @cache
-def _stop() -> frozenset[str]:
+def _stop_words() -> frozenset[str]:
     """Return the words that only carry grammar."""
     return frozenset(word_list("stop.txt"))
 
 
 @cache
-def _common() -> frozenset[str]:
+def _common_stems() -> frozenset[str]:
     """Return the stems of the commonest words, with the words that only carry grammar."""
-    lists = word_list("common.txt")
-    return frozenset(map(stem, lists)) | _stop()
+    return frozenset(map(stem, word_list("common.txt"))) | _stop_words()
 
 
 @cache
-def _days() -> frozenset[str]:
+def _calendar_stems() -> frozenset[str]:
     """Return the stems of the names of months and weekdays."""
-    return frozenset(map(stem, _DAYS))
+    return frozenset(map(stem, _CALENDAR_NAMES))
 
 
-_CRUDE = re.compile(rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}")
-_LETTERS = 5
+_CRUDE_WORD = re.compile(rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}")
+_CRUDE_LETTERS = 5  # of a word's beginning
 
 
 def crude_words(text: str) -> set[str]:
     """Return the beginnings of a text's words: cheap, and enough to find related texts."""
-    return {word[:_LETTERS] for word in _CRUDE.findall(text.casefold()) if word not in _stop()}
+    return {
+        word[:_CRUDE_LETTERS]
+        for word in _CRUDE_WORD.findall(text.casefold())
+        if word not in _stop_words()
+    }
 
 
 def undated(text: str) -> str:

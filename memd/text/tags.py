@@ -10,8 +10,8 @@ import re
 MEMD_TAG = "memd-context"
 OPEN = f"<{MEMD_TAG}>"
 CLOSE = f"</{MEMD_TAG}>"
-NOT_THE_USER = "not from the user:"  # how the label of each ends
-MESSAGES = "Messages of other agents, quoted."  # what an insertion with such begins with
+NOT_THE_USER = "not from the user:"  # the end of the label of each message
+MESSAGES = "Messages of other agents, quoted."  # the beginning of an insertion with messages
 
 # Clients' own insertions among the user's words (observed in transcripts).
 _FOREIGN = (
@@ -39,7 +39,7 @@ _REMEMBER = re.compile(
     r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
     re.DOTALL,
 )
-_CUTS = 3  # rounds: two pieces around a cut may make a new mark
+_CUT_ROUNDS = 3  # rounds: two pieces around a cut may make a new mark
 _ARGUMENTS = re.compile(r"</?command-args>")
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -59,12 +59,13 @@ def messages_in(text: str) -> str:
     lines: list[str] = []
     position = 0
     while (opening := _OWN_OPENING.search(text, position)) is not None:
-        end = _end(text, MEMD_TAG, opening.end())
+        end = _offset_behind_end(text, MEMD_TAG, opening.end())
         position = len(text) if end < 0 else end
-        inside = False  # under a label: memories may follow in the same insertion
-        for line in text[opening.end() : position].partition(MESSAGES)[2].split("\n"):
-            inside = line.endswith(NOT_THE_USER) or (inside and bool(line))
-            if inside and line.startswith(">"):
+        insertion = text[opening.end() : position]
+        under_label = False  # memories may follow in the same insertion
+        for line in insertion.partition(MESSAGES)[2].split("\n"):
+            under_label = line.endswith(NOT_THE_USER) or (under_label and bool(line))
+            if under_label and line.startswith(">"):
                 lines.append(line[1:].strip())
     return "\n".join(lines)
 
@@ -90,9 +91,9 @@ def strip_closed(text: str) -> str:
 def _until_none(text: str, openings: re.Pattern[str]) -> str:
     """Return a text without insertions, also without those that a cut has joined from two pieces.
 
-    Only planted text still has one after ``_CUTS`` rounds; then the rest is left out.
+    Only planted text still has one after ``_CUT_ROUNDS`` rounds; then the rest is left out.
     """
-    for _ in range(_CUTS):
+    for _ in range(_CUT_ROUNDS):
         if openings.search(text) is None:
             return text
         text = _without(text, openings)
@@ -104,18 +105,19 @@ def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> s
 
     With ``closed`` the text behind an insertion without an end stays.
     """
-    retained: list[str] = []
+    parts: list[str] = []
     position = 0
     while (opening := openings.search(text, position)) is not None:
-        retained.append(text[position : opening.start()])
-        position = _end(text, opening.group(1).lower(), opening.end())
-        if position < 0:
-            return "".join([*retained, text[opening.start() :] if closed else ""])
-    retained.append(text[position:])
-    return "".join(retained)
+        parts.append(text[position : opening.start()])
+        position = _offset_behind_end(text, opening.group(1).lower(), opening.end())
+        if position < 0:  # the insertion has no end
+            rest = text[opening.start() :] if closed else ""
+            return "".join([*parts, rest])
+    parts.append(text[position:])
+    return "".join(parts)
 
 
-def _end(text: str, tag: str, start: int) -> int:
+def _offset_behind_end(text: str, tag: str, start: int) -> int:
     """Return the offset behind the tag that closes an insertion, -1 if there is none."""
     depth = 1
     for mark in _MARK.finditer(text, start):

@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-CHARACTERS = 200_000
-_LINES = 2000
+CHARACTERS = 200_000  # of a diff, unless the caller says another number
+_MOST_LINES = 2000  # of a diff
 _COMPARED_BYTES = 256 * 1024  # of each side: four memories of the largest size
 _COMPARED_LINES = 5000
 _CUT = "… the diff is longer\n"
@@ -22,8 +22,9 @@ def lines(text: str) -> list[str]:
 
 def names(path: str, before: object, after: object) -> tuple[str, str]:
     """Return the names of a file's two versions for a diff's head; ``None`` means no file."""
-    old, new = before is not None, after is not None
-    return f"a/{path}" if old else "/dev/null", f"b/{path}" if new else "/dev/null"
+    old_name = "/dev/null" if before is None else f"a/{path}"
+    new_name = "/dev/null" if after is None else f"b/{path}"
+    return old_name, new_name
 
 
 def diff(path: str, before: Sequence[str] | None, after: Sequence[str] | None) -> Iterator[str]:
@@ -39,7 +40,7 @@ def diff(path: str, before: Sequence[str] | None, after: Sequence[str] | None) -
 def bounded(
     path: str, before: bytes | None, after: bytes | None, characters: int = CHARACTERS
 ) -> str:
-    """Return how a file differs, cut at 2,000 lines or so many characters; ``None`` is no file.
+    """Return the diff of a file, cut at 2,000 lines or ``characters``; ``None`` is no file.
 
     ``path`` is printed as it is. What is not UTF-8 is shown with U+FFFD.
     """
@@ -53,14 +54,14 @@ def bounded(
     if old == new:
         return f"{head}they differ in bytes that are no text\n"
     shown: list[str] = []
-    room = characters
-    result = diff(path, old, new)
-    for line in islice(result, _LINES):
-        room -= len(line)
-        if room < 0:
+    characters_left = characters
+    diff_lines = diff(path, old, new)
+    for line in islice(diff_lines, _MOST_LINES):
+        characters_left -= len(line)
+        if characters_left < 0:
             return "".join((*shown, _CUT))
         shown.append(line)
-    if next(result, None) is not None:
+    if next(diff_lines, None) is not None:
         shown.append(_CUT)
     return "".join(shown)
 

@@ -29,22 +29,25 @@ _CJK = (
 WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
+_SEVERAL_CJK_WORDS = 4  # characters that are as long as several words
 _CJK_GRAMMAR = re.compile(
     "[的了是在我你您他她它们吗呢吧啊呀嘛和就都而及与也很把被这那哪什么怎谁之其着过会个请]+"
 )
 # The second part of camelCase begins; a lone first letter (iPad, gRPC) is no part. Like the next
 # one it starts with a set of characters, for which the regex engine looks quickly.
-_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
+_CAMEL_PART = re.compile(r"[A-Z](?:(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
 # A place inside a path, a dotted name, snake_case or camelCase.
-_INSIDE = re.compile(r"[A-Z._/](?:(?<=\w[._/])(?=\w)|(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
-_EDGES = "()[]{}<>'\"`,;:!?.~/_-*#|=\u201c\u201d\u2018\u2019\u3002\uff0c"
+_INSIDE_NAME = re.compile(
+    r"[A-Z._/](?:(?<=\w[._/])(?=\w)|(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))"
+)
+_EDGES = "()[]{}<>'\"`,;:!?.~/_-*#|=\u201c\u201d\u2018\u2019\u3002\uff0c"  # no part of a name
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
 _MAY = "maymonth"  # told from the verb, which is a stop word
-_MODAL = re.compile(r"(?<=[a-z0-9,] )May\b")  # a month: capitalised and not opening a sentence
+_MAY_MONTH = re.compile(r"(?<=[a-z0-9,] )May\b")  # a month: capitalised and not opening a sentence
 _NAMES = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 _YEAR = r"(?:19|20)\d\d"
 _YEAR_LAST = re.compile(rf" {_YEAR}(?![-/.]?\d)")  # only then the slower half of the next is needed
@@ -66,15 +69,13 @@ def words(text: str) -> list[str]:
 
     First the running text in its order, then whole identifiers and paths in lower case.
     """
-    running = _prepared(text)
+    running = _prepare(text)
     names = [token.strip(_EDGES).lower() for token in _identifiers(running)]
     if names:
-        running = _HUMP.sub(r" \g<0>", running)
-    irregular = _irregular()
-    return [
-        *(irregular.get(word, word) for word in stems.analyse(running, _stop())),
-        *filter(None, names),
-    ]
+        running = _CAMEL_PART.sub(r" \g<0>", running)
+    irregular = _irregular_stems()
+    running_stems = stems.analyse(running, _stop_words())
+    return [*(irregular.get(stem, stem) for stem in running_stems), *filter(None, names)]
 
 
 def is_common(word: str) -> bool:
@@ -94,9 +95,11 @@ def common() -> frozenset[str]:
 def count(text: str) -> int:
     """Return how many words a text has; four CJK characters or more count as two at least."""
     runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
-    characters = sum(len(run) for run in runs)
-    spaced = len(text.split())
-    return max(spaced, 2) if characters >= 4 else spaced  # noqa: PLR2004 - as long as several words
+    cjk_characters = sum(len(run) for run in runs)
+    spaced_words = len(text.split())
+    if cjk_characters >= _SEVERAL_CJK_WORDS:
+        return max(spaced_words, 2)
+    return spaced_words
 
 
 def has_cjk(text: str) -> bool:
@@ -114,35 +117,36 @@ def list_text(name: str) -> str:
     return files("memd.text").joinpath("english", name).read_text("utf-8")
 
 
-def _prepared(text: str) -> str:
+def _prepare(text: str) -> str:
     """Return a text in one line, with dates spelled alike and pairs in place of CJK characters."""
-    plain = text.isascii()
-    if not plain:
+    is_ascii = text.isascii()
+    if not is_ascii:
         text = text.encode(errors="replace").decode()  # a lone surrogate is no text
         text = normal(text).replace("\u2019", "'")
     text = " ".join(text.split())
     if _YEAR_LAST.search(text):
-        text = _YEAR_BEHIND.sub(_spelled, text)
-    text = _YEAR_FIRST.sub(_spelled, text)
+        text = _YEAR_BEHIND.sub(_spelled_date, text)
+    text = _YEAR_FIRST.sub(_spelled_date, text)
     if " May" in text:
-        text = _MODAL.sub(_MAY, text)
-    if not plain:
-        text = " ".join(_CJK_RUN.sub(_paired, _HIRAGANA.sub(" ", text)).split())
+        text = _MAY_MONTH.sub(_MAY, text)
+    if not is_ascii:
+        text = _CJK_RUN.sub(_as_pairs, _HIRAGANA.sub(" ", text))
+        text = " ".join(text.split())
     return text
 
 
 def _identifiers(text: str) -> Iterator[str]:
     """Yield the tokens of a line that are paths or names of code."""
-    end = 0
-    for match in _INSIDE.finditer(text):
+    end = 0  # of the last token that was yielded
+    for match in _INSIDE_NAME.finditer(text):
         if match.start() >= end:
             start = text.rfind(" ", 0, match.start()) + 1
-            end = text.find(" ", match.end())
-            end = len(text) if end < 0 else end
+            space = text.find(" ", match.end())
+            end = len(text) if space < 0 else space
             yield text[start:end]
 
 
-def _paired(match: re.Match[str]) -> str:
+def _as_pairs(match: re.Match[str]) -> str:
     """Return a run of CJK characters as pairs with spaces around them."""
     return f" {' '.join(_pairs(match.group()))} "
 
@@ -155,32 +159,34 @@ def _pairs(run: str) -> Iterator[str]:
         yield from (piece[at : at + 2] for at in range(len(piece) - 1))
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spelled_date(match: re.Match[str]) -> str:
     """Return a full date as year, month in words, day."""
-    parts = {name[0]: value for name, value in match.groupdict().items() if value is not None}
+    # The groups are named y, m and d, most with the number of their alternative behind it.
+    groups = match.groupdict().items()
+    parts = {name[0]: value for name, value in groups if value is not None}
     month = parts["m"].lower()
-    name = MONTHS[int(month) - 1] if month.isdigit() else _month(month)
+    name = MONTHS[int(month) - 1] if month.isdigit() else _full_month(month)
     return f"{parts['y']} {_MAY if name == 'may' else name} {int(parts['d'])}"
 
 
-def _month(written: str) -> str:
+def _full_month(abbreviation: str) -> str:
     """Return the full name of a month from its beginning."""
-    return next(month for month in MONTHS if month.startswith(written[:3]))
+    return next(month for month in MONTHS if month.startswith(abbreviation[:3]))
 
 
 @cache
-def _stop() -> tuple[str, ...]:
+def _stop_words() -> tuple[str, ...]:
     """Return the stop words, with all single letters."""
     # Abbreviations and contractions leave single letters.
     return (*word_list("stop.txt"), *"abcdefghijklmnopqrstuvwxyz")
 
 
 @cache
-def _irregular() -> dict[str, str]:
-    """Return stems of irregular forms, and the stem that each stands for."""
-    listed = word_list("irregular.txt")
-    forms, plain = ([_stem(word) for word in part] for part in (listed[::2], listed[1::2]))
-    return dict(zip(forms, plain, strict=True)) | {_stem(_MAY): "may"}
+def _irregular_stems() -> dict[str, str]:
+    """Return the stems of irregular forms, each with the stem that it stands for."""
+    listed = word_list("irregular.txt")  # forms and plain words in turn
+    forms, plain_words = map(_stem, listed[::2]), map(_stem, listed[1::2])
+    return dict(zip(forms, plain_words, strict=True)) | {_stem(_MAY): "may"}
 
 
 def _stem(word: str) -> str:
