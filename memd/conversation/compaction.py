@@ -18,20 +18,17 @@ from memd.core.text import sha256
 from memd.text import quoting, tags
 
 SUMMARY = f"<{tags.MEMD_TAG} covers="  # the start of a message that replaces all before it
-_WHOLE = "The whole conversation is in {}"
-_STORED, _MOST_STORED = "Results of tools that are stored:", 50
 PART = f"<{tags.MEMD_TAG} part="  # the start of one that replaces messages in the middle
+_TRANSCRIPT_LINE = "The whole conversation is in {}"
+_STORED_HEADING, _MOST_STORED = "Results of tools that are stored:", 50
 
 
 class Tail(Struct, frozen=True):
-    """The end of a conversation that stays: ``messages[first:]`` in the form of the API.
-
-    The messages before ``floor`` were compacted earlier.
-    """
+    """The end of a conversation that stays: ``messages[first:]`` in the form of the API."""
 
     messages: tuple[dict[str, Any], ...]
-    first: int
-    floor: int
+    first: int  # the index of its first message in the conversation
+    floor: int  # the messages before this index were compacted earlier
 
 
 class PreservedMessages(Struct, frozen=True):
@@ -92,27 +89,29 @@ def compacted(
 ) -> CompactionPlan | None:
     """Return a plan in which a text replaces ``messages[keep_to:tail.first]``.
 
-    ``None`` if that saves nothing or too little. ``covers`` is the id of the last message that the
-    text covers, by default the last replaced one. The paths of results in ``folder`` that the
-    messages name and of the whole ``transcript`` are appended, "" for none.
+    The result is ``None`` if that saves nothing or too little. ``covers`` is the id of the last
+    message that the text covers, by default the last replaced one. The paths of results in
+    ``folder`` that the messages name and of the whole ``transcript`` are appended, "" for none.
     """
     start = max(tail.floor - 1, 0)  # the earlier summary, if there is one
-    stored = _stored_paths(messages[max(start, keep_to) : tail.first], folder) if folder else ""
-    whole = _WHOLE.format(transcript) if transcript else ""
-    text = "\n\n".join(filter(None, (text, stored, whole)))
+    replaced = messages[max(start, keep_to) : tail.first]
+    stored = _stored_paths(replaced, folder) if folder else ""
+    transcript_line = _TRANSCRIPT_LINE.format(transcript) if transcript else ""
+    text = "\n\n".join(filter(None, (text, stored, transcript_line)))
     last = message_id(messages[tail.first - 1], tail.first - 1)
     opening = opened(last if covers is None else covers, PART if keep_to else SUMMARY)
     content = f"{opening}\n{quoting.neutralise(string(text))}\n{tags.CLOSE}"
     anchor = f"memd-{strategy}-{sha256(content.encode('utf-8', 'replace'))[:8]}"
-    named = {name: anchor for name in ("id", "uuid") if any(name in m for m in messages)}
-    new = ({"role": "user", **named, "content": content}, *tail.messages)
+    # The new message has an id in the members in which the client's messages have one.
+    ids = {name: anchor for name in ("id", "uuid") if any(name in m for m in messages)}
+    new = ({"role": "user", **ids, "content": content}, *tail.messages)
     tokens = _tokens(messages[start:], (*messages[start:keep_to], *new))
     if tokens is None or tokens > thresholds(window).auto:
         return None
-    edge = boundary(
+    facts = boundary(
         messages, tail, strategy=strategy, trigger=trigger, anchor=anchor, start=keep_to
     )
-    return CompactionPlan(edge, new, tail.first, tokens, keep_to)
+    return CompactionPlan(facts, new, tail.first, tokens, keep_to)
 
 
 def boundary(
@@ -128,15 +127,21 @@ def boundary(
 
     ``anchor`` is the id of the message in their place, "" if the API creates it.
     """
-    places = (tail.first - 1, tail.first, len(messages) - 1)
-    last, head, end = (message_id(messages[min(p, len(messages) - 1)], p) for p in places)
+    preserved = None
+    if tail.messages:
+        last_index = len(messages) - 1
+        # ``first`` may lie behind the last message.
+        head = message_id(messages[min(tail.first, last_index)], tail.first)
+        end = message_id(messages[last_index], last_index)
+        preserved = PreservedMessages(head, anchor, end)
+    discovered = set(_discovered(messages[start : tail.first]))
     return CompactionBoundary(
-        trigger,
-        count(messages[max(tail.floor - 1, 0) :]).tokens,
-        last,
-        tuple(sorted(set(_discovered(messages[start : tail.first])))),
-        PreservedMessages(head, anchor, end) if tail.messages else None,
-        strategy,
+        type=trigger,
+        pre_tokens=count(messages[max(tail.floor - 1, 0) :]).tokens,
+        compacted_message=message_id(messages[tail.first - 1], tail.first - 1),
+        discovered_tools=tuple(sorted(discovered)),
+        preserved=preserved,
+        strategy=strategy,
     )
 
 
@@ -165,9 +170,10 @@ def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
         return summary, [{"type": "text", "text": rest}, *blocks[1:]]
     if message.get("isCompactSummary") is True:
         return text, blocks[1:]
-    compactions = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
-    summary = string(compactions[0].get("content")) if compactions else ""
-    return summary, content
+    for block in blocks:
+        if isinstance(block, dict) and block.get("type") == "compaction":
+            return string(block.get("content")), content
+    return "", content
 
 
 def _stored_paths(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
@@ -181,24 +187,26 @@ def _stored_paths(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
         if block.get("type") == "tool_result"
     ]
     lines = dict.fromkeys(line for text in texts for line in path_line.findall(text))
-    return "\n".join((_STORED, *list(lines)[-_MOST_STORED:])) if lines else ""
+    return "\n".join((_STORED_HEADING, *list(lines)[-_MOST_STORED:])) if lines else ""
 
 
 def _listed(content: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a content, an empty list if it is no list."""
-    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, Mapping)]
 
 
-def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int | None:
+def _tokens(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the context's size with the new messages, ``None`` if they are not smaller."""
-    before = count(live)
-    old_size, size = (estimate([m.get("content") for m in given]) for given in (live, new))
-    if size >= old_size:
+    before = count(old)
+    old_size = estimate([message.get("content") for message in old])
+    new_size = estimate([message.get("content") for message in new])
+    if new_size >= old_size:
         return None
     if before.source == "estimate":
         return count(new).tokens
     # A server's count includes the system prompt and the tools, which stay.
-    return max(size, before.tokens - (old_size - size))
+    return max(new_size, before.tokens - (old_size - new_size))
 
 
 def _discovered(value: Any) -> Iterator[str]:
@@ -207,7 +215,8 @@ def _discovered(value: Any) -> Iterator[str]:
         kind = str(value.get("type"))
         if kind.endswith("tool_reference"):
             yield str(value.get("tool_name") or value.get("name"))
-        value = () if kind.endswith(("tool_use", "tool_removal")) else tuple(value.values())
+        is_skipped = kind.endswith(("tool_use", "tool_removal"))
+        value = () if is_skipped else tuple(value.values())
     if isinstance(value, list | tuple):
         for item in value:
             yield from _discovered(item)

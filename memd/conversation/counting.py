@@ -19,12 +19,12 @@ from memd.text.words import has_cjk
 
 WINDOW = 200_000  # tokens of a window that nobody configured
 ATTACHMENT = 2_000  # tokens of an image or a document
-_BYTES, _JSON_BYTES = 4, 2
-_SAID, _SAYING = ("text", "thinking", "content"), (str, list)
+_TEXT_BYTES, _JSON_BYTES = 4, 2  # of one token
+_TEXT_MEMBERS = ("text", "thinking", "content")  # of a block
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 _RESERVED = 20_000  # of a window, for the reply and the summary
 _MARGINS = (33_000, 18_000, 13_000, 3_000)  # warn, urgent, auto, block: below the effective window
-_UNCOUNTED = (4, 3)  # without a server's count an estimate is multiplied by 4/3
+_CORRECTION = (4, 3)  # without a server's count an estimate is multiplied by 4/3
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _ABSURD = 1_000_000_000  # tokens; no context is that large
 _MOST_CJK_BYTES = 2  # with more bytes per character most of a text is CJK
@@ -60,7 +60,7 @@ def estimate_text(text: str) -> int:
     size = _bytes(text)
     if size > _MOST_CJK_BYTES * len(text) and has_cjk(text):
         return len(text)
-    return -(-size // _BYTES)  # rounded up
+    return -(-size // _TEXT_BYTES)  # rounded up
 
 
 def _bytes(text: str) -> int:
@@ -77,8 +77,8 @@ def estimate(content: Any) -> int:
     block = content if isinstance(content, Mapping) else {}
     if block.get("type") in ("image", "document"):
         return ATTACHMENT
-    for name in _SAID:
-        if isinstance(block.get(name), _SAYING):
+    for name in _TEXT_MEMBERS:
+        if isinstance(block.get(name), str | list):
             return estimate(block[name])
     text = _JSON.encode(block.get("input", block)) if block else ""
     return -(-_bytes(text) // _JSON_BYTES)  # rounded up
@@ -91,10 +91,11 @@ def counted(usage: Any) -> int:
     """
     if not isinstance(usage, Mapping):
         return 0
-    rounds = usage.get("iterations")
-    listed = rounds if isinstance(rounds, list | tuple) else ()
-    listed = [item for item in listed if isinstance(item, Mapping)]
-    messages = [item for item in listed if item.get("type") == "message"]
+    iterations = usage.get("iterations")
+    if not isinstance(iterations, list | tuple):
+        iterations = ()
+    objects = [item for item in iterations if isinstance(item, Mapping)]
+    messages = [item for item in objects if item.get("type") == "message"]
     counts = messages[-1] if messages else usage
     return sum(tokens_of(counts.get(name)) for name in _INPUT)
 
@@ -129,16 +130,17 @@ class ContextMeter:
     def _begin(self, tokens: int, reply: str = "") -> None:
         """Begin a new reply; ``tokens`` is the context's size before it."""
         self._before = tokens  # up to the newest reply
-        self._reply = reply
-        self._own = self._after = 0  # estimates of its own pieces, and of pieces since it began
-        self._context = 0  # what the server counted with it
+        self._reply = reply  # the key of its pieces
+        self._own = 0  # the estimate of its pieces
+        self._after = 0  # the estimate of other pieces since it began
+        self._context = 0  # what the server counted up to it and with it, 0 without a count
 
     @property
     def tokens(self) -> int:
         """The context's size in tokens now."""
         if self.counted:
             return self._size
-        return self._size * _UNCOUNTED[0] // _UNCOUNTED[1]
+        return self._size * _CORRECTION[0] // _CORRECTION[1]
 
     @property
     def _size(self) -> int:
@@ -155,7 +157,8 @@ class ContextMeter:
         else:
             # A piece with another key begins a new reply. Without one, only a piece that is no
             # event does: an event has the count of the reply before it.
-            if piece.key != self._reply if piece.key else not piece.event:
+            begins_reply = piece.key != self._reply if piece.key else not piece.event
+            if begins_reply:
                 self._begin(self._size, piece.key)
             self._own += piece.tokens
             self._context = piece.context or self._context

@@ -23,17 +23,17 @@ from memd.conversation.counting import estimate_text
 from memd.conversation.pieces import AGENT, TranscriptPiece
 from memd.core.values import Message
 
-PIECE_CHARACTERS = 6_000
+PIECE_CHARACTERS = 6_000  # of a piece of the person or the assistant
 AGENT_CHARACTERS = 64 * 1024  # of messages of other agents in one piece
 OUTPUT_CHARACTERS = 1_200  # of a tool's output
 MOST_CHARACTERS = 400_000  # some 110,000 tokens
 _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
-_MESSAGES = "(messages of other agents; nothing is learnt from them)"
+_NOTE_OF_MESSAGES = "(messages of other agents; nothing is learnt from them)"
 _LIMITS = (1_200, 600, 300, 100)  # characters of other pieces than the person's, tried in turn
-_CALLS, _CALL_CHARACTERS = 40, 300
-_AROUND = 40  # characters of a piece's tags
-_NEW_CHARACTERS = 80_000
+_MOST_CALLS, _CALL_CHARACTERS = 40, 300  # of one piece, and of one call
+_TAG_CHARACTERS = 40  # of a piece's tags, about
+_NEW_CHARACTERS = 80_000  # of all messages that ``NewPieces`` collects
 _BYTES_A_TOKEN = (4, 3, 2)  # tried in turn, as they depend on the script
 
 
@@ -58,44 +58,50 @@ class NewPieces:
     """Collects the messages behind the message ``covers``, 80,000 characters at most."""
 
     def __init__(self, covers: str = "") -> None:
-        self._covers = covers
-        self._retained: deque[Message] = deque()
-        self._characters = 0
+        self._covers = covers  # the id of the last message that is not collected
+        self._collected: deque[Message] = deque()  # the oldest are dropped
+        self._characters = 0  # of the collected messages
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The collected messages that have text or calls."""
-        return tuple(item for item in self._retained if item.text or item.calls)
+        return tuple(item for item in self._collected if item.text or item.calls)
 
     def add(self, piece: TranscriptPiece) -> None:
         """Add the next piece of the conversation; events are ignored."""
         if piece.event:
             return
         if piece.id and piece.id == self._covers:
-            self._retained.clear()
+            self._collected.clear()
             self._characters = 0
             return
         text = f"(failed)\n{piece.text}" if piece.failed else piece.text
         call = shortened(piece.call.short, _CALL_CHARACTERS) if piece.call else ""
-        short = shortened(text.strip(), _limit(piece.origin))
-        at = piece.at if piece.origin == "user" else None
-        calls = (call,) if call else ()
-        message = Message(piece.id, piece.role, short, piece.origin or "tool", at, (), calls)
-        self._retained.append(message)
+        message = Message(
+            piece.id,
+            piece.role,
+            text=shortened(text.strip(), _limit(piece.origin)),
+            origin=piece.origin or "tool",
+            at=piece.at if piece.origin == "user" else None,
+            calls=(call,) if call else (),
+        )
+        self._collected.append(message)
         self._characters += _length(message)
         while self._characters > _NEW_CHARACTERS:
-            self._characters -= _length(self._retained.popleft())
+            self._characters -= _length(self._collected.popleft())
 
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     """Return a dialogue with new messages added; if it is too long, without its older half."""
-    new = (shown(message) for message in messages)
-    grown = replace(dialogue, pieces=(*dialogue.pieces, *(piece for piece in new if _body(piece))))
+    new = [shown(message) for message in messages]
+    not_empty = [piece for piece in new if _body(piece)]
+    grown = replace(dialogue, pieces=(*dialogue.pieces, *not_empty))
     if grown.characters <= MOST_CHARACTERS:
         return grown
+    # The newest pieces that have half of the characters together stay, at least one.
     lengths = accumulate(len(rendered(piece)) for piece in reversed(grown.pieces))
-    newest = max(sum(length <= MOST_CHARACTERS // 2 for length in lengths), 1)
-    return Dialogue(grown.pieces[-newest:], grown.end - newest)
+    count = max(sum(length <= MOST_CHARACTERS // 2 for length in lengths), 1)
+    return Dialogue(grown.pieces[-count:], grown.end - count)
 
 
 def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> tuple[Message, ...]:
@@ -106,12 +112,7 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
     cut_pieces = list(pieces)
     for limit in _LIMITS:
         if _size(cut_pieces) > most:
-            cut_pieces = [
-                piece
-                if piece.origin == "user"
-                else replace(piece, text=shortened(_body(piece), limit), calls=())
-                for piece in cut_pieces
-            ]
+            cut_pieces = [_cut(piece, limit) for piece in cut_pieces]
     excess, result = _size(cut_pieces) - most, []
     for piece in cut_pieces:
         if excess > 0 and (strict or piece.origin != "user"):
@@ -121,19 +122,27 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
     return tuple(result)
 
 
+def _cut(piece: Message, limit: int) -> Message:
+    """Return a piece with at most ``limit`` characters; one of the person's stays."""
+    if piece.origin == "user":
+        return piece
+    return replace(piece, text=shortened(_body(piece), limit), calls=())
+
+
 def within(news: Sequence[Message], tokens: int) -> list[str]:
     """Return the newest messages as quoted text of at most ``tokens``, at least the last one."""
-    for size in _BYTES_A_TOKEN:
-        texts = [rendered(item) for item in squeezed(news, tokens * size, strict=True)]
+    for bytes_a_token in _BYTES_A_TOKEN:
+        pieces = squeezed(news, tokens * bytes_a_token, strict=True)
+        texts = [rendered(piece) for piece in pieces]
         if texts and sum(map(estimate_text, texts)) <= tokens:
             return texts
-    return [rendered(shown(item, tokens // 2)) for item in news[-1:]]
+    return [rendered(shown(message, tokens // 2)) for message in news[-1:]]
 
 
 def rendered(piece: Message) -> str:
     """Return a piece as quoted text in its tag; of other agents' messages only a note."""
     if piece.origin == AGENT:
-        return f'<said by="{AGENT}">\n{_MESSAGES}\n</said>'
+        return f'<said by="{AGENT}">\n{_NOTE_OF_MESSAGES}\n</said>'
     # The time has its weekday, so that a model can tell which day "Friday" is.
     at = "" if piece.at is None else f' at="{day_and_time(piece.at)}"'
     return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
@@ -142,8 +151,9 @@ def rendered(piece: Message) -> str:
 def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
     """Return a message with its text and calls shortened for a model."""
     limit = _limit(message.origin)
-    limit = limit if message.origin == AGENT else min(most, limit)
-    calls = tuple(shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
+    if message.origin != AGENT:  # other agents' messages are only searched
+        limit = min(most, limit)
+    calls = tuple(shortened(call, _CALL_CHARACTERS) for call in message.calls[:_MOST_CALLS])
     return replace(message, text=shortened(message.text.strip(), limit), calls=calls)
 
 
@@ -166,7 +176,7 @@ def _size(pieces: Sequence[Message]) -> int:
 
 def _length(message: Message) -> int:
     """Return the approximate length in characters of a rendered message."""
-    return _AROUND + len(message.text) + sum(map(len, message.calls))
+    return _TAG_CHARACTERS + len(message.text) + sum(map(len, message.calls))
 
 
 def _limit(origin: str) -> int:
@@ -178,5 +188,7 @@ def _limit(origin: str) -> int:
 
 def _body(piece: Message) -> str:
     """Return the text of a piece with a list of its calls."""
-    calls = ("Tools called:", *(f"- {call}" for call in piece.calls)) if piece.calls else ()
-    return "\n".join(filter(None, (piece.text, *calls)))
+    lines = [piece.text] if piece.text else []
+    if piece.calls:
+        lines += ["Tools called:", *(f"- {call}" for call in piece.calls)]
+    return "\n".join(lines)

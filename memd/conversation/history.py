@@ -34,13 +34,14 @@ from memd.conversation.tools import tool_kind as tool_kind
 from memd.conversation.turns import HistoryTurn, beginnings, is_whole, lowest, turns_of
 from memd.conversation.turns import blocks_of as blocks_of
 
+# Of the end of a conversation that stays (``tail``); texts are messages with text.
 LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
 
 
 def floor(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return the index of the first message behind the last boundary, 0 without one."""
-    places = (place for place, message in enumerate(messages) if _is_boundary(message))
-    return max(places, default=-1) + 1
+    boundaries = (index for index, message in enumerate(messages) if _is_boundary(message))
+    return max(boundaries, default=-1) + 1
 
 
 def rounds(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -50,9 +51,10 @@ def rounds(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
     """
     bottom = floor(messages)
     turns = turns_of(messages, bottom) or []
-    needed, places = lowest(turns), beginnings(turns, bottom)
+    needed, first_messages = lowest(turns), beginnings(turns, bottom)
     replies = (n for n, turn in enumerate(turns) if turn.role == "assistant")
-    return tuple(places[n] for n in replies if needed[n] == n)
+    # No turn from a cut on may need a turn before the cut.
+    return tuple(first_messages[n] for n in replies if needed[n] == n)
 
 
 def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
@@ -60,59 +62,69 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
 
     It has all messages from ``start`` on, and as many before as make 10,000 tokens and 5 messages
     with text, but not more than 40,000 tokens. It is then extended back, even beyond that size, to
-    a place where a cut is allowed. ``None`` if a call is open, if messages are misshapen, or if a
-    later cut would still leave more than 40,000 tokens.
+    a place where a cut is allowed. The result is ``None`` if a call is open, if messages are
+    misshapen, or if a later cut would still leave more than 40,000 tokens.
     """
     bottom = floor(messages)
     turns = turns_of(messages, bottom)
     if not turns:
         return None
     sizes = [estimate(turn.blocks) for turn in turns]
-    at = next((n for n, turn in enumerate(turns) if turn.last >= start), len(turns))
-    tokens, texts = sum(sizes[at:]), sum(turn.speaks for turn in turns[at:])
-    while at and (tokens < LEAST_TOKENS or texts < LEAST_TEXTS):
-        if at < len(turns) and tokens + sizes[at - 1] > MOST_TOKENS:
+    first = next((n for n, turn in enumerate(turns) if turn.last >= start), len(turns))
+    tokens, texts = sum(sizes[first:]), sum(turn.speaks for turn in turns[first:])
+    while first and (tokens < LEAST_TOKENS or texts < LEAST_TEXTS):
+        has_turns = first < len(turns)
+        if has_turns and tokens + sizes[first - 1] > MOST_TOKENS:
             break
-        at -= 1
-        tokens, texts = tokens + sizes[at], texts + turns[at].speaks
+        first -= 1
+        tokens, texts = tokens + sizes[first], texts + turns[first].speaks
     needed = lowest(turns)
-    while needed[at] < at:
-        at -= 1
-    second = next((n for n in range(at + 1, len(turns)) if needed[n] == n), len(turns))
-    # A call of the newest reply may still be running, even if the person wrote since.
-    newest = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=at)
-    if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[min(at, needed[newest]) :]):
+    while needed[first] < first:
+        first -= 1
+    next_cut = next((n for n in range(first + 1, len(turns)) if needed[n] == n), len(turns))
+    if sum(sizes[next_cut:]) > MOST_TOKENS:
         return None
-    return _tail(messages, turns, at, bottom)
+    # A call of the newest reply may still be running, even if the person wrote since.
+    newest_reply = max(
+        (n for n, turn in enumerate(turns) if turn.role == "assistant"), default=first
+    )
+    if not is_whole(turns[min(first, needed[newest_reply]) :]):
+        return None
+    return _tail(messages, turns, first, bottom)
 
 
 def ending(messages: Sequence[Mapping[str, Any]], start: int | None = None) -> Tail | None:
     """Return the end that stays if all messages before it are summarised, of any length.
 
     It begins at the last index of ``rounds`` up to ``start``. Without ``start`` it is the person's
-    last message if it has no reply yet, else empty. ``None`` if there is no such index, if a call
-    is open or if messages are misshapen.
+    last message if it has no reply yet, else empty. The result is ``None`` if there is no such
+    index, if a call is open or if messages are misshapen.
     """
     bottom = floor(messages)
     turns = turns_of(messages, bottom)
     if not turns or not is_whole(turns):
         return None
     if start is None:
-        at = max((n for n, turn in enumerate(turns) if turn.role != "system"), default=0)
-        last = turns[at]
-        answered = last.role != "user" or any(b["type"] == "tool_result" for b in last.blocks)
-        return _tail(messages, turns, len(turns) if answered else at, bottom)
-    edge = max((place for place in rounds(messages) if place <= start), default=bottom)
-    at = max(n for n, place in enumerate(beginnings(turns, bottom)) if place == edge)
-    return _tail(messages, turns, at, bottom) if edge > bottom else None
+        last = max((n for n, turn in enumerate(turns) if turn.role != "system"), default=0)
+        has_results = any(block["type"] == "tool_result" for block in turns[last].blocks)
+        waits_for_reply = turns[last].role == "user" and not has_results
+        return _tail(messages, turns, last if waits_for_reply else len(turns), bottom)
+    cut = max((index for index in rounds(messages) if index <= start), default=bottom)
+    if cut <= bottom:
+        return None
+    first = max(n for n, index in enumerate(beginnings(turns, bottom)) if index == cut)
+    return _tail(messages, turns, first, bottom)
 
 
 def _tail(
-    messages: Sequence[Mapping[str, Any]], turns: Sequence[HistoryTurn], at: int, bottom: int
+    messages: Sequence[Mapping[str, Any]], turns: Sequence[HistoryTurn], first: int, bottom: int
 ) -> Tail:
-    """Return the end of a conversation from the turn at the index ``at`` on."""
-    first = [*beginnings(turns, bottom), len(messages)][at]
-    return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)
+    """Return the end of a conversation from the turn at the index ``first`` on.
+
+    ``bottom`` is the index of the first message behind the last boundary.
+    """
+    first_message = [*beginnings(turns, bottom), len(messages)][first]
+    return Tail(tuple(turn.rendered() for turn in turns[first:]), first_message, bottom)
 
 
 def _is_boundary(message: Any) -> bool:
@@ -121,9 +133,12 @@ def _is_boundary(message: Any) -> bool:
         return False
     if message.get("isCompactSummary") is True or message.get("subtype") == "compact_boundary":
         return True  # a boundary of Claude Code
+    if message.get("role") == "user" and opening(message).startswith(SUMMARY):
+        return True  # a summary of memd
     content = message.get("content")
+    blocks = content if isinstance(content, list) else []
     # The server ignores a compaction without content, which failed.
-    return (message.get("role") == "user" and opening(message).startswith(SUMMARY)) or any(
+    return any(
         isinstance(block, dict) and block.get("type") == "compaction" and block.get("content")
-        for block in (content if isinstance(content, list) else ())
+        for block in blocks
     )

@@ -99,7 +99,8 @@ def agents_words(value: Any) -> str:
         return tags.messages_in(string(value)[:TEXT_CHARACTERS])
     parts = value if isinstance(value, list) else []
     texts = [part if isinstance(part, str) else members(part).get("text") for part in parts]
-    return "\n".join(filter(None, (agents_words(text) for text in texts if text)))
+    messages = [agents_words(text) for text in texts if text]
+    return "\n".join(message for message in messages if message)
 
 
 def members(value: Any) -> dict[str, Any]:
@@ -124,11 +125,9 @@ def parse_time(value: Any) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-        seconds = (
-            moment.timestamp()
-            if moment.tzinfo
-            else datetime.fromisoformat(value + "+00:00").timestamp()
-        )
+        if moment.tzinfo is None:
+            moment = datetime.fromisoformat(value + "+00:00")
+        seconds = moment.timestamp()
     except (ValueError, OverflowError):
         return None
     return seconds if seconds >= 0 else None

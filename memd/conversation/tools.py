@@ -8,6 +8,7 @@ from typing import Any
 _TABLE: dict[str, Any] = tomllib.loads(
     files("memd.conversation").joinpath("tools.toml").read_text("utf-8")
 )
+# The kind of each tool by its name in lower case, and the members of a kind's input by their use.
 _KINDS: dict[str, str] = {name: kind for kind, names in _TABLE["kinds"].items() for name in names}
 _MEMBERS: dict[str, list[str]] = _TABLE["members"]
 
@@ -18,8 +19,15 @@ def tool_kind(name: str) -> str:
 
 
 def members_of(given: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the texts in a call's input that are its ``command``, ``path`` or ``item``."""
-    return next(filter(None, (list(_texts(given.get(key))) for key in _MEMBERS[kind])), [])
+    """Return the texts in a call's input that are its command, path or item.
+
+    ``given`` is the input, ``kind`` one of ``command``, ``path`` and ``item``.
+    """
+    for name in _MEMBERS[kind]:
+        texts = list(_texts(given.get(name)))
+        if texts:
+            return texts
+    return []
 
 
 def _texts(value: Any) -> Iterator[str]:

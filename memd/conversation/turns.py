@@ -21,16 +21,13 @@ _CALL, _RESULT = "tool_use", "tool_result"  # types of blocks; those of a server
 
 
 class HistoryTurn(Struct):
-    """One message as the API sees it, made of one or several records.
+    """One message as the API sees it, made of one or several records."""
 
-    ``last`` is the index of its last record, ``needs`` that of the earliest turn that it needs.
-    """
-
-    message: Mapping[str, Any]
-    blocks: list[Mapping[str, Any]]
-    last: int
-    needs: int = 0
-    replies: set[str] = field(default_factory=set)
+    message: Mapping[str, Any]  # its last record
+    blocks: list[Mapping[str, Any]]  # of all its records
+    last: int  # the index of its last record
+    needs: int = 0  # the index of the earliest turn that it needs
+    replies: set[str] = field(default_factory=set)  # the ids of the replies in it
     answers: bool = False  # whether it has only results of calls
 
     @property
@@ -53,9 +50,9 @@ class HistoryTurn(Struct):
     def rendered(self) -> dict[str, Any]:
         """Return the message without ``usage``, as its count is no longer right after a cut."""
         content = self.message.get("content")
-        same = isinstance(content, str) and self.blocks == blocks_of(content)
+        is_unchanged_text = isinstance(content, str) and self.blocks == blocks_of(content)
         members = {name: value for name, value in self.message.items() if name != "usage"}
-        return {**members, "content": content if same else self.blocks}
+        return {**members, "content": content if is_unchanged_text else self.blocks}
 
 
 def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
@@ -65,11 +62,13 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
         return None
     result: list[Mapping[str, Any]] = []
     for block in blocks:
-        if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
+        kind = block.get("type") if isinstance(block, dict) else None
+        if not isinstance(kind, str):
             return None
         if kind == "text" and not isinstance(block.get("text"), str):
             return None
-        if kind not in THINKING and (kind != "text" or block["text"].strip()):
+        is_empty_text = kind == "text" and not block["text"].strip()
+        if kind not in THINKING and not is_empty_text:
             result.append(block)
     return result
 
@@ -77,29 +76,30 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
 def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
     """Return the turns of the messages from ``bottom`` on, ``None`` if one is misshapen."""
     turns: list[HistoryTurn] = []
-    spoken_turns: list[int] = []
-    turn_of_id: dict[tuple[str, str], int] = {}
-    for place, message in enumerate(messages[bottom:], bottom):
+    spoken_turns: list[int] = []  # the indices of all turns but system messages
+    turn_of_id: dict[tuple[str, str], int] = {}  # of each call and reply so far
+    for index, message in enumerate(messages[bottom:], bottom):
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
             return None
         blocks = blocks_of(message.get("content"))
         if blocks is None:
             return None
-        record = HistoryTurn(message, blocks, place)
+        record = HistoryTurn(message, blocks, index)
         record.answers = all(block["type"] == _RESULT for block in blocks)
-        name = message.get("id")
-        if record.role == "assistant" and isinstance(name, str):
-            record.replies = {name} - {""}
+        reply_id = message.get("id")
+        if record.role == "assistant" and isinstance(reply_id, str):
+            record.replies = {reply_id} - {""}
         sets_effort = record.role == "system" and "output_config" in message
         if not (blocks or sets_effort):
-            continue
+            continue  # the API would not see it
         at = _turn_index(turns, spoken_turns, record)
         if at < len(turns):
             turns[at].join(record)
         else:
             turns.append(record)
             record.needs = max(at - 1, 0) if record.role == "system" else at
-            spoken_turns += [at] * (record.role != "system")
+            if record.role != "system":
+                spoken_turns.append(at)
         _bind(turns[at], record, at, turn_of_id)
     for turn in turns:
         if turn.role == "user":
@@ -112,13 +112,15 @@ def _turn_index(
 ) -> int:
     """Return the index of the turn that a record belongs to; ``len(turns)`` for a new turn.
 
-    ``spoken_turns`` are the indexes of the turns of all records but system messages.
+    ``spoken_turns`` are the indices of all turns but system messages.
     """
     if record.role == "system" or not spoken_turns:
         return len(turns)
     last = turns[spoken_turns[-1]]
-    same = last is turns[-1] or bool(record.replies & last.replies)
-    if last.role == record.role and (same or any(b["type"] == _RESULT for b in record.blocks)):
+    is_neighbour = last is turns[-1]
+    is_same_reply = bool(record.replies & last.replies)
+    has_results = any(block["type"] == _RESULT for block in record.blocks)
+    if last.role == record.role and (is_neighbour or is_same_reply or has_results):
         return spoken_turns[-1]
     # Results may come between the parallel calls of a reply that is still being received.
     before = spoken_turns[-2] if len(spoken_turns) > 1 else spoken_turns[-1]
@@ -159,17 +161,20 @@ def beginnings(turns: Sequence[HistoryTurn], bottom: int) -> list[int]:
 
 def is_whole(turns: Sequence[HistoryTurn]) -> bool:
     """Return whether each call has exactly one result, a client's call in the next message."""
-    waiting: list[str] = []  # the last message's calls, which the client runs
-    running: set[str] = set()  # calls that the server runs, perhaps across messages
-    for blocks in (*(turn.blocks for turn in turns if turn.role != "system"), []):
-        clients = [block for block in blocks if block["type"] in (_CALL, _RESULT)]
-        servers = [block for block in blocks if block["type"] not in (_CALL, _RESULT)]
-        running.update(_ids(servers, _CALL))
-        answered = set(_ids(servers, _RESULT))
-        if sorted(_ids(clients, _RESULT)) != sorted(waiting) or not answered <= running:
+    client_calls: list[str] = []  # the last message's calls, which the client runs
+    server_calls: set[str] = set()  # calls that the server runs, perhaps across messages
+    spoken = [turn.blocks for turn in turns if turn.role != "system"]
+    for blocks in (*spoken, []):  # behind the last message no call may be open
+        of_client = [block for block in blocks if block["type"] in (_CALL, _RESULT)]
+        of_server = [block for block in blocks if block["type"] not in (_CALL, _RESULT)]
+        server_calls.update(_ids(of_server, _CALL))
+        server_results = set(_ids(of_server, _RESULT))
+        if sorted(_ids(of_client, _RESULT)) != sorted(client_calls):
             return False
-        running -= answered
-        waiting = _ids(clients, _CALL)
-        if "" in waiting or len(set(waiting)) < len(waiting):
+        if not server_results <= server_calls:
             return False
-    return not running
+        server_calls -= server_results
+        client_calls = _ids(of_client, _CALL)
+        if "" in client_calls or len(set(client_calls)) < len(client_calls):
+            return False
+    return not server_calls
