@@ -16,7 +16,7 @@ from memd.conversation.pieces import RecordedCall
 from memd.transcripts.lines import PieceReader
 from memd.transcripts.opening import opened, records
 
-TAIL_BYTES = 256 * 1024
+TAIL_BYTES = 256 * 1024  # of a file that are read at most
 
 
 class RecentCalls(Struct, frozen=True):

@@ -32,9 +32,9 @@ from memd.conversation.pieces import (
     string,
 )
 from memd.core.text import read_object
-from memd.transcripts import tools as known
+from memd.transcripts import tools
 
-_KINDS = (
+_LINE_KINDS = (
     "session_meta",
     "response_item",
     "event_msg",
@@ -44,11 +44,11 @@ _KINDS = (
 )
 # The editors' extension puts the open files before the request, under other headings.
 _REQUEST = "## My request for Codex:"
-_NAME = "type"
-_ENDS = ("Exit code: ", "Process exited with code ")
-_APPLIED = "Success"
+_TYPE = "type"
+_EXIT_CODE_LINES = ("Exit code: ", "Process exited with code ")  # beginnings of lines
+_PATCH_APPLIED = "Success"  # in the output of a call that applied a patch
 # How Codex's output begins if a call was never run or never ended.
-_REFUSED = (
+_NOT_RUN = (
     "unsupported call: ",
     "unsupported custom tool call: ",
     "failed to parse function arguments",
@@ -65,29 +65,27 @@ def is_line(line: Any) -> bool:
     """Return whether a parsed line is one of a rollout file."""
     return (
         isinstance(line, dict)
-        and line.get(_NAME) in _KINDS
+        and line.get(_TYPE) in _LINE_KINDS
         and isinstance(line.get("payload"), dict)
     )
 
 
 class Rollout:
-    """Turns the lines of one file into pieces; knows its working directory and its author.
-
-    ``strange`` counts lines of a known kind whose content has an unknown shape.
-    """
+    """Turns the lines of one file into pieces; knows its working directory and its author."""
 
     def __init__(self) -> None:
-        self._cwd = self._name = ""
-        self._at: float | None = None
-        self._begun = False
+        self._cwd = ""
+        self._name = ""  # the current line's time stamp as text
+        self._at: float | None = None  # the same in seconds since 1970
+        self._begun = False  # whether the file's first ``session_meta`` was read
         self._context = 0  # tokens that the server counted last
-        self.sub_agent = False
+        self.sub_agent = False  # whether a sub-agent wrote the file
         self._patches: set[str] = set()  # ids of calls that apply a patch
-        self.strange = 0
+        self.strange = 0  # lines of a known kind whose content has an unknown shape
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield a line's pieces; the file's first line must be passed before all others."""
-        kind, payload, at = line[_NAME], line["payload"], line.get("timestamp")
+        kind, payload, at = line[_TYPE], line["payload"], line.get("timestamp")
         self._name, self._at = string(at), parse_time(at)
         if kind == "session_meta" and not self._begun:
             # Later ones are of the session that this one was forked from.
@@ -122,33 +120,44 @@ class Rollout:
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield the pieces of a ``response_item``: a message, a call, an output or a web search."""
-        kind = string(item.get(_NAME))
+        kind = string(item.get(_TYPE))
         if kind == "message" and item.get("role") == ASSISTANT:
             if not isinstance(item.get("content"), list):
                 self.strange += 1
-            key = string(item.get("id"))
+            message_id = string(item.get("id"))
             text = joined(item.get("content"))
             tokens = estimate_text(text)
-            yield self._piece(ASSISTANT, text, ASSISTANT, key, tokens=tokens)
+            yield self._piece(ASSISTANT, text, ASSISTANT, message_id, tokens=tokens)
         elif kind == "message":  # of the user's side: only agents' messages in it are used
             if agents := agents_words(item.get("content")):
                 yield self._piece(USER, event=SIZE, agents=agents)
         elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            text, good, agents = _output(item.get("output"))
-            call = string(item.get("call_id"))
-            if good is None:  # only a patch must report success
-                good = call not in self._patches or _APPLIED in text
-            self._patches.discard(call)
-            failed, tokens = "" if good else call, estimate_text(text)
-            more: dict[str, Any] = {"failed": failed, "tokens": tokens, "agents": agents}
-            yield self._piece(USER, text, name=call, answers=call, **more)
+            yield self._call_output(item)
         elif kind == "web_search_call":
             given = recorded(members(item.get("action")))
-            made = RecordedCall("", "web_search", known.short("web_search", given), given=given)
-            yield self._piece(ASSISTANT, origin=ASSISTANT, call=made)
-            yield self._piece(USER, origin=known.WEB, tool="web_search")
+            short = tools.short("web_search", given)
+            call = RecordedCall("", "web_search", short, given=given)
+            yield self._piece(ASSISTANT, origin=ASSISTANT, call=call)
+            yield self._piece(USER, origin=tools.WEB, tool="web_search")
+
+    def _call_output(self, item: Mapping[str, Any]) -> TranscriptPiece:
+        """Return the output of a tool call, with whether the call failed."""
+        text, succeeded, agents = _output(item.get("output"))
+        call_id = string(item.get("call_id"))
+        if succeeded is None:  # only a patch must report success
+            succeeded = call_id not in self._patches or _PATCH_APPLIED in text
+        self._patches.discard(call_id)
+        return self._piece(
+            USER,
+            text,
+            name=call_id,
+            answers=call_id,
+            failed="" if succeeded else call_id,
+            tokens=estimate_text(text),
+            agents=agents,
+        )
 
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         """Return a tool call with the paths that it writes."""
@@ -158,30 +167,30 @@ class Rollout:
         given = recorded(arguments)
         cwd = string(given.get("workdir")) or self._cwd
         patch = "\n".join(_strings(arguments)) or string(raw)
-        changed = tuple(known.patched(patch, cwd))
-        paths = (*known.writes(name, given, cwd), *changed)
-        call = string(item.get("call_id"))
-        if changed:
-            self._patches.add(call)
-        short = known.short(name, given or {"path": changed[0] if changed else ""})
-        made = RecordedCall(call, name, short, paths, given or {"input": recorded(patch)})
+        patched_paths = tuple(tools.patched(patch, cwd))
+        paths = (*tools.writes(name, given, cwd), *patched_paths)
+        call_id = string(item.get("call_id"))
+        if patched_paths:
+            self._patches.add(call_id)
+        # An input that is a mere text, mostly a patch, is shown by the first path in it.
+        short = tools.short(name, given or {"path": next(iter(patched_paths), "")})
+        call = RecordedCall(call_id, name, short, paths, given or {"input": recorded(patch)})
         tokens = estimate({"input": raw})
-        return self._piece(ASSISTANT, origin=ASSISTANT, call=made, tokens=tokens)
+        return self._piece(ASSISTANT, origin=ASSISTANT, call=call, tokens=tokens)
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield the pieces of an event that no ``response_item`` repeats."""
-        kind = string(event.get(_NAME))
+        kind = string(event.get(_TYPE))
         if kind == "user_message" and event.get("kind", "plain") in ("plain", None):
             yield self._user_words(event.get("message"), string(event.get("id")))
         elif kind == "patch_apply_end":
-            yield self._file_change(
-                event, string(event.get("call_id")), ok=event.get("success") is True
-            )
+            call_id = string(event.get("call_id"))
+            yield self._file_change(event, call_id, succeeded=event.get("success") is True)
         elif kind == "mcp_tool_call_end":
             yield from self._mcp_call(members(event.get("invocation")))
         elif kind == "token_count":
             usage = members(members(event.get("info")).get("last_token_usage"))
-            if usage.get("total_tokens") != self._context:
+            if usage.get("total_tokens") != self._context:  # else it repeats the last count
                 yield from self._counted(usage)
         elif kind == "item_completed":
             yield from self._completed(members(event.get("item")))
@@ -196,46 +205,48 @@ class Rollout:
 
     def _completed(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield the pieces of a completed item: user's words, changed files or an MCP call."""
-        kind, name = string(item.get(_NAME)), string(item.get("id"))
+        kind, item_id = string(item.get(_TYPE)), string(item.get("id"))
         if kind == "UserMessage":
             content = item.get("content")
-            parts = content if isinstance(content, list) else []
-            texts = [string(members(part).get("text")) for part in parts]
-            yield self._user_words("\n".join(texts) if isinstance(content, list) else None, name)
+            words = None
+            if isinstance(content, list):
+                words = "\n".join(string(members(part).get("text")) for part in content)
+            yield self._user_words(words, item_id)
         elif kind == "FileChange":
-            yield self._file_change(item, name, ok=item.get("status") == "completed")
+            yield self._file_change(item, item_id, succeeded=item.get("status") == "completed")
         elif kind == "McpToolCall":
             yield from self._mcp_call(item)
 
-    def _file_change(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
+    def _file_change(
+        self, change: Mapping[str, Any], call_id: str, *, succeeded: bool
+    ) -> TranscriptPiece:
         """Return a piece with the paths that a change of files wrote, or of a failed call."""
+        if not succeeded:
+            return self._piece(ASSISTANT, origin=ASSISTANT, failed=call_id)
         paths = tuple(
-            known.absolute(string(path), self._cwd)
+            tools.absolute(string(path), self._cwd)
             for path in members(change.get("changes"))
             if "\0" not in path
         )
-        if not ok:
-            return self._piece(ASSISTANT, origin=ASSISTANT, failed=call)
         return self._piece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
 
     def _mcp_call(self, call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield the paths that a call of an MCP server wrote, and that it was called."""
         name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
         given = members(call.get("arguments"))
-        paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
+        paths = tuple(tools.writes(name, given, "")) if call.get("status") != "failed" else ()
         if paths:
             yield self._piece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
-        yield self._piece(USER, origin=known.origin(name), tool=name)
+        yield self._piece(USER, origin=tools.origin(name), tool=name)
 
 
 def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
     """Return whether the first line of a file says that a sub-agent wrote it."""
     source = meta.get("source")
-    return (
-        (isinstance(source, dict) and any("agent" in str(name).lower() for name in source))
-        or "subagent" in str(meta.get("thread_source", "")).lower().replace("_", "")
-        or bool(meta.get("parent_thread_id"))
-    )
+    if isinstance(source, dict) and any("agent" in str(name).lower() for name in source):
+        return True
+    thread_source = str(meta.get("thread_source", "")).lower().replace("_", "")
+    return "subagent" in thread_source or bool(meta.get("parent_thread_id"))
 
 
 def _output(value: Any) -> tuple[str, bool | None, str]:
@@ -245,17 +256,21 @@ def _output(value: Any) -> tuple[str, bool | None, str]:
     """
     if isinstance(value, str) and value.startswith("{"):
         value = read_object(value) or value
-    reported: list[bool] = []
+    reports: list[bool] = []  # what the output says in several places about the success
     if isinstance(value, dict):
         status = members(value.get("metadata")).get("exit_code")
-        reported += [] if status is None else [status == 0]
-        reported += [value["success"] is True] if "success" in value else []
+        if status is not None:
+            reports.append(status == 0)
+        if "success" in value:
+            reports.append(value["success"] is True)
         value = value.get("output", value.get("content"))
     text = joined(value)
-    for line in text.splitlines()[:_HEAD_LINES]:
-        reported += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
-    reported += [] if reported or not text.startswith(_REFUSED) else [False]
-    return text, all(reported) if reported else None, agents_words(value)
+    head_lines = text.splitlines()[:_HEAD_LINES]
+    exit_codes = [line.split()[-1] for line in head_lines if line.startswith(_EXIT_CODE_LINES)]
+    reports += [code == "0" for code in exit_codes]
+    if not reports and text.startswith(_NOT_RUN):
+        reports.append(False)
+    return text, all(reports) if reports else None, agents_words(value)
 
 
 def _strings(given: Mapping[str, Any]) -> Iterator[str]:

@@ -31,7 +31,7 @@ from memd.conversation.pieces import (
     recorded,
     string,
 )
-from memd.transcripts import tools as known
+from memd.transcripts import tools
 
 _RECENT = 1024  # ids of records and calls that may be repeated
 _MODEL = "gemini"
@@ -50,9 +50,9 @@ class ChatRecord:
     """Turns lines into pieces; remembers the records and calls that it has returned."""
 
     def __init__(self) -> None:
-        self.sub_agent = False
-        self._seen: OrderedDict[str, None] = OrderedDict()
-        self.strange = 0
+        self.sub_agent = False  # whether a sub-agent wrote the file
+        self._seen: OrderedDict[str, None] = OrderedDict()  # ids of records and calls
+        self.strange = 0  # records whose content has an unknown shape
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield a line's pieces; the file's first line must be passed before all others."""
@@ -88,10 +88,11 @@ class ChatRecord:
         shown = line.get("displayContent") or line["content"]
         if not isinstance(shown, str | list):
             self.strange += 1
-        parts = (
-            [shown] if isinstance(shown, str) else [members(p).get("text") for p in _list(shown)]
-        )
-        text = "\n".join(filter(None, map(own_words, parts)))
+        parts = [members(part).get("text") for part in _list(shown)]
+        if isinstance(shown, str):
+            parts = [shown]
+        texts = [own_words(part) for part in parts]
+        text = "\n".join(words for words in texts if words)
         if text:
             yield TranscriptPiece(USER, text, USER, name, name, at, tokens=estimate_text(text))
         if agents := agents_words(line["content"]):
@@ -99,26 +100,27 @@ class ChatRecord:
         for part in map(members, _list(line["content"])):
             result = members(part.get("functionResponse"))
             tool = _name(result)
-            output = members(result.get("response"))
-            text = other_words(output.get("output") or output.get("error"))
             if tool:
-                call = string(result.get("id"))
-                size = estimate_text(text)
+                output = members(result.get("response"))
+                text = other_words(output.get("output") or output.get("error"))
+                call_id = string(result.get("id"))
+                piece = TranscriptPiece(USER, text, id=call_id, at=at, answers=call_id, tool=tool)
                 agents = agents_words(output.get("output"))
-                piece = TranscriptPiece(USER, text, id=call, at=at, answers=call, tool=tool)
-                yield replace(piece, tokens=size, agents=agents)
+                yield replace(piece, tokens=estimate_text(text), agents=agents)
 
     def _call(
         self, call: Mapping[str, Any], name: str, at: float | None
     ) -> Iterator[TranscriptPiece]:
         """Yield a tool call that was not yet returned, with the path that it wrote."""
-        key, tool, given = string(call.get("id")), _name(call), recorded(members(call.get("args")))
-        if not tool or self._is_known(key):
+        call_id, tool = string(call.get("id")), _name(call)
+        if not tool or self._is_known(call_id):
             return
-        written = string(members(call.get("resultDisplay")).get("filePath"))
-        paths = tuple(known.writes(tool, given | ({"file_path": written} if written else {}), ""))
-        made = RecordedCall(key, tool, known.short(tool, given), paths, given)
-        failed = key if call.get("status") != "success" else ""
+        given = recorded(members(call.get("args")))
+        written_path = string(members(call.get("resultDisplay")).get("filePath"))
+        with_path = {**given, "file_path": written_path} if written_path else given
+        paths = tuple(tools.writes(tool, with_path, ""))
+        made = RecordedCall(call_id, tool, tools.short(tool, given), paths, given)
+        failed = call_id if call.get("status") != "success" else ""
         piece = TranscriptPiece(ASSISTANT, "", ASSISTANT, name, name, at, call=made, failed=failed)
         yield replace(piece, tokens=estimate({"input": given}))
 

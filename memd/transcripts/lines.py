@@ -35,12 +35,14 @@ from memd.conversation.pieces import (
 )
 from memd.core.errors import MemdError
 from memd.text import tags
-from memd.transcripts import codex, gemini
-from memd.transcripts import tools as known
+from memd.transcripts import codex, gemini, tools
 
+# Members of lines that nobody spoke.
 _UNSPOKEN = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-_SILENT = frozenset(("thinking", "redacted_thinking", "image", "document"))
+# Types of blocks without words.
+_WORDLESS = frozenset(("thinking", "redacted_thinking", "image", "document"))
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+# Types of blocks with the output of a server's tool, each with the tool's name.
 _RESULTS = {
     "web_search_tool_result": "web_search",
     "web_fetch_tool_result": "web_fetch",
@@ -63,18 +65,17 @@ class InvalidMessagesError(MemdError):
 class PieceReader:
     """Turns the parsed lines of one transcript, in order, into pieces.
 
-    ``recognised`` counts lines of a kind that memd knows, ``strange`` those of them whose content
-    has an unknown shape. ``sub_agent`` says that the file is a sub-agent's, so its lines give no
-    pieces.
+    The lines of a sub-agent's file give no pieces.
     """
 
     def __init__(self) -> None:
         self._rollout = codex.Rollout()
         self._chat = gemini.ChatRecord()
-        self._strange = 0
-        self._spoken = self._sidechain = False
+        self._strange = 0  # lines of Claude Code whose content has an unknown shape
+        self._has_main_lines = False
+        self._has_sidechain_lines = False  # of a sub-agent
         self._title, self._titled_by_person = "", False
-        self.recognised = 0
+        self.recognised = 0  # lines of a kind that memd knows
 
     @property
     def strange(self) -> int:
@@ -84,7 +85,7 @@ class PieceReader:
     @property
     def sub_agent(self) -> bool:
         """Return whether the lines so far are a sub-agent's."""
-        sidechain_only = self._sidechain and not self._spoken
+        sidechain_only = self._has_sidechain_lines and not self._has_main_lines
         return sidechain_only or self._rollout.sub_agent or self._chat.sub_agent
 
     def problem(self, path: str, lines: int) -> str:
@@ -126,14 +127,15 @@ class PieceReader:
     def _message_pieces(self, role: str, line: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
         """Return the pieces of a line of the user or the assistant."""
         if line.get("isSidechain"):
-            self._sidechain = True
+            self._has_sidechain_lines = True
             return ()
-        self._spoken = True
+        self._has_main_lines = True
         message, name = line["message"], string(line.get("uuid"))
         content = message.get("content")
+        reply_id = string(message.get("id")) if role == ASSISTANT else ""
         common: dict[str, Any] = {
             "id": name,
-            "key": (string(message.get("id")) if role == ASSISTANT else "") or name,
+            "key": reply_id or name,
             "at": parse_time(line.get("timestamp")),
             "context": counted(message.get("usage")),
         }
@@ -144,8 +146,10 @@ class PieceReader:
         blocks = [members(block) for block in content] if isinstance(content, list) else [{}]
         cwd = string(line.get("cwd"))
         result = [_piece(role, block, cwd, common) for block in blocks]
-        if result and all(piece.event for piece in result):
-            self._strange += not any(string(block.get("type")) in _SILENT for block in blocks)
+        has_words = any(not piece.event for piece in result)
+        has_wordless_blocks = any(string(block.get("type")) in _WORDLESS for block in blocks)
+        if result and not has_words and not has_wordless_blocks:
+            self._strange += 1
         return result
 
     def _title_piece(self, title: str, *, by_person: bool) -> Sequence[TranscriptPiece]:
@@ -196,8 +200,8 @@ def client_message(line: Any) -> dict[str, Any] | None:
     kinds = {name: line[name] for name in ("uuid", "isMeta", "isCompactSummary") if name in line}
     if line.get("subtype") == "compact_boundary":
         return {"role": "system", "subtype": "compact_boundary", "content": [], **kinds}
-    spoken = line.get("type") in (USER, ASSISTANT) and isinstance(line.get("message"), dict)
-    return {**line["message"], **kinds} if spoken else None
+    is_message = line.get("type") in (USER, ASSISTANT) and isinstance(line.get("message"), dict)
+    return {**line["message"], **kinds} if is_message else None
 
 
 def _piece(
@@ -219,7 +223,7 @@ def _piece(
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
         given = recorded(members(block.get("input")))
-        paths, short = tuple(known.writes(name, given, cwd)), known.short(name, given)
+        paths, short = tuple(tools.writes(name, given, cwd)), tools.short(name, given)
         made = RecordedCall(string(block.get("id")), name, short, paths, given)
         return TranscriptPiece(role, origin=role, call=made, **common)
     if kind in _RESULTS and role == ASSISTANT:

@@ -28,12 +28,12 @@ _NO_NAME = "its path is not absolute or does not end in .jsonl"
 _NO_TEXT = "its name is no text"
 _NO_FILE = "it is not a regular file of yours"
 _NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO)  # a link, a folder, a socket
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _BUFFER_BYTES, _CHUNK_BYTES = 128 * 1024, 1024 * 1024
 _HEAD_BYTES = 256  # contains the kind of the first line
-_MARKER_BYTES = 256
-_MARKER_CHARACTERS = 16
-_FIRST = (b'"session_meta"', b'"projectHash"')
+_MARKER_BYTES = 256  # before an offset
+_MARKER_CHARACTERS = 16  # of the hash of these bytes
+_SESSION_LINES = (b'"session_meta"', b'"projectHash"')  # in a first line that names the session
 # A line without a match is of no kind that memd reads, and is not parsed.
 _HINT = re.compile(
     rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
@@ -62,7 +62,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
         raise TranscriptRefusedError(path, _NO_NAME)
     try:
         # A FIFO without a writer would hold a plain open for ever.
-        with os.fdopen(os.open(path, _READ), "rb", buffering=_BUFFER_BYTES) as file:
+        with os.fdopen(os.open(path, _OPEN_FLAGS), "rb", buffering=_BUFFER_BYTES) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise TranscriptRefusedError(path, _NO_FILE)
@@ -100,7 +100,11 @@ def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tup
 def first_record(file: BinaryIO) -> Any:
     """Return the first line, parsed, if it names the session (Codex, Gemini), else ``None``."""
     head = os.pread(file.fileno(), _HEAD_BYTES, 0)
-    return next(records(file, 0), (None,))[0] if any(mark in head for mark in _FIRST) else None
+    if not any(kind in head for kind in _SESSION_LINES):
+        return None
+    for record, _ in records(file, 0):
+        return record
+    return None
 
 
 def marker_of(file: BinaryIO, offset: int) -> str:
@@ -108,7 +112,8 @@ def marker_of(file: BinaryIO, offset: int) -> str:
     start = max(0, offset - _MARKER_BYTES)
     file.seek(start)
     before = file.read(offset - start)
-    return sha256(before)[:_MARKER_CHARACTERS] if len(before) == offset - start else ""
+    is_complete = len(before) == offset - start
+    return sha256(before)[:_MARKER_CHARACTERS] if is_complete else ""
 
 
 def _parsed(line: bytes) -> object:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from memd.conversation.history import floor
 from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
 from memd.core.values import Message
-from memd.transcripts import tools as known
+from memd.transcripts import tools
 from memd.transcripts.calls import recent_calls as recent_calls
 from memd.transcripts.lines import InvalidMessagesError as InvalidMessagesError
 from memd.transcripts.lines import PieceReader, client_message, message_pieces
@@ -27,25 +27,20 @@ from memd.transcripts.opening import marker_of, opened, records
 from memd.transcripts.stream import TranscriptStream
 from memd.transcripts.tools import MEMORY_ROOT as MEMORY_ROOT
 
-PART_BYTES = 64 * 1024 * 1024
+PART_BYTES = 64 * 1024 * 1024  # of one reading, about
 TAIL_BYTES = 8 * 1024 * 1024  # more than is ever sent to a model
 _LOOK_BACK_BYTES = 1024 * 1024  # a tool's name is searched only this far before its output
 
 
 class TranscriptPart(Struct, frozen=True):
-    """The result of one reading.
-
-    ``offset`` and ``marker`` are where the next one goes on; ``complete`` is false if more can be
-    read now. ``restarted`` says that the earlier offset did not fit this file. ``problem`` is a
-    sentence if there were lines and none had a shape that memd knows.
-    """
+    """The result of one reading."""
 
     messages: tuple[Message, ...]
-    offset: int
-    marker: str
-    complete: bool = True
-    restarted: bool = False
-    problem: str = ""
+    offset: int  # where the next reading goes on
+    marker: str  # the fingerprint of the bytes before that offset
+    complete: bool = True  # whether nothing more can be read now
+    restarted: bool = False  # whether the earlier offset did not fit this file
+    problem: str = ""  # a sentence if there were lines and none had a known shape
 
 
 def read(
@@ -65,15 +60,15 @@ def read(
         is_continued = offset > 0 and marker_of(file, offset) == marker
         start = offset if is_continued else 0
         size = os.fstat(file.fileno()).st_size
-        cut = start == 0 and tail is not None and size > tail
-        if cut:  # ``records`` first yields the rest of a line; begin behind it
+        only_tail = start == 0 and tail is not None and size > tail
+        if only_tail:  # ``records`` first yields the rest of a line; begin behind it
             start = next(records(file, size - (tail or 0) - 1), (None, 0))[1]
         stream = TranscriptStream(path, start, marker_of(file, start))
-    if cut and not start:
+    if only_tail and not start:  # no line ends in the tail
         return TranscriptPart((), 0, "", restarted=offset > 0)
     part = stream.more(most=most)
     user_words = (n for n, piece in enumerate(part.pieces) if piece.origin == USER and piece.text)
-    first = next(user_words, 0) if cut else 0
+    first = next(user_words, 0) if only_tail else 0
     assembly = Assembly()
     assembly.recall(part.pieces[:first])
     assembly.add(part.pieces[first:])
@@ -83,9 +78,9 @@ def read(
         assembly.messages(),
         stream.offset,
         stream.marker,
-        part.complete,
-        part.restarted or (offset > 0 and not is_continued),
-        "" if is_continued else part.problem,
+        complete=part.complete,
+        restarted=part.restarted or (offset > 0 and not is_continued),
+        problem="" if is_continued else part.problem,
     )
 
 
@@ -101,7 +96,7 @@ def client_messages(path: str) -> list[dict[str, Any]]:
             message = client_message(record)
             if message is None:
                 continue
-            if floor([message]):
+            if floor([message]):  # it is a boundary
                 result = [{}] * len(result)
             result.append(message)
     return result
@@ -132,30 +127,27 @@ class _GrowingMessage(Struct):
     """A message that may still grow, as the next line may have its next block."""
 
     first: TranscriptPiece
-    id: str
+    id: str  # of its last piece
     texts: list[str] = field(default_factory=list)
     calls: list[RecordedCall] = field(default_factory=list)
 
 
 class Assembly:
-    """Joins pieces to messages; call ``messages`` when all pieces were added.
-
-    ``unnamed`` are the ids of calls whose output came without the call.
-    """
+    """Joins pieces to messages; call ``messages`` when all pieces were added."""
 
     def __init__(self) -> None:
-        self._open: list[_GrowingMessage] = []
-        self._failed: set[str] = set()
-        self._names: dict[str, str] = {}
-        self._reading: set[str] = set()  # calls that read messages of other agents
-        self.unnamed: set[str] = set()
+        self._growing: list[_GrowingMessage] = []
+        self._failed: set[str] = set()  # ids of calls
+        self._names: dict[str, str] = {}  # the tool of each call, by the call's id
+        self._reading: set[str] = set()  # ids of calls that read messages of other agents
+        self.unnamed: set[str] = set()  # ids of calls whose output came without the call
 
     def recall(self, pieces: Iterable[TranscriptPiece]) -> None:
         """Note the names and failures of tool calls without adding messages."""
         for piece in pieces:
             if piece.call is not None and piece.call.id:
                 self._names[piece.call.id] = piece.call.name
-                if known.brings_messages(piece.call.name, piece.call.given):
+                if tools.brings_messages(piece.call.name, piece.call.given):
                     self._reading.add(piece.call.id)
                 self.unnamed.discard(piece.call.id)
             if piece.failed:
@@ -166,7 +158,7 @@ class Assembly:
         for piece in pieces:
             if piece.agents:
                 words = TranscriptPiece(piece.role, piece.agents, AGENT, piece.id, at=piece.at)
-                self._open.append(_GrowingMessage(words, piece.id, [piece.agents]))
+                self._growing.append(_GrowingMessage(words, piece.id, [piece.agents]))
             if not piece.event:
                 self._add(piece)
 
@@ -179,36 +171,38 @@ class Assembly:
         self.recall((piece,))
         if piece.answers and piece.answers not in self._names:
             self.unnamed.add(piece.answers)
-        last = next((each for each in reversed(self._open) if each.first.origin != AGENT), None)
-        # The blocks of one message belong together; outputs, which have no origin, stay apart.
-        same = (
-            last is not None
-            and bool(piece.key)
-            and (last.first.key, last.first.origin) == (piece.key, piece.origin)
-            and bool(piece.origin)
-        )
-        if last is None or not same:
-            last = _GrowingMessage(piece, piece.id)
-            self._open.append(last)
-        last.id = piece.id
-        last.texts.append(piece.text)
+        no_agents = (item for item in reversed(self._growing) if item.first.origin != AGENT)
+        message = next(no_agents, None)
+        if message is None or not _is_same_message(message.first, piece):
+            message = _GrowingMessage(piece, piece.id)
+            self._growing.append(message)
+        message.id = piece.id
+        message.texts.append(piece.text)
         if piece.call is not None:
-            last.calls.append(piece.call)
+            message.calls.append(piece.call)
 
     def _closed(self) -> Iterator[Message]:
         """Yield the messages that have a text, a call or a write, or come from outside."""
-        for item in self._open:
+        for item in self._growing:
             first = item.first
             tool = first.tool or self._names.get(first.answers, "")
-            origin = first.origin or known.origin(tool)
+            origin = first.origin or tools.origin(tool)
             text = "\n\n".join(text for text in item.texts if text)
-            if first.answers in self._reading or known.brings_messages(tool, {}):
+            if first.answers in self._reading or tools.brings_messages(tool, {}):
                 origin = AGENT
-            elif first.answers and known.is_own(tool):  # memories are not learnt from memories
+            elif first.answers and tools.is_own(tool):  # memories are not learnt from memories
                 text = ""
-            worked = [call for call in item.calls if call.id not in self._failed or not call.id]
-            writes = tuple(path for call in worked for path in call.writes)
+            # A call without an id cannot be known to have failed.
+            succeeded = [call for call in item.calls if not call.id or call.id not in self._failed]
+            writes = tuple(path for call in succeeded for path in call.writes)
             calls = tuple(call.short for call in item.calls if call.short)
-            outside = origin in known.OTHERS
-            if text or calls or outside or any(call.writes for call in item.calls):
+            is_outside = origin in tools.OTHERS
+            if text or calls or is_outside or any(call.writes for call in item.calls):
                 yield Message(item.id, first.role, text, origin, first.at, writes, calls, tool)
+
+
+def _is_same_message(first: TranscriptPiece, piece: TranscriptPiece) -> bool:
+    """Return whether a piece is another block of the message that begins with ``first``."""
+    # Pieces without a key stay apart, and so do outputs, which have no origin.
+    has_message = bool(piece.key) and bool(piece.origin)
+    return has_message and (first.key, first.origin) == (piece.key, piece.origin)

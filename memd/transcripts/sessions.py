@@ -22,7 +22,7 @@ from memd.conversation.pieces import parse_time
 from memd.transcripts.opening import TranscriptRefusedError, opened
 
 _SUFFIX = ".jsonl"
-_NAMED = re.compile(rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"')
+_SESSION_ID = re.compile(rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"')
 _MESSAGE = b'"parentUuid"'  # in each line that is part of the conversation, and in no other
 _HEAD_BYTES = 1024 * 1024  # contains the first answer, behind copies of what was sent
 _TAIL_BYTES = 256 * 1024  # contains the last answer
@@ -57,16 +57,18 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
     with suppress(TranscriptRefusedError), opened(transcript) as file:
         head = file.read(_HEAD_BYTES)
         if _MESSAGE in head:
-            named = {name.decode("utf-8", "replace") for name in _NAMED.findall(head)}
-            return frozenset(named - {session})
+            sessions = {name.decode("utf-8", "replace") for name in _SESSION_ID.findall(head)}
+            return frozenset(sessions - {session})
     if answered is None:
         return frozenset()
     folder = os.path.dirname(transcript)
     since = answered - _SLACK_SECONDS  # a session that ended before is not the parent
     changed = sorted((at, name) for name, at in sessions_of(folder).items() if at >= since)
     candidates = [name for _, name in changed if name != session][:_SIBLINGS]
-    answers = {name: _last_answer(f"{folder}/{name}.jsonl") for name in candidates}
-    fitting = [name for name, at in answers.items() if at and abs(at - answered) <= _SLACK_SECONDS]
+    last_answers = {name: _last_answer(f"{folder}/{name}.jsonl") for name in candidates}
+    fitting = [
+        name for name, at in last_answers.items() if at and abs(at - answered) <= _SLACK_SECONDS
+    ]
     return frozenset(fitting or candidates)
 
 
@@ -74,11 +76,11 @@ def _last_answer(transcript: str) -> float | None:
     """Return the time of a transcript's last answer in seconds since 1970, or ``None``."""
     with suppress(TranscriptRefusedError), opened(transcript) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-        return _answer(reversed(file.read(_TAIL_BYTES).splitlines()))
+        return _first_answer(reversed(file.read(_TAIL_BYTES).splitlines()))
     return None
 
 
-def _answer(lines: Iterable[bytes]) -> float | None:
+def _first_answer(lines: Iterable[bytes]) -> float | None:
     """Return the time of the first line that is an assistant's message, or ``None``."""
     for line in lines:
         if b'"assistant"' in line:

@@ -17,29 +17,20 @@ from memd.transcripts.lines import message_pieces as message_pieces
 from memd.transcripts.opening import TranscriptRefusedError as TranscriptRefusedError
 from memd.transcripts.opening import first_record, marker_of, opened, records
 
-PART_BYTES = 8 * 1024 * 1024
+PART_BYTES = 8 * 1024 * 1024  # of one reading, about
 
 
 class StreamPart(Struct, frozen=True):
-    """The result of one reading.
-
-    ``complete`` is false if more can be read now. ``restarted`` says that the file is another one
-    than before, and these pieces are its first. ``problem`` is a sentence if no line of the first
-    reading had a shape that memd knows.
-    """
+    """The result of one reading."""
 
     pieces: tuple[TranscriptPiece, ...]
-    complete: bool = True
-    restarted: bool = False
-    problem: str = ""
+    complete: bool = True  # whether nothing more can be read now
+    restarted: bool = False  # whether the file is another one than before
+    problem: str = ""  # a sentence if no line of the first reading had a known shape
 
 
 class TranscriptStream:
-    """A transcript that is read again as it grows.
-
-    ``last_event`` is ``boundary`` after a compaction until there is a new message or context from
-    memd's hook. ``offset`` and ``marker`` are where the next reading goes on.
-    """
+    """A transcript that is read again as it grows."""
 
     def __init__(self, path: str, offset: int = 0, marker: str = "") -> None:
         self._path = path
@@ -48,8 +39,9 @@ class TranscriptStream:
     def _begin(self, offset: int, marker: str) -> None:
         """Set the offset of the next reading and forget what earlier lines said."""
         self._reader = PieceReader()
-        self._begun = False
-        self.offset, self.marker = offset, marker
+        self._begun = False  # whether a part of this file was read
+        self.offset, self.marker = offset, marker  # where the next reading goes on
+        # ``boundary`` after a compaction until there is a new message or context of memd's hook.
         self.last_event = ""
 
     @property
@@ -67,19 +59,22 @@ class TranscriptStream:
             if restarted:
                 self._begin(0, "")
             if self.offset and not self._begun:
-                self._reader.pieces(first_record(file))
-            start, lines = self.offset, 0
+                self._reader.pieces(first_record(file))  # it may say that the file is a sub-agent's
+            start, line_count = self.offset, 0
             pieces: list[TranscriptPiece] = []
             for record, self.offset in records(file, start, most):
-                lines += 1
+                line_count += 1
                 pieces += self._reader.pieces(record)
             self.marker = marker_of(file, self.offset)
         events = [piece.event for piece in pieces if _has_content(piece)]
         if events:
             self.last_event = BOUNDARY if events[-1] == BOUNDARY else ""
-        problem = "" if self._begun or events else self._reader.problem(self._path, lines)
+        problem = ""
+        if not self._begun and not events:
+            problem = self._reader.problem(self._path, line_count)
         self._begun = True
-        return StreamPart(tuple(pieces), self.offset - start < most, restarted, problem)
+        complete = self.offset - start < most
+        return StreamPart(tuple(pieces), complete, restarted, problem)
 
 
 def _has_content(piece: TranscriptPiece) -> bool:

@@ -26,16 +26,22 @@ _WEB = frozenset(
     ("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage", "google_web_search")
 )
 # The members shown for a call, the first present one; not a file's whole content.
-_PLACES = ("file_path", "notebook_path", "path")
-_STATEMENT = (*_PLACES, "command", "cmd", "pattern", "query", "url", "description", "prompt")
-_MCP = "mcp__"
-_OWN = "memory"
+_PATH_MEMBERS = ("file_path", "notebook_path", "path")
+_SHOWN_MEMBERS = (
+    *_PATH_MEMBERS,
+    *("command", "cmd", "pattern", "query", "url", "description", "prompt"),
+)
+_MCP = "mcp__"  # the beginning of the names of MCP servers' tools
+_MEMORY_TOOL = "memory"  # of the Messages API
 _MEMD = re.compile("mcp__(?:plugin_memd_)?memd_+(.+)")  # memd's own server, and its tools
+# memd's tools that change memories; the suggestions only with the action.
 _OWN_WRITERS, _SUGGESTIONS, _ACCEPT = ("save", "forget"), "suggestions", "accept"
-_COMMANDS = ("command", "cmd", "input")
-_READ_MESSAGES = "read_messages"
+_COMMAND_MEMBERS = ("command", "cmd", "input")
+_READ_MESSAGES = "read_messages"  # memd's tool
 # memd's command, or its method through any program that speaks to the socket.
-_READS = re.compile(r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log|held)\b|\.(?:receive|log)\b)")
+_READING_COMMAND = re.compile(
+    r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log|held)\b|\.(?:receive|log)\b)"
+)
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH = "*** Begin Patch"
 
@@ -49,7 +55,7 @@ def origin(name: str) -> str:
 
 def is_own(name: str) -> bool:
     """Return whether a tool's output is memd's own text: its MCP tools and the memory tool."""
-    return name == _OWN or _MEMD.match(name) is not None
+    return name == _MEMORY_TOOL or _MEMD.match(name) is not None
 
 
 def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
@@ -57,17 +63,17 @@ def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
     own = _MEMD.match(name)
     if own is not None:
         return own[1] == _READ_MESSAGES
-    commands = (given.get(member) for member in _COMMANDS)
-    return any(
-        _READS.search(" ".join(map(str, command)) if isinstance(command, list) else str(command))
-        for command in commands
-        if command
-    )
+    for member in _COMMAND_MEMBERS:
+        command = given.get(member) or ""
+        line = " ".join(map(str, command)) if isinstance(command, list) else str(command)
+        if _READING_COMMAND.search(line):
+            return True
+    return False
 
 
 def short(name: str, given: Mapping[str, Any]) -> str:
     """Return a call in one line: the tool's name and its most informative argument."""
-    value = next((given[key] for key in _STATEMENT if given.get(key)), "")
+    value = next((given[name] for name in _SHOWN_MEMBERS if given.get(name)), "")
     words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(f"{name} {words[:SHORT_CHARACTERS]}".split())[:SHORT_CHARACTERS]
 
@@ -78,7 +84,7 @@ def writes(name: str, given: Mapping[str, Any], cwd: str) -> Iterator[str]:
         path = string(given.get(_WRITERS[name]))
         if path and "\0" not in path:
             yield absolute(path, cwd)
-    elif name == _OWN and given.get("command") in _MEMORY_COMMANDS:
+    elif name == _MEMORY_TOOL and given.get("command") in _MEMORY_COMMANDS:
         path = string(given.get("path")) or string(given.get("new_path"))
         yield posixpath.normpath(posixpath.join(MEMORY_ROOT, path))
     elif (own := _MEMD.match(name)) and _changes(own[1], given):
