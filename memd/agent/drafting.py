@@ -73,7 +73,7 @@ def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
     except UnicodeEncodeError as error:
         raise ChangeRefusedError(name, _NO_TEXT) from error
     if name != INDEX:
-        content = document.strict(content, before, name)
+        content = document.with_standard_head(content, before, name)
     if len(content) > limits.MEMORY_BYTES:
         why = f"it has {len(content)} bytes of {limits.MEMORY_BYTES}"
         raise ChangeRefusedError(name, why)

@@ -12,52 +12,59 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from typing import TypeVar
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from memd.documents.frontmatter import BOM
 
 T = TypeVar("T")
-_SMALL = 40_000  # pairs of lines: 200 against 200, a few milliseconds at worst
+_FULLY_COMPARED_PAIRS = 40_000  # of lines: 200 against 200, a few milliseconds at worst
 
 
 class Chunk(Struct, frozen=True):
-    """What each text has between two lines that all three share; ``last`` at the texts' end."""
+    """The lines that each text has between two lines that all three share."""
 
     base: tuple[bytes, ...]
     ours: tuple[bytes, ...]
     theirs: tuple[bytes, ...]
-    last: bool
+    at_end: bool  # no line that all three share follows
 
 
 class SplitText(Struct, frozen=True):
-    """A text as lines that all have a line end; ``ended`` says whether the last one had it before.
-
-    ``bom`` is the byte order mark before the first line, or empty.
-    """
+    """A text as lines that all have a line end."""
 
     lines: tuple[bytes, ...]
-    ended: bool
-    bom: bytes
+    had_last_line_end: bool  # false if the last line got its line end here
+    bom: bytes  # the byte order mark before the first line, or empty
 
     @classmethod
     def of(cls, content: bytes) -> "SplitText":
         """Split a text into lines."""
         bom = BOM if content.startswith(BOM) else b""
         lines = content[len(bom) :].splitlines(keepends=True)
-        ended = not lines or lines[-1].endswith((b"\n", b"\r"))
-        if not ended:
+        had_last_line_end = not lines or lines[-1].endswith((b"\n", b"\r"))
+        if not had_last_line_end:
             lines[-1] += b"\r\n" if b"\r\n" in content else b"\n"
-        return cls(tuple(lines), ended, bom)
+        return cls(tuple(lines), had_last_line_end, bom)
 
 
 # Returns the merged lines of a chunk that both sides changed, or ``None`` for a conflict.
 Resolve = Callable[[Chunk], Sequence[bytes] | None]
 
 
-def pick(base: T, ours: T, theirs: T) -> tuple[T] | None:
-    """Return the value to use if at most one side changed it, or both alike; else ``None``.
+class _Stretch(NamedTuple):
+    """Lines of two texts that are to be compared: a[a_start:a_end] with b[b_start:b_end]."""
+
+    a_start: int
+    a_end: int
+    b_start: int
+    b_end: int
+
+
+def merged_value(base: T, ours: T, theirs: T) -> tuple[T] | None:
+    """Return the merged value, ``None`` if both sides changed it in different ways.
 
     The value is in a tuple, since it may be ``None`` or empty itself.
     """
@@ -75,92 +82,131 @@ def merge(
         if isinstance(part, bytes):
             merged.append(part)
             continue
-        picked = pick(part.base, part.ours, part.theirs)
-        lines = picked[0] if picked else resolve(part)
+        merged_lines = merged_value(part.base, part.ours, part.theirs)
+        lines = merged_lines[0] if merged_lines else resolve(part)
         if lines is None:
             return None
         merged += lines
     return merged
 
 
-def joined(base: SplitText, ours: SplitText, theirs: SplitText, lines: Sequence[bytes]) -> bytes:
+def joined_lines(
+    base: SplitText, ours: SplitText, theirs: SplitText, lines: Sequence[bytes]
+) -> bytes:
     """Return merged lines as bytes; the last line has no end if neither side had one."""
-    picked = pick(base.bom, ours.bom, theirs.bom)
-    bom = picked[0] if picked else ours.bom
+    merged_bom = merged_value(base.bom, ours.bom, theirs.bom)
+    bom = merged_bom[0] if merged_bom else ours.bom
     content = b"".join(lines)
-    if not (ours.ended or theirs.ended):
+    if not (ours.had_last_line_end or theirs.had_last_line_end):
         content = content.removesuffix(b"\n").removesuffix(b"\r")
     return bom + content
 
 
-def matches(a: Sequence[bytes], b: Sequence[bytes]) -> list[tuple[int, int]]:
+def matched_lines(a: Sequence[bytes], b: Sequence[bytes]) -> list[tuple[int, int]]:
     """Return which lines of ``a`` are matched with which lines of ``b``, as pairs of numbers.
 
     Both numbers rise from pair to pair.
     """
     pairs: list[tuple[int, int]] = []
-    # Stretches still to be compared: a[a0:a1] with b[b0:b1].
-    stretches = [(0, len(a), 0, len(b))]
+    stretches = [_Stretch(0, len(a), 0, len(b))]  # still to be compared
     while stretches:
-        a0, a1, b0, b1 = stretches.pop()
-        # Common lines at the beginning and at the end of both.
-        while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
-            pairs.append((a0, b0))
-            a0, b0 = a0 + 1, b0 + 1
-        while a0 < a1 and b0 < b1 and a[a1 - 1] == b[b1 - 1]:
-            a1, b1 = a1 - 1, b1 - 1
-            pairs.append((a1, b1))
-        anchors = _anchors(a, b, (a0, a1, b0, b1))
+        common_ends, stretch = _without_common_ends(a, b, stretches.pop())
+        pairs += common_ends
+        anchors = _anchors(a, b, stretch)
+        pairs += anchors
         if anchors:
-            pairs += anchors
-            # Go on with the stretches before, between and behind the anchors.
-            starts = [(a0, b0), *((i + 1, j + 1) for i, j in anchors)]
-            ends = [*anchors, (a1, b1)]
-            for (a_start, b_start), (a_end, b_end) in zip(starts, ends, strict=True):
-                stretches.append((a_start, a_end, b_start, b_end))
-        elif 0 < (a1 - a0) * (b1 - b0) <= _SMALL:
-            full = SequenceMatcher(None, a[a0:a1], b[b0:b1], autojunk=False)
-            for i, j, size in full.get_matching_blocks():
-                pairs += [(a0 + i + n, b0 + j + n) for n in range(size)]
+            stretches += _stretches_between(anchors, stretch)
+        else:
+            pairs += _fully_compared(a, b, stretch)
     return sorted(pairs)
+
+
+def _without_common_ends(
+    a: Sequence[bytes], b: Sequence[bytes], stretch: _Stretch
+) -> tuple[list[tuple[int, int]], _Stretch]:
+    """Return the pairs of equal lines at both ends of a stretch, and the stretch between them."""
+    a_start, a_end, b_start, b_end = stretch
+    pairs: list[tuple[int, int]] = []
+    while a_start < a_end and b_start < b_end and a[a_start] == b[b_start]:
+        pairs.append((a_start, b_start))
+        a_start, b_start = a_start + 1, b_start + 1
+    while a_start < a_end and b_start < b_end and a[a_end - 1] == b[b_end - 1]:
+        a_end, b_end = a_end - 1, b_end - 1
+        pairs.append((a_end, b_end))
+    return pairs, _Stretch(a_start, a_end, b_start, b_end)
+
+
+def _stretches_between(anchors: list[tuple[int, int]], stretch: _Stretch) -> list[_Stretch]:
+    """Return the stretches before, between and behind the matched lines of a stretch."""
+    line_before_stretch = (stretch.a_start - 1, stretch.b_start - 1)
+    line_behind_stretch = (stretch.a_end, stretch.b_end)
+    return [
+        _Stretch(a_before + 1, a_behind, b_before + 1, b_behind)
+        for (a_before, b_before), (a_behind, b_behind) in pairwise(
+            [line_before_stretch, *anchors, line_behind_stretch]
+        )
+    ]
+
+
+def _fully_compared(
+    a: Sequence[bytes], b: Sequence[bytes], stretch: _Stretch
+) -> list[tuple[int, int]]:
+    """Return the matched lines of a stretch without anchors; none if it is too large to compare."""
+    a_start, a_end, b_start, b_end = stretch
+    pairs_of_lines = (a_end - a_start) * (b_end - b_start)
+    if not 0 < pairs_of_lines <= _FULLY_COMPARED_PAIRS:
+        return []
+    matcher = SequenceMatcher(None, a[a_start:a_end], b[b_start:b_end], autojunk=False)
+    return [
+        (a_start + a_offset + number, b_start + b_offset + number)
+        for a_offset, b_offset, size in matcher.get_matching_blocks()
+        for number in range(size)
+    ]
 
 
 def _shared_lines_and_chunks(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> list[bytes | Chunk]:
     """Return the lines that all three texts share and, between them, the chunks that differ."""
-    in_ours, in_theirs = dict(matches(base, ours)), dict(matches(base, theirs))
-    # Numbers of each shared line in the three texts.
-    shared = [(i, in_ours[i], in_theirs[i]) for i in sorted(in_ours.keys() & in_theirs.keys())]
+    # Numbers of lines in ``ours`` and in ``theirs``, by the number of the same line in ``base``.
+    in_ours, in_theirs = dict(matched_lines(base, ours)), dict(matched_lines(base, theirs))
+    shared = [
+        (number, in_ours[number], in_theirs[number])
+        for number in sorted(in_ours.keys() & in_theirs.keys())
+    ]
     parts: list[bytes | Chunk] = []
     base_start = ours_start = theirs_start = 0
-    for i, j, k in [*shared, (len(base), len(ours), len(theirs))]:
-        last = i == len(base)
-        if (base_start, ours_start, theirs_start) != (i, j, k):
+    for base_end, ours_end, theirs_end in [*shared, (len(base), len(ours), len(theirs))]:
+        at_end = base_end == len(base)
+        if (base_start, ours_start, theirs_start) != (base_end, ours_end, theirs_end):
             chunk = Chunk(
-                tuple(base[base_start:i]),
-                tuple(ours[ours_start:j]),
-                tuple(theirs[theirs_start:k]),
-                last,
+                tuple(base[base_start:base_end]),
+                tuple(ours[ours_start:ours_end]),
+                tuple(theirs[theirs_start:theirs_end]),
+                at_end,
             )
             parts.append(chunk)
-        if not last:
-            parts.append(base[i])
-        base_start, ours_start, theirs_start = i + 1, j + 1, k + 1
+        if not at_end:
+            parts.append(base[base_end])
+        base_start, ours_start, theirs_start = base_end + 1, ours_end + 1, theirs_end + 1
     return parts
 
 
-def _anchors(
-    a: Sequence[bytes], b: Sequence[bytes], stretch: tuple[int, int, int, int]
-) -> list[tuple[int, int]]:
-    """Return the longest list of lines that stand in both stretches once and in the same order.
+def _anchors(a: Sequence[bytes], b: Sequence[bytes], stretch: _Stretch) -> list[tuple[int, int]]:
+    """Return the longest list of lines that stand once in both texts and in the same order.
 
-    A line is a pair of its numbers in ``a`` and ``b``. The stretches are a[a0:a1] and b[b0:b1].
+    Only the lines of the stretch count. A line is a pair of its numbers in ``a`` and ``b``.
     """
-    a0, a1, b0, b1 = stretch
-    in_a, in_b = Counter(a[a0:a1]), Counter(b[b0:b1])
-    once_in_b = {b[j]: j for j in range(b0, b1) if in_b[b[j]] == 1}
-    pairs = [(i, once_in_b[a[i]]) for i in range(a0, a1) if in_a[a[i]] == 1 and a[i] in once_in_b]
+    a_numbers = range(stretch.a_start, stretch.a_end)
+    b_numbers = range(stretch.b_start, stretch.b_end)
+    times_in_a = Counter(a[stretch.a_start : stretch.a_end])
+    times_in_b = Counter(b[stretch.b_start : stretch.b_end])
+    number_in_b = {b[number]: number for number in b_numbers if times_in_b[b[number]] == 1}
+    pairs = [
+        (number, number_in_b[a[number]])
+        for number in a_numbers
+        if times_in_a[a[number]] == 1 and a[number] in number_in_b
+    ]
     return _longest_rising(pairs)
 
 

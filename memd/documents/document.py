@@ -1,8 +1,8 @@
 """A memory as a document: the one door to python-frontmatter.
 
-Reading is lenient and never raises; writing is strict. Values are the strings that
-stand in the file. Frontmatter that does not parse makes a *damaged* memory: readable as raw
-Markdown, never rewritten by a background job. Rewrites are surgical, never parse-and-dump.
+Reading is lenient and never raises; writing is strict. Values are the strings that stand in the
+file. Frontmatter that does not parse makes a *damaged* memory: it can be read as raw Markdown, and
+no background job rewrites it. A rewrite changes only the lines of the fields that change.
 """
 
 import re
@@ -17,14 +17,14 @@ from memd.core.errors import MemdError
 from memd.core.text import decode
 from memd.core.values import ORIGINS, MemoryType
 from memd.documents import frontmatter, heads, memory_merge
-from memd.documents.frontmatter import BOM, FENCE, Fenced, lenient
+from memd.documents.frontmatter import BOM, FENCE, Fenced, lenient_fields
 from memd.documents.frontmatter import HEAD_BYTES as HEAD_BYTES
 from memd.documents.frontmatter import LENIENT_LINE as LENIENT_LINE
 from memd.documents.frontmatter import Fields as Fields
-from memd.documents.frontmatter import plain as plain
 from memd.documents.frontmatter import problem as problem
-from memd.documents.frontmatter import quick as quick
+from memd.documents.frontmatter import quick_fields as quick_fields
 from memd.documents.frontmatter import scalar as scalar
+from memd.documents.frontmatter import simple_fields as simple_fields
 from memd.documents.frontmatter import split as split
 from memd.documents.frontmatter import unquoted as unquoted
 from memd.documents.frontmatter_edit import (
@@ -33,8 +33,8 @@ from memd.documents.frontmatter_edit import (
 from memd.documents.frontmatter_edit import edit
 from memd.documents.heads import slug as slug
 from memd.documents.wording import WordedMemory as WordedMemory
+from memd.documents.wording import memory_of_statement as memory_of_statement
 from memd.documents.wording import new as new
-from memd.documents.wording import worded as worded
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _YAML = YAMLHandler()
@@ -55,17 +55,14 @@ class InvalidMemoryError(MemdError):
 
 
 class Document(Struct, frozen=True):
-    """A memory's parts. ``metadata`` has all fields but name and description, without nesting.
-
-    ``body`` is the text after the frontmatter and its blank line; all of it when damaged.
-    """
+    """A memory's parts."""
 
     name: str
     description: str
     type: MemoryType | None
-    body: str
-    damaged: bool
-    metadata: Mapping[str, str]
+    body: str  # the text after the frontmatter and its blank line; all of a damaged memory
+    damaged: bool  # the frontmatter could not be read
+    metadata: Mapping[str, str]  # all fields but name and description, without nesting
 
     @property
     def fields(self) -> Fields:
@@ -80,14 +77,11 @@ class Document(Struct, frozen=True):
 
 
 class _Fields(Struct, frozen=True):
-    """The values of a frontmatter by key. ``problem`` says why it is not valid, "" if it is.
-
-    ``damaged`` says that some of its lines could not be read.
-    """
+    """The values of a frontmatter by key."""
 
     values: Mapping[str, Any]
-    problem: str
-    damaged: bool
+    problem: str  # why the frontmatter is not valid, "" if it is
+    damaged: bool  # some of its lines could not be read
 
 
 def parse(content: bytes, path: str) -> Document:
@@ -133,13 +127,13 @@ def validate(content: bytes, path: str) -> Document:
         problems.append(f"its frontmatter is refused: {fields.problem}")
     document = parse(content, path)
     if fenced is not None:
-        problems += _missing(document, fields.values)
+        problems += _field_problems(document, fields.values)
     if problems:
         raise InvalidMemoryError(path, tuple(problems))
     return document
 
 
-def strict(content: bytes, base: bytes | None, path: str) -> bytes:
+def with_standard_head(content: bytes, base: bytes | None, path: str) -> bytes:
     """Return a memory with its head in memd's own layout, whatever lines a writer put there.
 
     ``base`` is the memory before, ``None`` if it is new. A head that did not change keeps its
@@ -151,13 +145,14 @@ def strict(content: bytes, base: bytes | None, path: str) -> bytes:
         return content
     if base and old and content[: fenced.body] == base[: old.body]:  # the same head
         return content
+    before = None if base is None else parse(base, path)
     known: dict[str, str] = {}
-    if base is not None and not (before := parse(base, path)).damaged:
+    if before is not None and not before.damaged:
         known = {f"metadata.{key}": text for key, text in before.metadata.items()}
         known |= {"name": before.name, "description": before.description}
-    elif plain(fenced.lines) is not None and _is_valid(content, path):
-        return content
-    return heads.rewritten(content, path, known)
+    elif simple_fields(fenced.lines) is not None and _is_valid(content, path):
+        return content  # every reader of YAML understands this head alike
+    return heads.with_rewritten_head(content, path, known)
 
 
 def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
@@ -170,8 +165,9 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
     fenced = split(content)
     if fenced is None:
         start = len(BOM) if content.startswith(BOM) else 0
-        eol = b"\r\n" if b"\r\n" in content[:HEAD_BYTES] else b"\n"
-        content = content[:start] + FENCE + eol + FENCE + eol + eol + content[start:]
+        line_end = b"\r\n" if b"\r\n" in content[:HEAD_BYTES] else b"\n"
+        empty_head = FENCE + line_end + FENCE + line_end + line_end
+        content = content[:start] + empty_head + content[start:]
         fenced = split(content)
     before = parse(content, "")
     if fenced is None or before.damaged:
@@ -194,8 +190,8 @@ def with_body(content: bytes, body: str) -> bytes:
     text = (body if body.endswith("\n") else body + "\n").encode("utf-8", errors="replace")
     if fenced is None or not fenced.closed:
         return text
-    eol = b"\r\n" if content[: fenced.body].endswith(b"\r\n") else b"\n"
-    return content[: fenced.body] + eol + text
+    line_end = b"\r\n" if content[: fenced.body].endswith(b"\r\n") else b"\n"
+    return content[: fenced.body] + line_end + text
 
 
 def mapping(raw: str) -> Mapping[str, Any] | None:
@@ -214,8 +210,8 @@ def merge(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | None:
     merged = memory_merge.merge(base, ours, theirs)
     if merged is None or _is_valid(merged, path):
         return merged
-    merge_broke_it = _is_valid(ours, path) or _is_valid(theirs, path)
-    return None if merge_broke_it else merged
+    is_broken_by_merge = _is_valid(ours, path) or _is_valid(theirs, path)
+    return None if is_broken_by_merge else merged
 
 
 def _is_valid(content: bytes, path: str) -> bool:
@@ -228,25 +224,28 @@ def _is_valid(content: bytes, path: str) -> bool:
 
 
 def _read_fields(fenced: Fenced | None) -> _Fields:
-    """Return the fields between the fences: by simple lines, by YAML, or leniently."""
+    """Return the fields of a frontmatter.
+
+    They are read as simple lines; if that fails, by YAML; and if it is not valid YAML, leniently.
+    """
     if fenced is None:
         return _Fields({}, "", damaged=False)
-    why = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
+    reason = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
     is_small = fenced.end - fenced.start <= limits.FRONTMATTER_BYTES
-    if not why and is_small:
-        simple = plain(fenced.lines)  # much faster than YAML, and mostly enough
+    if not reason and is_small:
+        simple = simple_fields(fenced.lines)  # much faster than YAML, and mostly enough
         if simple is not None:
             return _Fields(simple, "", damaged=False)
     raw = "\n".join(fenced.lines)
-    why = why or problem(raw)
-    if not why:
+    reason = reason or problem(raw)
+    if not reason:
         loaded = _load_yaml(raw)
         if loaded is not None:
             return _Fields(loaded, "", damaged=False)
-        why = "it is not valid YAML"
-    values, understood = lenient(fenced.lines)
-    is_readable = understood and fenced.closed and is_small
-    return _Fields(values, why, damaged=not is_readable)
+        reason = "it is not valid YAML"
+    values, all_lines_read = lenient_fields(fenced.lines)
+    is_readable = all_lines_read and fenced.closed and is_small
+    return _Fields(values, reason, damaged=not is_readable)
 
 
 def _load_yaml(raw: str) -> Mapping[str, Any] | None:
@@ -294,8 +293,11 @@ def _memory_type(value: Any) -> MemoryType | None:
         return None
 
 
-def _missing(document: Document, values: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each field that a memory must have and this one lacks."""
+def _field_problems(document: Document, values: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each required field that is missing or has an invalid value.
+
+    ``values`` are the fields as they were written.
+    """
     problems: list[str] = []
     name = _text(values.get("name", ""))
     if not name:

@@ -5,7 +5,6 @@ cached, and so are the last few indexes as a whole.
 """
 
 import re
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from urllib.parse import unquote
@@ -34,10 +33,10 @@ _TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
 _CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_HERE = re.compile(r"\A(?:\./)+")
-_READINGS = 4  # of what stands in an index and of what it becomes
-_LINES = 16_384  # 8 MiB with the next bound
-_LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
+_LEADING_DOTS = re.compile(r"\A(?:\./)+")
+_CACHED_INDEXES = 4  # whose entries stay in memory: an update reads the old index and the new one
+_CACHED_LINES = 16_384  # whose paths stay in memory: 8 MiB with the next bound
+_CACHED_LINE_BYTES = 1024  # a longer line is not one of memd's, and is read anew each time
 
 
 class EntryLine(Struct, frozen=True):
@@ -72,23 +71,30 @@ class IndexEntry(Struct, frozen=True):
     line: int
 
 
-@lru_cache(_READINGS)
+@lru_cache(_CACHED_INDEXES)
 def read(content: bytes) -> Entries:
     """Return the entries of an index: its lines that are a link to a memory, outside of code."""
     raw_lines = content.splitlines(keepends=True)
     has_fence = b"```" in content or b"~~~" in content
     in_code = _lines_in_code(raw_lines) if has_fence else frozenset[int]()
-    lines = tuple(
-        EntryLine(number, paths)
-        for number, line in enumerate(raw_lines)
-        if b"](" in line and number not in in_code and (paths := _paths(line))
-    )
-    return Entries(lines, frozenset(path for line in lines for path in line.paths))
+    lines: list[EntryLine] = []
+    for number, line in enumerate(raw_lines):
+        if b"](" not in line or number in in_code:  # most lines without a link are passed fast
+            continue
+        paths = _paths(line)
+        if paths:
+            lines.append(EntryLine(number, paths))
+    return Entries(tuple(lines), frozenset(path for line in lines for path in line.paths))
 
 
 def entries(content: bytes) -> tuple[IndexEntry, ...]:
     """Return the pointers of an index, in its order."""
-    return tuple(each(content))
+    lines = content.splitlines(keepends=True)
+    result: list[IndexEntry] = []
+    for line in read(content).lines:
+        _, title, _, hook = _parts(lines[line.number])
+        result.append(IndexEntry(line.paths[0], title, hook, line.number))
+    return tuple(result)
 
 
 def pointers(content: bytes | None) -> dict[str, Pointer]:
@@ -96,21 +102,11 @@ def pointers(content: bytes | None) -> dict[str, Pointer]:
     return {entry.path: Pointer(entry.title, entry.hook) for entry in entries(content or b"")}
 
 
-def each(content: bytes) -> Iterator[IndexEntry]:
-    """Yield the pointers of an index, in its order.
-
-    They are read one by one, since the words of many take a while.
-    """
-    lines = content.splitlines(keepends=True)
-    for line in read(content).lines:
-        _, title, _, hook = _parts(lines[line.number])
-        yield IndexEntry(line.paths[0], title, hook, line.number)
-
-
 def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
-    """Return the index with a new title and hook in the entry of a path; without one, as it is.
+    """Return the index with a new title and hook in the entry of a path.
 
-    The bullet, the link as it was written and every other line stay.
+    The bullet, the link as it was written and every other line stay. An index without such an entry
+    is returned unchanged.
     """
     candidates = [entry for entry in read(content).lines if path in entry.paths]
     if not candidates:
@@ -118,11 +114,12 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
     # A link may mean several paths; the entry that most likely means this one is changed.
     entry = min(candidates, key=lambda line: line.paths.index(path))
     lines = content.splitlines(keepends=True)
-    old = lines[entry.number]
-    bullet, _, target, _ = _parts(old)
-    text = _composed(bullet, target, pointer).encode()
-    start = BOM if old.startswith(BOM) else b""
-    lines[entry.number] = start + text + old[len(old.rstrip(b"\r\n")) :]
+    old_line = lines[entry.number]
+    bullet, _, target, _ = _parts(old_line)
+    new_text = _composed(bullet, target, pointer).encode()
+    bom = BOM if old_line.startswith(BOM) else b""
+    line_end = old_line[len(old_line.rstrip(b"\r\n")) :]
+    lines[entry.number] = bom + new_text + line_end
     return b"".join(lines)
 
 
@@ -159,7 +156,7 @@ def _percent(match: re.Match[str]) -> str:
 
 def _paths(raw: bytes) -> tuple[str, ...]:
     """Return the paths that the link of a line may mean; none if the line is no entry."""
-    return _cached_paths(raw) if len(raw) <= _LONG_LINE else _read_paths(raw)
+    return _cached_paths(raw) if len(raw) <= _CACHED_LINE_BYTES else _read_paths(raw)
 
 
 def _read_paths(raw: bytes) -> tuple[str, ...]:
@@ -168,7 +165,7 @@ def _read_paths(raw: bytes) -> tuple[str, ...]:
     return () if match is None else _meanings(match["target"])
 
 
-_cached_paths = lru_cache(_LINES)(_read_paths)
+_cached_paths = lru_cache(_CACHED_LINES)(_read_paths)
 
 
 def _meanings(target: str) -> tuple[str, ...]:
@@ -181,18 +178,18 @@ def _meanings(target: str) -> tuple[str, ...]:
         text = text[1:].removesuffix(">")
     else:
         text = _ESCAPED.sub(r"\1", _LINK_TITLE.sub("", text))
-    if _LEADS_OUT.match(text):
+    if _LEADS_OUT.match(text):  # an address, or a path from somebody's home
         return ()
     before_fragment = re.split(r"[#?]", text, maxsplit=1)[0]
     meanings = (unquote(before_fragment), before_fragment, unquote(text), text)
-    distinct_paths = dict.fromkeys(_HERE.sub("", path) for path in meanings)
+    distinct_paths = dict.fromkeys(_LEADING_DOTS.sub("", path) for path in meanings)
     return tuple(path for path in distinct_paths if in_catalogue(path))
 
 
 def _lines_in_code(lines: list[bytes]) -> frozenset[int]:
     """Return the numbers of the lines in closed code blocks: links there are only examples."""
     inside: set[int] = set()
-    start, open_fence = 0, b""
+    start, open_fence = 0, b""  # of the block that is open: its first line, its fence
     for number, line in enumerate(lines):
         match = _FENCE.match(line)
         if match is None:

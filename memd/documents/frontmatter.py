@@ -2,9 +2,9 @@
 
 Rules of this file
 - ``key: value`` lines are read here without YAML, several times faster and with the same result
-  (``plain``); other lines are left to YAML. ``quick`` reads a whole head in the layout that Claude
-  Code and memd write, for the first scan of a large directory.
-- ``lenient`` reads lines that people write and YAML refuses (``description: note: this``).
+  (``simple_fields``); other lines are left to YAML. ``quick_fields`` reads a whole head in the
+  layout that Claude Code and memd write, for the first scan of a large directory.
+- ``lenient_fields`` reads lines that people write and YAML refuses (``description: note: this``).
 - Nothing reaches PyYAML before ``problem`` has let it pass. Measured: 30,000 brackets end the
   process in the C loader, a 674-byte chain of merges costs a minute, and tags make dates, sets and
   errors of many classes. So a text is checked by size and brackets, then as a stream of events,
@@ -22,12 +22,12 @@ from memd.core import limits
 from memd.core.values import ORIGINS, MemoryType
 
 FENCE = b"---"
-BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
 # Whoever reads one byte more than this has enough of any file for ``split``.
 HEAD_BYTES = limits.FRONTMATTER_BYTES + 1024
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (.*))?")
 LENIENT_LINE = re.compile(r"([ \t]*)([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*:(?:[ \t]+(.*))?")
-_INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@`")
+_INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@`")  # YAML's: no unquoted value begins with one
 # What some reader of YAML makes a number, a date, a boolean or nothing of (YAML 1.1 and 1.2).
 _MISREAD = re.compile(
     r"(?:~|=|null|true|false|yes|no|on|off|y|n"
@@ -42,9 +42,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
 ERRORS = (yaml.YAMLError, ValueError)  # ValueError: what the pure Python scanner makes of escapes
 # The scanner's cost grows with the square of open brackets; no depth can exceed their number.
-_BRACKETS = 64
+_MOST_BRACKETS = 64
 Fields = tuple[str, str, MemoryType | None, str]  # name, description, type, origin
-_PLAIN = rb"[A-Za-z0-9_](?:[A-Za-z0-9_.:+/-]*[A-Za-z0-9_])?"  # what no YAML takes for anything else
+# A text that every reader of YAML takes for this very text.
+_PLAIN_TEXT = rb"[A-Za-z0-9_](?:[A-Za-z0-9_.:+/-]*[A-Za-z0-9_])?"
 _HEAD = re.compile(
     rb"---\n"
     rb"name: ([^\r\n]+)\n"
@@ -56,24 +57,19 @@ _HEAD = re.compile(
     rb"(?:  origin: (%(origins)s)\n)?"
     rb"(?:  originSessionId: %(plain)s\n)?"
     rb"(?:  modified: %(plain)s\n)?)"
-    rb"---\n" % {b"plain": _PLAIN, b"origins": "|".join(ORIGINS).encode()}
+    rb"---\n" % {b"plain": _PLAIN_TEXT, b"origins": "|".join(ORIGINS).encode()}
 )
 _TYPES: dict[bytes, MemoryType] = {kind.encode(): kind for kind in MemoryType}
 
 
 class Fenced(Struct, frozen=True):
-    """The place of the frontmatter in a file, and its ``lines`` without the fences.
+    """The place of the frontmatter in a file, as byte offsets, and its lines."""
 
-    ``start``, ``end`` and ``body`` are the byte offsets of its first line, its closing fence and
-    the body. Without a closing fence in the first 30 lines ``closed`` is false, and ``lines`` are
-    those of the 30 that exist.
-    """
-
-    start: int
-    end: int
-    body: int
-    closed: bool
-    lines: tuple[str, ...]
+    start: int  # of the first line behind the opening fence
+    end: int  # of the closing fence
+    body: int  # of the text behind the closing fence
+    closed: bool  # there is a closing fence among the first 30 lines
+    lines: tuple[str, ...]  # without the fences; without a closing one, all of the first 30 lines
 
 
 def split(content: bytes) -> Fenced | None:
@@ -86,8 +82,9 @@ def split(content: bytes) -> Fenced | None:
     if not content.startswith(FENCE, start):
         return None
     head = content[start:HEAD_BYTES]
+    first_lines = head[: _after_lines(head)]
     # ``splitlines`` also ends lines at a lone CR, so there may be more than 30 of them.
-    lines = head[: _after_lines(head)].splitlines(keepends=True)[: limits.HEAD_LINES]
+    lines = first_lines.splitlines(keepends=True)[: limits.HEAD_LINES]
     if len(content) > HEAD_BYTES and not lines[-1].endswith((b"\n", b"\r")):
         lines.pop()  # HEAD_BYTES cut it in the middle
     if not lines or lines[0].rstrip() != FENCE:
@@ -104,7 +101,7 @@ def split(content: bytes) -> Fenced | None:
     return Fenced(first_line, offset, offset, closed=False, lines=tuple(inner))
 
 
-def plain(lines: tuple[str, ...]) -> dict[str, Any] | None:
+def simple_fields(lines: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the fields of simple lines as YAML would read them, ``None`` if YAML must read them.
 
     Simple are ``key: value``, quotes without escapes, and one level below ``metadata:``. A key that
@@ -118,17 +115,18 @@ def plain(lines: tuple[str, ...]) -> dict[str, Any] | None:
         if match is None:
             return None
         spaces, key, raw_value = match[1], match[2], (match[3] or "").strip(" ")
-        value = simple(raw_value)
+        value = simple_value(raw_value)
         if value is None:
             return None
         if spaces:
             # Indented elsewhere than below ``metadata:``, unevenly, or a key twice: for YAML.
-            if block is None or (indent and spaces != indent) or key in block:
+            is_uneven = indent not in {"", spaces}
+            if block is None or is_uneven or key in block:
                 return None
             indent, block[key] = spaces, value
             top["metadata"] = block  # instead of its own, empty value
         else:
-            if key in top:
+            if key in top:  # a key twice: for YAML
                 return None
             top[key] = value
             block = {} if key == "metadata" and not raw_value else None
@@ -136,21 +134,21 @@ def plain(lines: tuple[str, ...]) -> dict[str, Any] | None:
     return top
 
 
-def lenient(lines: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
+def lenient_fields(lines: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
     """Return the fields of all lines that look like ``key: value``, and whether all lines do.
 
     Empty lines and comments count as such lines. Values lose the quotes around them; fields may be
     nested one level deep.
     """
     top: dict[str, Any] = {}
-    understood = True
+    all_lines_read = True
     parent, indent = "", ""  # the key that indented lines belong to, and their indent
     for line in lines:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = LENIENT_LINE.fullmatch(line)
         if match is None:
-            understood = False
+            all_lines_read = False
             continue
         spaces, key, value = match[1], match[2], unquoted(match[3] or "")
         if not spaces:
@@ -160,9 +158,9 @@ def lenient(lines: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
             block = top[parent] if isinstance(top[parent], dict) else {}
             block[key] = value
             top[parent], indent = block, spaces
-        else:
-            understood = False
-    return top, understood
+        else:  # nested deeper, or indented below no key
+            all_lines_read = False
+    return top, all_lines_read
 
 
 def scalar(value: str) -> str:
@@ -171,7 +169,9 @@ def scalar(value: str) -> str:
     White space is folded. Quotes are added only if the text would be misread without them.
     """
     text = _SURROGATE.sub("\ufffd", " ".join(value.split()))
-    if text and _is_plain(text) and (_STAMP.fullmatch(text) or not _MISREAD.fullmatch(text)):
+    # A time stamp stays without quotes, as in the layout of Claude Code.
+    is_misread = bool(_MISREAD.fullmatch(text)) and not _STAMP.fullmatch(text)
+    if text and _is_plain(text) and not is_misread:
         return text
     if not _UNSAFE.search(text):
         if '"' not in text and "\\" not in text:
@@ -189,10 +189,10 @@ def unquoted(value: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def quick(head: bytes) -> Fields | None:
+def quick_fields(head: bytes) -> Fields | None:
     """Return the fields of a memory's header, if its head has the usual layout; else ``None``.
 
-    One regular expression reads it, several times faster than ``split`` and ``plain``.
+    One regular expression reads it, several times faster than ``split`` and ``simple_fields``.
     """
     match = _HEAD.match(head)
     if match is None or match.end() > limits.FRONTMATTER_BYTES:
@@ -212,8 +212,8 @@ def problem(raw: str) -> str:
     """
     if len(raw.encode("utf-8", errors="replace")) > limits.FRONTMATTER_BYTES:
         return f"it is larger than {limits.FRONTMATTER_BYTES} bytes"
-    if raw.count("[") + raw.count("{") > _BRACKETS:
-        return f"it has more than {_BRACKETS} brackets"
+    if raw.count("[") + raw.count("{") > _MOST_BRACKETS:
+        return f"it has more than {_MOST_BRACKETS} brackets"
     try:
         return _check_events(raw)
     except ERRORS as error:
@@ -233,13 +233,14 @@ def _after_lines(head: bytes) -> int:
     return offset
 
 
-def simple(value: str) -> str | None:
+def simple_value(value: str) -> str | None:
     """Return the text of a YAML value, quoted or not, ``None`` if YAML must read it."""
     if not value or _is_plain(value):
         return value
     inner = value[1:-1]
     is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    if is_quoted and value[0] not in inner and inner.isprintable() and "\\" not in inner:
+    has_escape = value[0] in inner or "\\" in inner
+    if is_quoted and not has_escape and inner.isprintable():
         return inner
     return None
 
@@ -259,9 +260,10 @@ def _is_plain(text: str) -> bool:
 def _head_text(raw: bytes) -> str | None:
     """Return the text of a raw value in a head, ``None`` if YAML must read it."""
     try:
-        text = simple(raw.decode().strip(" "))
+        text = simple_value(raw.decode().strip(" "))
     except UnicodeDecodeError:
         return None
+    # As ``document.parse`` folds a name; only quotes keep blanks at the ends.
     if text and ("  " in text or text[0] == " " or text[-1] == " "):
         return " ".join(text.split())
     return text
@@ -279,7 +281,8 @@ def _check_events(raw: str) -> str:
             return "it has more than one document"
         if isinstance(event, yaml.NodeEvent):
             nodes += 1
-            if reason := _refusal(event, is_root=not depth):
+            reason = _refusal(event, is_root=depth == 0)
+            if reason:
                 return reason
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from memd.core.errors import MemdError
 from memd.documents.frontmatter import Fenced, scalar
 
-_TABLE = "metadata"
-_HEADER = re.compile(rb"""["']?metadata["']?[ \t]*:[ \t]*+(?:#.*)?\s*""")
+_TABLE = "metadata"  # the key whose fields are nested below it
+_TABLE_LINE = re.compile(rb"""["']?metadata["']?[ \t]*:[ \t]*+(?:#.*)?\s*""")
 _INDENT = re.compile(rb"[ \t]*")
 _UNKNOWN_RANK = 2  # keys that memd does not know come between type and the stamps
 # The order in which Claude Code writes its keys.
@@ -37,26 +37,26 @@ def edit(content: bytes, fenced: Fenced, fields: Mapping[str, str]) -> bytes:
     Raises FrontmatterNotEditableError where ``metadata`` is not a block of lines.
     """
     lines = content[fenced.start : fenced.end].splitlines(keepends=True)
-    eol = _eol(content[: fenced.start])
+    line_end = _line_end(content[: fenced.start])  # of the opening fence
     for field, value in fields.items():
         table, _, key = field.rpartition(".")
         if table == _TABLE:
-            _set_nested(lines, key, value, eol)
+            _set_nested(lines, key, value, line_end)
         else:
-            _set_top(lines, field, value, eol)
+            _set_top(lines, field, value, line_end)
     return content[: fenced.start] + b"".join(lines) + content[fenced.end :]
 
 
-def _set_top(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
-    """Set a field at the top of a head.
+def _set_top(lines: list[bytes], key: str, value: str, line_end: bytes) -> None:
+    """Set a field at the top of a head; a new line gets ``line_end``.
 
     A new field goes in the usual order: name, description, other fields, ``metadata``.
     """
-    new = _line(b"", key, value)
+    new_line = _line(b"", key, value)
     span = _find(lines, key, b"")
     if span is not None:
         first, end = span
-        lines[first:end] = [new + _eol(lines[first])]
+        lines[first:end] = [new_line + _line_end(lines[first])]
         return
     position = len(lines)
     table_span, name_span = _find(lines, _TABLE, b""), _find(lines, "name", b"")
@@ -66,31 +66,31 @@ def _set_top(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
         position = name_span[1] if name_span else 0
     elif table_span:
         position = table_span[0]
-    lines.insert(position, new + eol)
+    lines.insert(position, new_line + line_end)
 
 
-def _set_nested(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
+def _set_nested(lines: list[bytes], key: str, value: str, line_end: bytes) -> None:
     """Set a field below ``metadata``, or at the top where a file has it there."""
     span = _find(lines, _TABLE, b"")
     if span is None:
-        if _find(lines, key, b""):  # the flat form
-            _set_top(lines, key, value, eol)
+        if _find(lines, key, b""):  # the older layout has it at the top
+            _set_top(lines, key, value, line_end)
         else:
-            lines += [_TABLE.encode() + b":" + eol, _line(b"  ", key, value) + eol]
+            lines += [_TABLE.encode() + b":" + line_end, _line(b"  ", key, value) + line_end]
         return
     table_line, table_end = span
-    if not _HEADER.fullmatch(lines[table_line]):
+    if not _TABLE_LINE.fullmatch(lines[table_line]):
         why = "its metadata is not written as a block of lines"
         raise FrontmatterNotEditableError(why)
     block = lines[table_line + 1 : table_end]
     indent = next((_indent(line) for line in block if line.strip()), b"  ")
-    new = _line(indent, key, value)
+    new_line = _line(indent, key, value)
     old_span = _find(block, key, indent)
     if old_span is not None:
         first, end = old_span
-        block[first:end] = [new + _eol(block[first])]
+        block[first:end] = [new_line + _line_end(block[first])]
     else:
-        block.insert(_position_of_new_key(block, key, indent), new + eol)
+        block.insert(_position_of_new_key(block, key, indent), new_line + line_end)
     lines[table_line + 1 : table_end] = block
 
 
@@ -100,20 +100,19 @@ def _position_of_new_key(block: list[bytes], key: str, indent: bytes) -> int:
     A key of the beginning goes behind those before it, any other in front of those after it.
     """
     rank = _RANKS.get(key, _UNKNOWN_RANK)
-    ranked_spans = [
-        (known_rank, span)
-        for known_key, known_rank in _RANKS.items()
-        if (span := _find(block, known_key, indent))
-    ]
+    spans = {other: _find(block, known_key, indent) for known_key, other in _RANKS.items()}
+    ends_before = [span[1] for other, span in spans.items() if span and other < rank]
+    starts_after = [span[0] for other, span in spans.items() if span and other > rank]
     if rank < _UNKNOWN_RANK:
-        return max((end for other, (_, end) in ranked_spans if other < rank), default=0)
-    return min((first for other, (first, _) in ranked_spans if other > rank), default=len(block))
+        return max(ends_before, default=0)
+    return min(starts_after, default=len(block))
 
 
 def _find(lines: list[bytes], key: str, indent: bytes) -> tuple[int, int] | None:
-    """Return the first line of a key and the line behind its value, ``None`` without the key.
+    """Return the numbers of a key's line and of the line behind its value, ``None`` for no key.
 
-    Of several the last one counts, as in YAML.
+    ``indent`` is what the key's line begins with. Of several such lines the last one counts, as in
+    YAML.
     """
     key_line = re.compile(
         re.escape(indent) + rb"""(["']?)""" + re.escape(key.encode()) + rb"\1[ \t]*:(?:\s.*)?",
@@ -154,6 +153,6 @@ def _indent(line: bytes) -> bytes:
     return match[0] if match else b""
 
 
-def _eol(line: bytes) -> bytes:
+def _line_end(line: bytes) -> bytes:
     """Return the line end of a line, a newline if it has none."""
     return line[len(line.rstrip(b"\r\n")) :] or b"\n"

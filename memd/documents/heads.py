@@ -17,9 +17,9 @@ from memd.documents.frontmatter import FENCE, LENIENT_LINE, scalar, split
 
 _TABLE = "metadata"
 _STAMPS = ("originSessionId", "modified")  # the last two, in this order
-_BLOCK = re.compile(r"[|>][+-]?\d?[+-]?")  # a value that stands in the lines below
+_VALUE_BELOW = re.compile(r"[|>][+-]?\d?[+-]?")  # says that the value is in the lines below
 _SLUG_CHARACTERS = 60
-_DIGITS = 6
+_HASH_DIGITS = 6  # of a name without any letter or digit
 
 
 def slug(name: str, otherwise: str = "") -> str:
@@ -28,16 +28,17 @@ def slug(name: str, otherwise: str = "") -> str:
     If nothing of it is left, ``otherwise`` is used in its place, or a hash of the name.
     """
     for text in (name, otherwise):
-        plain = unicodedata.normalize("NFKD", text[: 4 * _SLUG_CHARACTERS]).casefold()
-        plain = re.sub(r"[\u0300-\u036f'\u2019]", "", plain)
-        result = "-".join(re.findall("[a-z0-9]+", plain))[:_SLUG_CHARACTERS].strip("-")
+        decomposed = unicodedata.normalize("NFKD", text[: 4 * _SLUG_CHARACTERS]).casefold()
+        without_accents = re.sub(r"[\u0300-\u036f'\u2019]", "", decomposed)  # nor apostrophes
+        words = re.findall("[a-z0-9]+", without_accents)
+        result = "-".join(words)[:_SLUG_CHARACTERS].strip("-")
         if result:
             return result
-    return f"memory-{sha256(name.encode('utf-8', 'replace'))[:_DIGITS]}"
+    return f"memory-{sha256(name.encode('utf-8', 'replace'))[:_HASH_DIGITS]}"
 
 
-def rewritten(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
-    """Return a memory with its head rewritten; a memory without a closed head as it is.
+def with_rewritten_head(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
+    """Return a memory with its head rewritten; a memory without a closed head stays unchanged.
 
     ``known`` are the fields that the memory had before; those that the new head does not have stay.
     Keys below ``metadata`` are ``metadata.<key>``.
@@ -72,7 +73,7 @@ def rewritten(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
 def _fields(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield each key of a head with its value, which may continue on several lines."""
     for key, (first, *continued) in _values_by_line(lines):
-        text = "" if _BLOCK.fullmatch(first) else first
+        text = "" if _VALUE_BELOW.fullmatch(first) else first
         yield key, " ".join((_unquoted(text), *continued)).strip()
 
 
@@ -86,14 +87,14 @@ def _values_by_line(lines: tuple[str, ...]) -> list[tuple[str, list[str]]]:
         indent = match[1] if match else line[: len(line) - len(line.lstrip())]
         value = (match[3] or "").strip() if match else ""
         is_comment = not indent and line.startswith("#")
-        if match and not indent:
+        if match and not indent:  # a key at the top
             in_table, table_indent = match[2] == _TABLE and not value, ""
             if not in_table:
                 entries.append((match[2], [value]))
-        elif match and in_table and indent == (table_indent or indent):
+        elif match and in_table and table_indent in ("", indent):  # a key below ``metadata``
             table_indent = indent
             entries.append((f"{_TABLE}.{match[2]}", [value]))
-        elif entries and line.strip() and not is_comment:
+        elif entries and line.strip() and not is_comment:  # a further line of the last value
             _, texts = entries[-1]
             texts.append(line.strip().removeprefix("- "))
     return entries

@@ -31,21 +31,17 @@ from memd.documents.index_merge import merge as merge
 from memd.text.invisible import without_directions
 
 _DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt
-_OUTSIDE = b" (outside)"
+_OUTSIDE_MARK = b" (outside)"
 _LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later times
 
 
 class LoadedIndex(Struct, frozen=True):
-    """The part of an index that a prompt gets: ``text``, with a warning line if it was cut.
+    """The part of an index that a prompt gets."""
 
-    ``lines`` and ``bytes`` are the size before that. ``cut`` names the limit that decided where the
-    text ends, "lines" or "bytes"; "" if it is whole.
-    """
-
-    text: str
-    lines: int
-    bytes: int
-    cut: str
+    text: str  # with a warning line at the end if it was cut
+    lines: int  # of the whole index
+    bytes: int  # of the whole index
+    cut: str  # the limit that decided where the text ends, "lines" or "bytes"; "" for all of it
 
 
 def load(content: bytes | None) -> LoadedIndex:
@@ -90,19 +86,22 @@ def reconcile(
     raw = content or b""
     existing = frozenset(files) | others
     listed, removed = _listed_and_removed(read(raw).lines, existing, unknown)
-    order = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
-    missing = [path for path in order if path not in listed and not path.startswith(TEAM)]
+    distinct_files = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
+    missing = [path for path in distinct_files if path not in listed and not path.startswith(TEAM)]
     if content is None and not missing:
         return None
     retained = raw
     if removed:
         lines = enumerate(raw.splitlines(keepends=True))
         retained = b"".join(line for number, line in lines if number not in removed)
-    eol = b"\r\n" if b"\r\n" in raw else b"\n"
+    line_end = b"\r\n" if b"\r\n" in raw else b"\n"
     if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
-        retained += eol
-    added = (pointer_line(path, wanted.get(path) or _pointer_from_name(path)) for path in missing)
-    return retained + b"".join(line.encode() + eol for line in added)
+        retained += line_end  # the last line has none, and the new ones come behind it
+    added: list[bytes] = []
+    for path in missing:
+        pointer = wanted.get(path) or _pointer_from_name(path)
+        added += [pointer_line(path, pointer).encode(), line_end]
+    return b"".join((retained, *added))
 
 
 def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None:
@@ -136,7 +135,8 @@ def with_own_marks(content: bytes, *, marked: bool) -> bytes:
     for number, line in enumerate(lines):
         text = line.rstrip()
         if text and number not in entries:
-            lines[number] = text.removesuffix(_OUTSIDE) + _OUTSIDE * marked + line[len(text) :]
+            bare = text.removesuffix(_OUTSIDE_MARK)
+            lines[number] = bare + _OUTSIDE_MARK * marked + line[len(text) :]
     return b"".join(lines)
 
 
@@ -149,11 +149,11 @@ def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:
     for entry in read(content).lines:
         line = lines[entry.number]
         text = line.rstrip()
-        bare = text.removesuffix(_OUTSIDE)
+        bare = text.removesuffix(_OUTSIDE_MARK)
         has_mark = bare != text
         wants_mark = next((outside[path] for path in entry.paths if path in outside), has_mark)
         if wants_mark != has_mark:
-            lines[entry.number] = bare + _OUTSIDE * wants_mark + line[len(text) :]
+            lines[entry.number] = bare + _OUTSIDE_MARK * wants_mark + line[len(text) :]
     return b"".join(lines)
 
 
@@ -201,15 +201,17 @@ def _warning(lines: int, size: int) -> str:
 
 def _pointer_from_name(path: str) -> Pointer:
     """Return the pointer of a file without a title: its name in words, and no hook."""
-    words = path.rpartition("/")[2].removesuffix(".md").replace("_", " ").replace("-", " ").strip()
-    return Pointer(words[:1].upper() + words[1:] or path, "")
+    file_name = path.rpartition("/")[2].removesuffix(".md")
+    words = file_name.replace("_", " ").replace("-", " ").strip()
+    title = words[:1].upper() + words[1:]
+    return Pointer(title or path, "")
 
 
 def _manifest_line(header: Header) -> str:
     """Return the line of one memory in the manifest."""
     kind = f"[{header.type.value}] " if header.type else ""
     path = " ".join(without_directions(header.path).splitlines())  # a name may have line ends
-    seconds = min(max(header.mtime_ns / 1e9, 0), _LAST_SECOND)
+    seconds = min(max(header.mtime_ns / 1e9, 0), _LAST_SECOND)  # only these have an ISO 8601 form
     words = one_line(header.description, _DESCRIPTION_CHARACTERS)
     description = f": {words}" if words else ""
     origin = f" ({header.origin})" if header.origin in FOREIGN else ""

@@ -11,22 +11,18 @@ from msgspec import Struct
 
 from memd.core.values import Pointer
 from memd.documents import diff3
-from memd.documents.diff3 import Chunk, SplitText, pick
+from memd.documents.diff3 import Chunk, SplitText, merged_value
 from memd.documents.entries import IndexEntry, entries, with_pointer
 
-_TOKEN = b"\0"  # begins what stands for the entry of a path while lines are merged
+_TOKEN_START = b"\0"  # a token stands for the entry of a path while lines are merged
 
 
 class _Index(Struct, frozen=True):
-    """An index whose entries are tokens among its lines, so that only what they point to counts.
-
-    ``tokens`` are its lines, each entry replaced by its token. ``entries`` has the line of each
-    entry and what it says, by token.
-    """
+    """An index whose entries are tokens among its lines, so that only what they point to counts."""
 
     text: SplitText
-    tokens: tuple[bytes, ...]
-    entries: Mapping[bytes, tuple[bytes, IndexEntry]]
+    tokens: tuple[bytes, ...]  # the lines, each entry replaced by its token
+    entries: Mapping[bytes, tuple[bytes, IndexEntry]]  # by token: the entry's line, and the entry
 
     @classmethod
     def of(cls, content: bytes) -> "_Index":
@@ -35,30 +31,33 @@ class _Index(Struct, frozen=True):
         tokens = list(text.lines)
         by_token: dict[bytes, tuple[bytes, IndexEntry]] = {}
         for entry in entries(content):
-            token = _TOKEN + entry.path.encode()
+            token = _TOKEN_START + entry.path.encode()
             tokens[entry.line] = token
             by_token.setdefault(token, (text.lines[entry.line], entry))
         return cls(text, tuple(tokens), by_token)
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Merge three indexes by their entries; ``None`` where both rewrote the same words."""
-    picked = pick(base, ours, theirs)
-    if picked:
-        return picked[0]
-    sides = a, b, c = _Index.of(base), _Index.of(ours), _Index.of(theirs)
-    merged = diff3.merge(a.tokens, b.tokens, c.tokens, _resolve_entries)
+    """Merge three indexes by their entries; ``None`` if both sides rewrote the same words."""
+    one_sided = merged_value(base, ours, theirs)
+    if one_sided:
+        return one_sided[0]
+    base_index, ours_index, theirs_index = map(_Index.of, (base, ours, theirs))
+    sides = (base_index, ours_index, theirs_index)
+    merged = diff3.merge(
+        base_index.tokens, ours_index.tokens, theirs_index.tokens, _resolve_entries
+    )
     if merged is None:
         return None
     in_base, in_ours, in_theirs = (set(side.entries) for side in sides)
     removed = in_base - (in_ours & in_theirs)  # by at least one side
     lines: list[bytes] = []
-    for token_or_line in _once(merged, removed):
+    for token_or_line in _without_repeated(merged, removed):
         line = _entry_line(token_or_line, sides) if _is_token(token_or_line) else token_or_line
         if line is None:
             return None
         lines.append(line)
-    return diff3.joined(a.text, b.text, c.text, lines)
+    return diff3.joined_lines(base_index.text, ours_index.text, theirs_index.text, lines)
 
 
 def _resolve_entries(chunk: Chunk) -> Sequence[bytes] | None:
@@ -67,30 +66,37 @@ def _resolve_entries(chunk: Chunk) -> Sequence[bytes] | None:
     Lines that a person wrote are merged as text: both sides may add some, but if both changed old
     ones in different ways, that is a conflict.
     """
-    base_text, ours_text, theirs_text = (
-        tuple(line for line in side if not _is_token(line))
-        for side in (chunk.base, chunk.ours, chunk.theirs)
-    )
-    picked = pick(base_text, ours_text, theirs_text)
-    if picked is None and base_text:
-        return None
-    # The side whose text stays also gives the order.
-    if picked is None:
-        frame = chunk.theirs + chunk.ours
+    base_text, theirs_text = _text_lines(chunk.base), _text_lines(chunk.theirs)
+    merged_text = merged_value(base_text, _text_lines(chunk.ours), theirs_text)
+    # The side whose text stays also gives the order of the lines.
+    if merged_text is not None:
+        ordered_lines = chunk.theirs if merged_text[0] == theirs_text else chunk.ours
+    elif not base_text:  # both sides only added text
+        ordered_lines = chunk.theirs + chunk.ours
     else:
-        frame = chunk.theirs if picked[0] == theirs_text else chunk.ours
-    base, ours, theirs = (
-        set(filter(_is_token, side)) for side in (chunk.base, chunk.ours, chunk.theirs)
-    )
-    removed_by_us, added_by_us = base - ours, ours - base
-    wanted = (theirs - removed_by_us) | added_by_us
-    lines = [line for line in frame if line in wanted or not _is_token(line)]
+        return None
+    wanted = _merged_tokens(chunk)
+    lines = [line for line in ordered_lines if line in wanted or not _is_token(line)]
     for side in (chunk.theirs, chunk.ours):
         for number, line in enumerate(side):
             if line in wanted and line not in lines:
                 line_before = side[number - 1] if number else None
                 lines.insert(_place_of_entry(lines, line_before), line)
     return lines
+
+
+def _text_lines(lines: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return the lines that are no tokens of entries."""
+    return tuple(line for line in lines if not _is_token(line))
+
+
+def _merged_tokens(chunk: Chunk) -> set[bytes]:
+    """Return the tokens of the entries that stay: ``theirs`` with the changes of ``ours``."""
+    base, ours, theirs = (
+        set(filter(_is_token, side)) for side in (chunk.base, chunk.ours, chunk.theirs)
+    )
+    removed_by_us, added_by_us = base - ours, ours - base
+    return (theirs - removed_by_us) | added_by_us
 
 
 def _place_of_entry(lines: Sequence[bytes], line_before: bytes | None) -> int:
@@ -105,10 +111,10 @@ def _place_of_entry(lines: Sequence[bytes], line_before: bytes | None) -> int:
 
 def _is_token(line: bytes) -> bool:
     """Say whether this is the token of an entry; a real line has a line end."""
-    return line.startswith(_TOKEN) and not line.endswith((b"\n", b"\r"))
+    return line.startswith(_TOKEN_START) and not line.endswith((b"\n", b"\r"))
 
 
-def _once(lines: Sequence[bytes], removed: Collection[bytes]) -> list[bytes]:
+def _without_repeated(lines: Sequence[bytes], removed: Collection[bytes]) -> list[bytes]:
     """Return the lines without the ``removed`` entries, and with each other entry once."""
     skipped = set(removed)
     retained: list[bytes] = []
@@ -124,22 +130,20 @@ def _once(lines: Sequence[bytes], removed: Collection[bytes]) -> list[bytes]:
 def _entry_line(token: bytes, sides: Sequence[_Index]) -> bytes | None:
     """Return the merged line of an entry, ``None`` if both sides changed the same words.
 
-    Where both sides added the entry, it is their line.
+    ``sides`` are the base, our index and theirs. If both sides added the entry, it is their line.
     """
     base, ours, theirs = (side.entries.get(token) for side in sides)
     if ours is None or theirs is None or base is None:
         line_and_entry = theirs or ours or base
         return line_and_entry[0] if line_and_entry else None
-    (base_line, base_entry), (ours_line, ours_entry), (theirs_line, theirs_entry) = (
-        base,
-        ours,
-        theirs,
-    )
-    picked = pick(base_line, ours_line, theirs_line)
-    if picked:
-        return picked[0]
-    titles = pick(base_entry.title, ours_entry.title, theirs_entry.title)
-    hooks = pick(base_entry.hook, ours_entry.hook, theirs_entry.hook)
-    if titles is None or hooks is None:
+    base_line, base_entry = base
+    ours_line, ours_entry = ours
+    theirs_line, theirs_entry = theirs
+    line = merged_value(base_line, ours_line, theirs_line)
+    if line:
+        return line[0]
+    title = merged_value(base_entry.title, ours_entry.title, theirs_entry.title)
+    hook = merged_value(base_entry.hook, ours_entry.hook, theirs_entry.hook)
+    if title is None or hook is None:
         return None
-    return with_pointer(theirs_line, theirs_entry.path, Pointer(titles[0], hooks[0]))
+    return with_pointer(theirs_line, theirs_entry.path, Pointer(title[0], hook[0]))

@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 
 from memd.documents import diff3
-from memd.documents.diff3 import Chunk, SplitText, pick
+from memd.documents.diff3 import Chunk, SplitText, merged_value
 from memd.documents.frontmatter import Fenced, split
 
 _STAMP = re.compile(rb"[ \t]*(modified|originSessionId)[ \t]*:[ \t]*(.*?)\s*", re.DOTALL)
@@ -29,13 +29,16 @@ _KEY = re.compile(rb"[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*:")
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Merge three versions; frontmatter, where all three have it, is merged apart from the body."""
-    picked = pick(base, ours, theirs)
-    if picked:
-        return picked[0]
+    """Merge three versions; ``None`` is a conflict.
+
+    If all three have frontmatter, it is merged apart from the body.
+    """
+    one_sided = merged_value(base, ours, theirs)
+    if one_sided:
+        return one_sided[0]
     texts = (base, ours, theirs)
     heads = [head for head in map(split, texts) if head and head.closed]
-    if len(heads) < len(texts):
+    if len(heads) < len(texts):  # a version has no frontmatter
         return _merge_text(*texts)
     head = _merge_fenced(texts, heads)
     bodies = (text[span.body :] for text, span in zip(texts, heads, strict=True))
@@ -53,7 +56,7 @@ def _merge_fenced(texts: Sequence[bytes], heads: Sequence[Fenced]) -> bytes | No
         for text, span in zip(texts, heads, strict=True)
     ]
     openings, inner_lines, closings = zip(*parts, strict=True)
-    opening, closing = pick(*openings), pick(*closings)
+    opening, closing = merged_value(*openings), merged_value(*closings)
     inner = _merge_head(*inner_lines)
     if opening is None or closing is None or inner is None:
         return None
@@ -65,7 +68,7 @@ def _merge_text(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Merge bodies line by line; ``None`` is a conflict."""
     a, b, c = SplitText.of(base), SplitText.of(ours), SplitText.of(theirs)
     merged = diff3.merge(a.lines, b.lines, c.lines, _resolve_text)
-    return None if merged is None else diff3.joined(a, b, c, merged)
+    return None if merged is None else diff3.joined_lines(a, b, c, merged)
 
 
 def _resolve_text(chunk: Chunk) -> Sequence[bytes] | None:
@@ -75,15 +78,16 @@ def _resolve_text(chunk: Chunk) -> Sequence[bytes] | None:
     if ours_added is not None and theirs_added is not None:
         return chunk.base + _both_additions(theirs_added, ours_added)
     # At the end of a memory an addition stays, though the other side changed the lines before it.
-    if chunk.last and theirs_added is not None:
+    if chunk.at_end and theirs_added is not None:
         return _both_additions(chunk.ours, theirs_added)
-    if chunk.last and ours_added is not None:
+    if chunk.at_end and ours_added is not None:
         return _both_additions(chunk.theirs, ours_added)
     # One side may have made the other's edit, and added more lines behind it.
-    for less, more in ((chunk.ours, chunk.theirs), (chunk.theirs, chunk.ours)):
-        new_lines = _added_lines(less, more)
-        if less and new_lines and not set(new_lines) & set(chunk.base):
-            return more
+    for shorter, longer in ((chunk.ours, chunk.theirs), (chunk.theirs, chunk.ours)):
+        new_lines = _added_lines(shorter, longer)
+        # Lines that the base has are not added: the shorter side removed them.
+        if shorter and new_lines and set(new_lines).isdisjoint(chunk.base):
+            return longer
     return None
 
 
@@ -106,21 +110,24 @@ def _both_additions(first: tuple[bytes, ...], second: tuple[bytes, ...]) -> tupl
 
 def _merge_head(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Return the merged lines between the fences, or ``None`` for a conflict."""
-    picked = pick(base, ours, theirs)
-    if picked:
-        return picked[0]
+    one_sided = merged_value(base, ours, theirs)
+    if one_sided:
+        return one_sided[0]
     versions = [text.splitlines(keepends=True) for text in (base, ours, theirs)]
     _, ours_lines, theirs_lines = versions
     newest, other = theirs_lines, ours_lines
-    if _stamps(ours_lines).get(b"modified", b"") > _stamps(theirs_lines).get(b"modified", b""):
-        newest, other = other, newest
+    ours_modified = _stamps(ours_lines).get(b"modified", b"")
+    theirs_modified = _stamps(theirs_lines).get(b"modified", b"")
+    if ours_modified > theirs_modified:
+        newest, other = ours_lines, theirs_lines
     without_stamps = ([line for line in lines if not _is_stamp(line)] for lines in versions)
     merged = _merge_fields(*without_stamps)
     if merged is None:
         return None
     # All stamps of the newer version, and those that only the older one has.
     known = _stamps(newest)
-    for source in (newest, [line for line in other if _stamp_key(line) not in known]):
+    lines_of_other = [line for line in other if _stamp_key(line) not in known]
+    for source in (newest, lines_of_other):
         for number, line in enumerate(source):
             if _is_stamp(line):
                 line_before = source[number - 1] if number else b""
@@ -136,10 +143,11 @@ def _merge_fields(
     If all three have the same keys, each line is merged by itself, though its neighbours changed.
     """
     base_keys, ours_keys, theirs_keys = (_keys(lines) for lines in (base, ours, theirs))
-    if None in base_keys or base_keys != ours_keys or base_keys != theirs_keys:
-        return diff3.merge(base, ours, theirs, _give_up)
-    picked = [pick(*lines) for lines in zip(base, ours, theirs, strict=True)]
-    return None if None in picked else [line[0] for line in picked if line]
+    same_keys = base_keys == ours_keys == theirs_keys
+    if None in base_keys or not same_keys:
+        return diff3.merge(base, ours, theirs, _no_resolution)
+    merged = [merged_value(*lines) for lines in zip(base, ours, theirs, strict=True)]
+    return None if None in merged else [line[0] for line in merged if line]
 
 
 def _keys(lines: Sequence[bytes]) -> list[bytes | None]:
@@ -148,8 +156,8 @@ def _keys(lines: Sequence[bytes]) -> list[bytes | None]:
     return [match[0] if match else None for match in matches]
 
 
-def _give_up(_: Chunk) -> None:
-    """Make a conflict of a chunk that both sides changed."""
+def _no_resolution(_: Chunk) -> None:
+    """Return ``None`` for any chunk that both sides changed, which makes it a conflict."""
 
 
 def _place_of_stamp(merged: Sequence[bytes], line_before: bytes, stamp: bytes) -> int:

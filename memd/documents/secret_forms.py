@@ -26,85 +26,87 @@ _SEAMS = re.compile(_SEAM)
 _ENCODED = r"[A-Za-z0-9+/_-]{20,}={0,2}"
 _HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})+)")
 _DIGIT = re.compile(r"[0-9]")
-_STANDARD = bytes.maketrans(b"-_", b"+/")
+_STANDARD_SIGNS = bytes.maketrans(b"-_", b"+/")  # from base64's form for addresses
 _PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]+")
-_BEFORE = 80  # characters of the first line that come along: the name of what is assigned
-_LEAST = 20  # characters of a token that a line end would be put into
-_MOST = 16 * 1024  # characters of one run; a longer one is a file's content
+_NAME_CHARACTERS = 80  # of the first line that come along: the name of what is assigned
+_LEAST_TOKEN_CHARACTERS = 20  # a shorter token would not be broken over lines
+_MOST_RUN_CHARACTERS = 16 * 1024  # a longer run is a file's content
 
 
 class DerivedPart(Struct, frozen=True):
-    """A part of a derived text that begins at ``start``, and its place in the first text.
+    """A part of a derived text, and its place in the first text."""
 
-    ``exact`` says that the characters are the same; else they were decoded from that place.
-    """
-
-    start: int
-    source: int
+    start: int  # of the part in the derived text
+    source: int  # of the part in the first text
     source_end: int
-    exact: bool
+    exact: bool  # the characters are the same; else they were decoded from that place
 
 
-class Derived(Struct, frozen=True):
-    """A text made from another one by joining and decoding; ``pieces`` are sorted by start."""
+class DerivedText(Struct, frozen=True):
+    """A text made from another one, the first text, by joining lines and decoding."""
 
     text: str
-    pieces: tuple[DerivedPart, ...]
+    parts: tuple[DerivedPart, ...]  # sorted by start
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """Return the span of the first text from which a span of this one was made.
 
         Of a decoded part it is all of the encoded run.
         """
-        first, last = self._piece_at(start), self._piece_at(end - 1)
+        first, last = self._part_at(start), self._part_at(end - 1)
         source_start = first.source + (start - first.start) if first.exact else first.source
         source_end = last.source + (end - last.start) if last.exact else last.source_end
         return source_start, source_end
 
-    def _piece_at(self, position: int) -> DerivedPart:
+    def _part_at(self, position: int) -> DerivedPart:
         """Return the part that has the character at a position."""
-        return self.pieces[bisect_right(self.pieces, position, key=lambda piece: piece.start) - 1]
+        number_behind = bisect_right(self.parts, position, key=lambda part: part.start)
+        return self.parts[number_behind - 1]
 
 
-def derived(text: str) -> Derived:
+def derived_text(text: str) -> DerivedText:
     """Return all joined lines and decoded runs of a text, each on lines of its own."""
     texts: list[str] = []
-    all_pieces: list[DerivedPart] = []
-    size = 0
-    for part, pieces in _joined_and_decoded(text):
-        for piece in pieces:
-            start = size + piece.start
-            all_pieces.append(DerivedPart(start, piece.source, piece.source_end, piece.exact))
-        texts.append(part)
-        size += len(part) + 1
-    return Derived("\n".join(texts), tuple(all_pieces))
+    all_parts: list[DerivedPart] = []
+    size = 0  # characters of ``texts`` with the line ends between them
+    for result, parts in _joined_and_decoded(text):
+        for part in parts:
+            start = size + part.start
+            all_parts.append(DerivedPart(start, part.source, part.source_end, part.exact))
+        texts.append(result)
+        size += len(result) + 1
+    return DerivedText("\n".join(texts), tuple(all_parts))
 
 
 def _joined_and_decoded(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
     """Yield each joined or decoded text, with the parts that it was made from."""
-    for match in compiled(_BROKEN).finditer(subject(text)):
+    for match in compiled(_BROKEN).finditer(searchable(text)):
         if _DIGIT.search(text, match.start(), match.end()) is None:
             continue  # prose: a token has a digit
         for spans in _windows(_spans_between_seams(text, match.start(), match.end())):
             characters = "".join(text[start:end] for start, end in spans)
-            if not _LEAST <= len(characters) <= _MOST or _DIGIT.search(characters) is None:
+            has_digit = _DIGIT.search(characters) is not None
+            if not has_digit or len(characters) < _LEAST_TOKEN_CHARACTERS:
                 continue
-            joined, pieces = _joined(text, spans)
-            yield joined, pieces
+            if len(characters) > _MOST_RUN_CHARACTERS:
+                continue
+            joined, parts = _joined(text, spans)
+            yield joined, parts
             for decoded, span in _decoded(joined):
-                source = Derived(joined, pieces).source(*span)
-                yield decoded, (DerivedPart(0, *source, exact=False),)
-    for decoded, span in _decoded(text):
-        yield decoded, (DerivedPart(0, *span, exact=False),)
+                source_start, source_end = DerivedText(joined, parts).source(*span)
+                yield decoded, (DerivedPart(0, source_start, source_end, exact=False),)
+    for decoded, (run_start, run_end) in _decoded(text):
+        yield decoded, (DerivedPart(0, run_start, run_end, exact=False),)
 
 
 def _spans_between_seams(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Return the spans of a broken run without the line ends and marks between its lines."""
     spans: list[tuple[int, int]] = []
+    line_start = start
     for seam in _SEAMS.finditer(text, start, end):
-        spans.append((start, seam.start()))
-        start = seam.end()
-    return [*spans, (start, end)]
+        spans.append((line_start, seam.start()))
+        line_start = seam.end()
+    return [*spans, (line_start, end)]
 
 
 def _windows(spans: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
@@ -114,10 +116,10 @@ def _windows(spans: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
     not belong to the token.
     """
     count = len(spans)
-    windows = {
-        (first, first + size) for first in range(count) for size in (2, 3) if first + size <= count
-    }
-    for first, end in sorted(windows | {(0, count)}):
+    windows = {(0, count)}
+    for size in (2, 3):
+        windows |= {(first, first + size) for first in range(count - size + 1)}
+    for first, end in sorted(windows):
         yield spans[first:end]
 
 
@@ -127,26 +129,28 @@ def _joined(text: str, spans: list[tuple[int, int]]) -> tuple[str, tuple[Derived
     The words before the first span in its line come along: they may be the name of a credential.
     """
     (first_start, first_end), *others = spans
-    line_start = max(text.rfind("\n", 0, first_start) + 1, first_start - _BEFORE)
-    pieces: list[DerivedPart] = []
+    line_start = text.rfind("\n", 0, first_start) + 1
+    start_with_name = max(line_start, first_start - _NAME_CHARACTERS)
+    parts: list[DerivedPart] = []
     size = 0
-    for start, end in [(line_start, first_end), *others]:
-        pieces.append(DerivedPart(size, start, end, exact=True))
+    for start, end in [(start_with_name, first_end), *others]:
+        parts.append(DerivedPart(size, start, end, exact=True))
         size += end - start
-    return "".join(text[p.source : p.source_end] for p in pieces), tuple(pieces)
+    return "".join(text[part.source : part.source_end] for part in parts), tuple(parts)
 
 
 def _decoded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the printable ASCII that runs of base64 or hex decode to, with the span of each run."""
-    for match in compiled(_ENCODED).finditer(subject(text)):
+    for match in compiled(_ENCODED).finditer(searchable(text)):
         run = text[match.start() : match.end()].rstrip("=")
-        if len(run) > _MOST or _DIGIT.search(run) is None:
+        if len(run) > _MOST_RUN_CHARACTERS or _DIGIT.search(run) is None:
             continue
-        digits = _HEX.fullmatch(run)
-        decoded = _printable(binascii.unhexlify(digits[1])) if digits else ""
+        hex_match = _HEX.fullmatch(run)
+        decoded = _printable(binascii.unhexlify(hex_match[1])) if hex_match else ""
         if not decoded and len(run) % 4 != 1:  # no base64 has such a length
-            padded = (run + "=" * (-len(run) % 4)).encode()
-            decoded = _printable(base64.b64decode(padded.translate(_STANDARD)))
+            padding = "=" * (-len(run) % 4)
+            base64_text = f"{run}{padding}".encode().translate(_STANDARD_SIGNS)
+            decoded = _printable(base64.b64decode(base64_text))
         if decoded:
             yield decoded, match.span()
 
@@ -156,7 +160,7 @@ def _printable(body: bytes) -> str:
     return body.decode("ascii") if _PRINTABLE.fullmatch(body) else ""
 
 
-def subject(text: str) -> str | bytes:
+def searchable(text: str) -> str | bytes:
     """Return a text in the form that google-re2 searches fastest: bytes, if it is ASCII.
 
     In a text of characters the library has to count bytes around each match. In ASCII a match is at

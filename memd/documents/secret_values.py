@@ -35,8 +35,8 @@ _ALGORITHM = re.compile(
 _VOWEL = re.compile(r"[aeiouy]", re.IGNORECASE)
 _ASCII = re.compile(r"[A-Za-z]+")
 # Consonants in a row: "length" has four, "Knightsbridge" five.
-_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{5,}", re.IGNORECASE)
-_TIGHT = re.compile(r"[bcdfghjklmnpqrstvwxz]{4,}", re.IGNORECASE)
+_FIVE_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{5,}", re.IGNORECASE)
+_FOUR_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{4,}", re.IGNORECASE)
 _HUMP = re.compile(r"OAuth|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
@@ -53,19 +53,19 @@ _REFERENCE = re.compile(
     r"|[a-z_]+[=<>~^]+v?\d+(?:\.\d+)*[a-z]{0,3}",
     re.IGNORECASE,
 )
-_ENDS = ".,;:)]}'\"`*_"
-_SHORT = 6
-_LONG = 10
-_HUMP_MEAN = 3.5  # letters of a word within a name
-_ACRONYM = 4  # letters, up to which a word needs no vowel: "http"
+_ENDS = ".,;:)]}'\"`*_"  # signs behind a word that belong to the sentence
+_LEAST_CHARACTERS = 6  # of a password in prose
+_LOGIN_PASSWORD_CHARACTERS = 10  # of a password without a sign behind "login" or "secret"
+_MEAN_WORD_LETTERS = 3.5  # of the words within a name, at least
+_ACRONYM_LETTERS = 4  # up to which a word needs no vowel: "http"
 
 
-def assigned(value: str) -> bool:
+def may_be_key(value: str) -> bool:
     """Say whether a value that is assigned to a key or token may be one, and is no identifier."""
-    return not (_is_digest(value) or _all_parts(value, _is_named) or _is_camel(value))
+    return not (_is_digest(value) or _all_parts(value, _is_named) or _is_camel_case(value))
 
 
-def password(value: str) -> bool:
+def may_be_password(value: str) -> bool:
     """Say whether the value behind "password:" may be a password.
 
     It is none if it is a path, a call, the name of an algorithm or several ordinary words.
@@ -79,7 +79,7 @@ def password(value: str) -> bool:
     return not (has_several_parts and _all_parts(bare, _is_common))
 
 
-def phrase(value: str) -> bool:
+def may_be_password_in_prose(value: str) -> bool:
     """Say whether a word that follows "password" after a blank may be a password.
 
     In prose most such words are not, so it must have a sign, or letters and digits mixed in a way
@@ -93,47 +93,49 @@ def phrase(value: str) -> bool:
     digits = sum(letter.isdigit() for letter in bare)
     if digits == 1:
         return bool(_NUMBERED.fullmatch(bare)) and not _COUNTED.fullmatch(bare)
-    return not _all_parts(bare.rstrip("!?"), _is_common) and not _is_camel(bare)
+    return not _all_parts(bare.rstrip("!?"), _is_common) and not _is_camel_case(bare)
 
 
-def login(value: str) -> bool:
+def may_be_password_of_login(value: str) -> bool:
     """Say whether a word that follows "login" or "secret" may be a password.
 
     Both are words of everyday prose, and names of accounts and resources follow them. So the word
-    must have a sign, or be long, with capital and small letters, and pass ``phrase``.
+    must have a sign, or be long, with capital and small letters, and look like a password in prose.
     """
     bare = value.rstrip(_ENDS)
     if not _is_candidate(bare):
         return False
     if _has_sign(bare):
         return True
-    has_both_cases = any(map(str.isupper, bare)) and any(map(str.islower, bare))
-    return len(bare) >= _LONG and has_both_cases and phrase(bare)
+    is_long = len(bare) >= _LOGIN_PASSWORD_CHARACTERS
+    return is_long and _has_both_cases(bare) and may_be_password_in_prose(bare)
 
 
-def session(value: str) -> bool:
+def may_be_session(value: str) -> bool:
     """Say whether the value of a cookie may be a session's."""
     return not _all_parts(value, _is_named) and _UUID.fullmatch(value) is None
 
 
+# By the name that a rule of ``secret_rules.toml`` has in its field ``value``.
 CHECKS: Mapping[str, Callable[[str], bool]] = {
     "": lambda _value: True,
-    "assigned": assigned,
-    "password": password,
-    "phrase": phrase,
-    "login": login,
-    "session": session,
+    "assigned": may_be_key,
+    "password": may_be_password,
+    "phrase": may_be_password_in_prose,
+    "login": may_be_password_of_login,
+    "session": may_be_session,
 }
 
 
 def _is_candidate(value: str) -> bool:
     """Say whether a word in prose could be a password at all."""
-    if len(value) < _SHORT or _NO_VALUE.match(value) or "://" in value:
+    if len(value) < _LEAST_CHARACTERS or _NO_VALUE.match(value) or "://" in value:
         return False
-    known = (_UUID, _HEX, _MAIL, _REFERENCE, _ALGORITHM)
-    if _is_digest(value) or any(pattern.fullmatch(value) for pattern in known):
+    known_forms = (_UUID, _HEX, _MAIL, _REFERENCE, _ALGORITHM)
+    if _is_digest(value) or any(pattern.fullmatch(value) for pattern in known_forms):
         return False
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    has_digit, has_letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
+    return has_digit and has_letter
 
 
 def _is_digest(value: str) -> bool:
@@ -149,8 +151,12 @@ def _has_sign(value: str) -> bool:
     """
     if _SIGN.search(value):
         return True
-    has_both_cases = any(map(str.isupper, value)) and any(map(str.islower, value))
-    return has_both_cases and _LAST_SIGN.search(value) is not None
+    return _has_both_cases(value) and _LAST_SIGN.search(value) is not None
+
+
+def _has_both_cases(value: str) -> bool:
+    """Say whether a value has capital and small letters."""
+    return any(map(str.isupper, value)) and any(map(str.islower, value))
 
 
 def _all_parts(value: str, is_ordinary: Callable[[str], bool]) -> bool:
@@ -178,13 +184,16 @@ def _is_word(part: str) -> bool:
         return True  # letters of a language with accents, or without vowels at all
     humps = _HUMP.findall(part)  # the words within, each with its capital
     single_letters = sum(len(hump) == 1 for hump in humps)
-    return single_letters <= 1 and all(
-        len(hump) <= _ACRONYM or (_VOWEL.search(hump) and not _CLUSTER.search(hump))
-        for hump in humps
-    )
+    return single_letters <= 1 and all(map(_is_pronounceable, humps))
 
 
-def _is_camel(value: str) -> bool:
+def _is_pronounceable(word: str) -> bool:
+    """Say whether a word is short, or has a vowel and no long run of consonants."""
+    is_short = len(word) <= _ACRONYM_LETTERS
+    return is_short or bool(_VOWEL.search(word) and not _FIVE_CONSONANTS.search(word))
+
+
+def _is_camel_case(value: str) -> bool:
     """Say whether a value is words and numbers written together: ``GoogleOAuth2Provider``.
 
     Letters at random have single ones among their capitals, and short runs between their digits.
@@ -196,12 +205,12 @@ def _is_camel(value: str) -> bool:
         and len(words) > 1
         and any(map(str.isupper, value))
         and all(map(_is_hump, words))
-        and sum(map(len, words)) >= _HUMP_MEAN * len(words)
+        and sum(map(len, words)) >= _MEAN_WORD_LETTERS * len(words)
     )
 
 
 def _is_hump(word: str) -> bool:
     """Say whether a part of a camel-case name is an acronym or reads as a word."""
     if word.isupper():
-        return 1 < len(word) <= _ACRONYM
-    return len(word) > 1 and _is_word(word) and not _TIGHT.search(word)
+        return 1 < len(word) <= _ACRONYM_LETTERS
+    return len(word) > 1 and _is_word(word) and not _FOUR_CONSONANTS.search(word)

@@ -25,7 +25,7 @@ from msgspec import Struct
 from memd.core import regex
 from memd.core.errors import MemdError
 from memd.core.yielding import yield_to_requests
-from memd.documents.secret_forms import compiled, derived, subject
+from memd.documents.secret_forms import compiled, derived_text, searchable
 from memd.documents.secret_values import CHECKS
 from memd.text.invisible import removed
 from memd.text.normal import normal
@@ -65,10 +65,10 @@ class _Table(Struct, frozen=True):
 
 
 class _Name(Struct, frozen=True):
-    """The words in front of a value: ``own`` are matched by the pattern, ``before`` precede it."""
+    """The words in front of a value, which may name it."""
 
-    before: str
-    own: str
+    before_match: str
+    in_match: str  # the pattern of the rule has matched these as well
 
 
 class _Hit(Struct, frozen=True):
@@ -79,16 +79,16 @@ class _Hit(Struct, frozen=True):
     end: int
 
 
-_VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx` has two
+_LEAST_DISTINCT_CHARACTERS = 5  # of a credential; `xxxx-xxxx` has two
 _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
 _FINGERPRINT_DIGITS = 32
-_NEAR = 64  # lines: a rule looks for 64 characters of a key, which may stand on as many
-_BEFORE = 24  # characters that may say what kind of key it is: "idempotency key"
+_NEAR_LINES = 64  # a rule looks for 64 characters of a key, which may stand on as many lines
+_CHARACTERS_BEFORE = 24  # that may say what kind of key it is: "idempotency key"
 _NAME_END = re.compile(r"[\w.$-]*\Z")
 _ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well
-_RUN = re.compile(r"(.)\1{7,}")
+_REPEATED_CHARACTER = re.compile(r"(.)\1{7,}")
 _ROUNDS = 3  # of replacing; the third finds nothing in any text that was seen
-_LONG = 64 * 1024  # characters of a text with which one rule takes a moment
+_LONG_TEXT = 64 * 1024  # characters, with which one rule takes a moment
 
 
 def find(text: str) -> tuple[Finding, ...]:
@@ -130,9 +130,10 @@ def _scrubbed(text: str, *, keep_lines: bool) -> str:
     """Return a text with each credential replaced; see ``scrub`` and ``blank``."""
     text = _without_hits(text, keep_lines=keep_lines)
     # Each further form is made of the text so far: what was replaced in it cannot come back.
-    for change in (normal, _visible):
-        form = change(text)
-        if form != text and (scrubbed := _without_hits(form, keep_lines=keep_lines)) != form:
+    for normalise in (normal, _visible):
+        form = normalise(text)
+        scrubbed = form if form == text else _without_hits(form, keep_lines=keep_lines)
+        if scrubbed != form:  # a credential is visible in this form alone
             text = scrubbed
     return text
 
@@ -180,11 +181,11 @@ def _forms(text: str) -> Iterator[str]:
     yield text
     if text.isascii():
         return
-    plain = normal(text)
-    if plain != text:
-        yield plain
+    normalised = normal(text)
+    if normalised != text:
+        yield normalised
     visible = _visible(text)
-    if visible != plain:
+    if visible != normalised:
         yield visible
 
 
@@ -203,7 +204,7 @@ def _changed_lines(text: str, form: str) -> str:
     near: set[int] = set()
     for number, (before, after) in enumerate(zip(text.split("\n"), lines, strict=True)):
         if before != after:
-            near.update(range(number - _NEAR, number + _NEAR + 1))
+            near.update(range(number - _NEAR_LINES, number + _NEAR_LINES + 1))
     return "\n".join(line if number in near else "" for number, line in enumerate(lines))
 
 
@@ -213,7 +214,7 @@ def _hits(text: str) -> Iterator[_Hit]:
     text = text.encode("utf-8", "replace").decode("utf-8")
     plain_hits = tuple(_matches(text, _table().rules))
     yield from plain_hits
-    joined_and_decoded = derived(text)
+    joined_and_decoded = derived_text(text)
     if not joined_and_decoded.text:
         return
     token_rules = tuple(rule for rule in _table().rules if not rule.prose)
@@ -230,10 +231,10 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     words = _words()(lowered)
     if not words:  # as of most texts
         return
-    searched = subject(text)
-    long = len(text) > _LONG
+    searched = searchable(text)
+    is_long = len(text) > _LONG_TEXT
     for rule in rules:
-        if long:
+        if is_long:
             yield_to_requests()
         if words.isdisjoint(rule.words):
             continue
@@ -241,12 +242,12 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
             continue
         for match in compiled(rule.pattern).finditer(searched):
             group = match.lastindex or 0  # of the value; without a group it is all that matched
-            value = text[match.start(group) : match.end(group)]
-            line_start = text.rfind("\n", 0, match.start()) + 1
-            before = text[max(line_start, match.start() - _BEFORE) : match.start()]
-            name = _Name(before, text[match.start() : match.start(group)])
-            if _may_be_credential(value, name, rule):
-                yield _Hit(rule.id, match.start(group), match.end(group))
+            start, value_start, value_end = match.start(), match.start(group), match.end(group)
+            line_start = text.rfind("\n", 0, start) + 1
+            name_start = max(line_start, start - _CHARACTERS_BEFORE)
+            name = _Name(text[name_start:start], text[start:value_start])
+            if _may_be_credential(text[value_start:value_end], name, rule):
+                yield _Hit(rule.id, value_start, value_end)
 
 
 def _may_be_credential(value: str, name: _Name, rule: _Rule) -> bool:
@@ -255,12 +256,14 @@ def _may_be_credential(value: str, name: _Name, rule: _Rule) -> bool:
     ``name`` are the words in front of it.
     """
     table = _table()
-    run = _RUN.search(value)
-    is_monotonous = run is not None and 3 * len(run.group()) > len(value)  # "xxxxxxxx" for a third
-    if len(set(value.lower())) < _VARIETY or is_monotonous:
+    if len(set(value.lower())) < _LEAST_DISTINCT_CHARACTERS:
+        return False
+    run = _REPEATED_CHARACTER.search(value)
+    if run is not None and 3 * len(run.group()) > len(value):  # "xxxxxxxx" for a third of it
         return False
     if compiled(table.placeholder).search(value):
         return False
+    # A variable or a template is no credential; rules for passwords of any characters allow it.
     if not rule.signs and compiled(table.syntax).search(value):
         return False
     if rule.value == _ASSIGNED and _is_identifier(value, name, table):
@@ -280,21 +283,19 @@ def _fingerprint(value: str) -> str:
 
 def _entropy(value: str) -> float:
     """Return the Shannon entropy of a value's characters, in bits per character."""
-    frequencies = [count / len(value) for count in Counter(value).values()]
+    frequencies = [times / len(value) for times in Counter(value).values()]
     return -sum(frequency * math.log2(frequency) for frequency in frequencies)
 
 
 def _is_identifier(value: str, name: _Name, table: _Table) -> bool:
     """Say whether a value is an identifier by its form, its name or the word before "key"."""
-    word = _NAME_END.search(name.before)
-    whole_name = f"{word.group() if word else ''}{name.own}"
-    return any(
-        (
-            compiled(table.ordinary).search(value),
-            compiled(table.names).search(whole_name),
-            compiled(table.identifiers).search(name.before + name.own),
-        )
-    )
+    word_before_match = _NAME_END.search(name.before_match)
+    start_of_name = word_before_match.group() if word_before_match else ""
+    if compiled(table.ordinary).search(value):
+        return True
+    if compiled(table.names).search(start_of_name + name.in_match):
+        return True
+    return compiled(table.identifiers).search(name.before_match + name.in_match) is not None
 
 
 @cache

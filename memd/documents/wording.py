@@ -21,7 +21,7 @@ _ARTICLES = frozenset({"a", "an", "the"})
 _NAME_WORDS = 6
 _TITLE_CHARACTERS = 50
 _LEAST_WORDS = 2  # fewer say nothing about a memory
-_HASH_CHARACTERS = 8
+_HASH_CHARACTERS = 8  # of the name of a memory whose statement has too few words
 
 
 class WordedMemory(Struct, frozen=True):
@@ -68,7 +68,7 @@ def new(
     return (text if text.endswith("\n") else text + "\n").encode("utf-8", errors="replace")
 
 
-def worded(
+def memory_of_statement(
     statement: str,
     kind: MemoryType,
     quotation: str,
@@ -82,11 +82,11 @@ def worded(
     No path of ``taken``, in folded case, is used again. ``session`` and ``modified`` are as in
     ``new``. Reads word lists at the first call.
     """
-    name = plain = _file_name(statement)
+    name = first_name = _file_name(statement)
     path, number = f"{kind}_{name}{SUFFIX}", 1
     while path.casefold() in taken:
         number += 1
-        name = f"{plain}-{number}"
+        name = f"{first_name}-{number}"
         path = f"{kind}_{name}{SUFFIX}"
     description = one_line(statement, limits.INDEX_LINE_CHARACTERS)
     body = f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n"

@@ -221,7 +221,7 @@ def _repair_frontmatter(content: bytes, read: Document) -> tuple[bytes, str]:
     """
     head = document.split(content)
     problem = document.problem("\n".join(head.lines)) if head else ""
-    if head is None or not problem or document.plain(head.lines) is not None:
+    if head is None or not problem or document.simple_fields(head.lines) is not None:
         return content, ""
     fields: dict[str, str] = {}
     for line in head.lines:

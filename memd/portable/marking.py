@@ -24,5 +24,5 @@ def marked(content: bytes, path: str) -> bytes | None:
         return document.with_fields(content, fields)
     # Unusual YAML cannot be edited line by line, but can be written again in memd's own form.
     with suppress(FrontmatterNotEditableError):
-        return document.with_fields(document.strict(content, None, path), fields)
+        return document.with_fields(document.with_standard_head(content, None, path), fields)
     return content if claim.origin in ("", *FOREIGN) else None

@@ -11,7 +11,7 @@ from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.core.values import IMPORT, TEAM_MATE, Header
 from memd.documents import document
-from memd.documents.document import Fields, quick
+from memd.documents.document import Fields, quick_fields
 from memd.files.directory import Directory, FileUnreadableError, cause_of
 from memd.text.invisible import without_directions
 
@@ -146,7 +146,7 @@ def _read_listed(directory: Directory, path: str, name: str, folder: int) -> Hea
     peeked = directory.peek(folder, name, _PEEK_BYTES)
     if peeked is not None:
         head, status = peeked
-        fields = quick(head)
+        fields = quick_fields(head)
         if fields is not None:
             return header_from(path, fields, fingerprint(status), damaged=False)
         if len(head) == status.st_size:  # these bytes are the whole file

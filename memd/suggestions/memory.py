@@ -31,7 +31,7 @@ def accepted(
     statement = _QUOTATION_LABEL.sub("", statement).strip() or statement
     own_words = " ".join(suggestion.text.split())
     quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""
-    worded = document.worded(
+    worded = document.memory_of_statement(
         statement,
         _type_named(kind or suggestion.type),
         quotation,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.documents import frontmatter
-from memd.documents.frontmatter import HEAD_BYTES, plain, scalar, split
+from memd.documents.frontmatter import HEAD_BYTES, scalar, simple_fields, split
 
 ANY_LINE = st.text(alphabet="ab :-#'\"[]{}&*!|>\\.<~=\t01é\u2028\u00a0\x07", max_size=14)
 KEYED = st.builds(
@@ -45,7 +45,7 @@ def test_a_head_gives_the_answer_of_the_whole(tail: bytes, more: int) -> None:
 @given(LINES)
 def test_simple_lines_are_read_as_yaml_reads_them(lines: list[str]) -> None:
     """The quick reading gives what YAML gives, or leaves the answer to it."""
-    quick = plain(tuple(lines))
+    quick = simple_fields(tuple(lines))
     if quick is None:
         return
     raw = "\n".join(lines)
@@ -60,7 +60,7 @@ def test_a_written_value_is_read_back(text: str) -> None:
     folded = " ".join(text.split())
     assert yaml.safe_load(line) == {"key": folded}
     assert len(line.splitlines()) == 1
-    quick = plain((line,))
+    quick = simple_fields((line,))
     assert quick is None or quick == {"key": folded}
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.documents import document
-from memd.documents.frontmatter import problem, quick
+from memd.documents.frontmatter import problem, quick_fields
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ lines = st.sampled_from(
 )
 def test_anything_else_is_left_to_the_parser(head: bytes) -> None:
     """What is not exactly as usual is not guessed at."""
-    assert quick(head) is None
+    assert quick_fields(head) is None
 
 
 @given(
@@ -106,7 +106,7 @@ def test_what_is_read_is_what_the_parser_reads(
     """Whatever the head, the answer is none or that of the parser, and never a damaged one."""
     text = "".join(line.format(value) + "\n" for line, value in picked).encode()
     for head in (b"---\n" + text + b"---\n", whole[:at] + text + whole[at:]):
-        results, parsed = quick(head), document.parse(head, "p.md")
+        results, parsed = quick_fields(head), document.parse(head, "p.md")
         if results is not None:
             assert results == (parsed.name, parsed.description, parsed.type, parsed.origin)
             assert not parsed.damaged
@@ -116,7 +116,7 @@ def test_what_is_read_is_what_the_parser_reads(
 def test_any_value_in_its_place(name: str, description: str) -> None:
     """A value means in the quick reading what it means to the parser."""
     head = f"---\nname: {name}\ndescription: {description}\ntype: user\n---\n".encode()
-    results, parsed = quick(head), document.parse(head, "p.md")
+    results, parsed = quick_fields(head), document.parse(head, "p.md")
     if results is not None:
         assert results == (parsed.name, parsed.description, parsed.type, parsed.origin)
         assert not parsed.damaged

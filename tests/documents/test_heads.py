@@ -59,15 +59,15 @@ def _odd(text: str) -> bool:
     """Return whether a line is wholly in quotes, or says that its value stands below."""
     bare = text.strip()
     paired = bare[0] == bare[-1] and bare[0] in "\"'"
-    return paired or heads._BLOCK.fullmatch(bare) is not None
+    return paired or heads._VALUE_BELOW.fullmatch(bare) is not None
 
 
 def read(head: str, base: bytes | None = None) -> document.Document:
     """Return what is read of a memory with such a head once memd has written it."""
-    content = document.strict(
+    content = document.with_standard_head(
         f"---\n{head}\n---\n\nThe body: # as it was\n".encode(), base, "my_rule.md"
     )
-    assert document.strict(content, base, "my_rule.md") == content
+    assert document.with_standard_head(content, base, "my_rule.md") == content
     result = document.validate(content, "my_rule.md")
     assert result.body == "The body: # as it was\n"
     return result
@@ -130,8 +130,10 @@ def test_what_stood_there_stays() -> None:
         b"  modified: 2026-01-01T00:00:00.000Z\n---\n\nold\n"
     )
     edited = base.replace(b"old", b"new")
-    assert document.strict(edited, base, "x.md") == edited
-    anew = document.strict(b"---\nname: x\ndescription: c\ntype: user\n---\n\nnew\n", base, "x.md")
+    assert document.with_standard_head(edited, base, "x.md") == edited
+    anew = document.with_standard_head(
+        b"---\nname: x\ndescription: c\ntype: user\n---\n\nnew\n", base, "x.md"
+    )
     fields = document.parse(anew, "x.md").metadata
     assert list(fields) == ["node_type", "type", "tags", "origin", "modified"]
-    assert document.strict(b"no head\n", base, "x.md") == b"no head\n"
+    assert document.with_standard_head(b"no head\n", base, "x.md") == b"no head\n"

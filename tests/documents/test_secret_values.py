@@ -20,8 +20,8 @@ SLUGS = [
 @pytest.mark.parametrize("value", SLUGS)
 def test_identifiers_are_no_assigned_secrets(value: str) -> None:
     """Words, numbers, versions and algorithms put together are the name of something."""
-    assert not secret_values.assigned(value)
-    assert not secret_values.login(value)
+    assert not secret_values.may_be_key(value)
+    assert not secret_values.may_be_password_of_login(value)
 
 
 @pytest.mark.parametrize("count", [16, 24, 40])
@@ -30,7 +30,7 @@ def test_random_characters_may_be_assigned_secrets(count: int) -> None:
     draw = random.Random(3)  # noqa: S311 - made-up values, the same in every run
     values = [some(draw, ALNUM, count) for _ in range(300)]
     values += [f"{some(draw, ALNUM, count)}-{some(draw, ALNUM, count)}" for _ in range(300)]
-    assert sum(map(secret_values.assigned, values)) >= 0.99 * len(values)
+    assert sum(map(secret_values.may_be_key, values)) >= 0.99 * len(values)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_passwords_are_told_from_words(
     after_login: bool,  # noqa: FBT001
 ) -> None:
     """The less the words before it say, the more a value must look like a password."""
-    assert secret_values.password(value) is after_colon
-    assert secret_values.phrase(value) is after_blank
-    assert secret_values.login(value) is after_login
+    assert secret_values.may_be_password(value) is after_colon
+    assert secret_values.may_be_password_in_prose(value) is after_blank
+    assert secret_values.may_be_password_of_login(value) is after_login
 
 
 def test_a_session_is_no_identifier() -> None:
     """A cookie's value is a session unless it is a UUID or words."""
     draw = random.Random(4)  # noqa: S311 - made-up values, the same in every run
-    assert secret_values.session(some(draw, ALNUM, 32))
-    assert not secret_values.session("0b6a4a1e-62cc-4ad0-9e49-7f5a3f0f1c52")
-    assert not secret_values.session("dark-mode-2024")
+    assert secret_values.may_be_session(some(draw, ALNUM, 32))
+    assert not secret_values.may_be_session("0b6a4a1e-62cc-4ad0-9e49-7f5a3f0f1c52")
+    assert not secret_values.may_be_session("dark-mode-2024")

@@ -55,4 +55,6 @@ def word(candidate: Candidate, taken: Container[str] = ()) -> WordedMemory:
     """Return the memory of a candidate."""
     quotation = said_line(" ".join(candidate.text.split()), candidate.at)
     statement, kind = stated(candidate), candidate.type
-    return document.worded(statement, kind, quotation, taken, session="s", modified="m")
+    return document.memory_of_statement(
+        statement, kind, quotation, taken, session="s", modified="m"
+    )
