@@ -278,7 +278,7 @@ def _recall(
     folder = f"{ports.places.state_dir}/index"
     indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(note))
     teams = TeamTable(database)
-    authorship = Authorship(Journal(database).wrote, teams.author, joined)
+    authorship = Authorship(Journal(database).was_written_by_memd, teams.author, joined)
     return Recall(
         store.reading,
         Ledger(database),

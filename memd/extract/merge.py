@@ -96,9 +96,7 @@ class _Work:
         self._tree = tree
         self._covered = covered
         self._read = cache(tree.read)
-        self._new_memory = partial(
-            document.memory_of_statement, session=session, modified=modified
-        )
+        self._new_memory = partial(document.memory_of_statement, session=session, modified=modified)
         self._modified = modified
         self._used_paths: set[str] = set()  # of all memories, with case folded
         self._words: dict[str, set[str]] = {}  # of the descriptions, by path

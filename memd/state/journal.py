@@ -120,7 +120,7 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def unpruned(self, work: Callable[[], T]) -> T:
+    def without_pruning(self, work: Callable[[], T]) -> T:
         """Call ``work`` while retention is blocked, and return its result.
 
         The caller must hold no transaction. Raises the errors of ``work``.
@@ -133,12 +133,14 @@ class Journal:
         with self._database.transaction() as cursor:
             return insert(cursor, intent, RECORDED)
 
-    def refused(self, intent: PlannedChange) -> ChangeRecord:
+    def record_conflict(self, intent: PlannedChange) -> ChangeRecord:
         """Record a change set that conflicts with external edits; it is never applied."""
         with self._database.transaction() as cursor:
             return insert(cursor, intent, CONFLICT)
 
-    def noticed(self, intent: PlannedChange, moves: baseline.BaselineChange) -> ChangeRecord:
+    def record_external(
+        self, intent: PlannedChange, moves: baseline.BaselineChange
+    ) -> ChangeRecord:
         """Record external edits as an applied change set, and update the baseline with it."""
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
@@ -156,7 +158,9 @@ class Journal:
                 cursor.execute(_ATTRIBUTE, (*values, number))
                 uses.act(cursor, directory, by, self.steps(number), since)
 
-    def applied(self, record: ChangeRecord, at: float, left: Collection[str] = ()) -> ChangeRecord:
+    def mark_applied(
+        self, record: ChangeRecord, at: float, left: Collection[str] = ()
+    ) -> ChangeRecord:
         """Mark a set applied and carry out its effects; ``left`` are paths not written."""
         with self._database.transaction() as cursor:
             cursor.executemany(
@@ -173,12 +177,12 @@ class Journal:
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
         return replace(record, state=APPLIED, steps=steps)
 
-    def ended(self, record: ChangeRecord, state: str) -> None:
+    def mark_ended(self, record: ChangeRecord, state: str) -> None:
         """Mark a set as abandoned or failed, with no file written."""
         with self._database.transaction() as cursor:
             _end(cursor, record, state)
 
-    def effects_only(self, intent: PlannedChange) -> None:
+    def record_effects(self, intent: PlannedChange) -> None:
         """Carry out effects and store the request's result, if no file needs to change."""
         if not intent.effects and not intent.request:
             return
@@ -187,7 +191,7 @@ class Journal:
             effects.make_true(cursor, intent.directory, intent.effects, None, intent.at)
             _store_answer(cursor, replace(empty, conflicts=intent.conflicts), None)
 
-    def answered(self, directory: str, client: str, request: str) -> CommitResult | None:
+    def earlier_result(self, directory: str, client: str, request: str) -> CommitResult | None:
         """Return the stored result of a client's request id, or ``None`` if there is none."""
         rows = request and self._database.read(
             "SELECT change, conflicts FROM requests"
@@ -232,7 +236,7 @@ class Journal:
         """Return the body with this hash, or ``None`` when the journal has none that matches."""
         return blobs.read(self._database, key)
 
-    def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
+    def known_paths(self, directory: str, paths: Collection[str]) -> frozenset[str]:
         """Return those of the paths that a change set of the directory has, also if purged."""
         query = (
             "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"  # noqa: S608 - fixed words
@@ -251,7 +255,7 @@ class Journal:
         )
         return frozenset(key for row in rows for key in row if key)
 
-    def wrote(self, directory: str, path: str, key: str) -> bool:
+    def was_written_by_memd(self, directory: str, path: str, key: str) -> bool:
         """Return whether the text with the hash ``key`` is the last one and memd wrote it.
 
         True also if the journal has no change set of the memory.
@@ -266,7 +270,7 @@ class Journal:
         # Also true without a row, as the docstring says.
         return all(row["after"] == key and row["actor"] not in others for row in rows)
 
-    def keeps(self, key: str) -> bool:
+    def has_body(self, key: str) -> bool:
         """Return whether the body with this hash is stored and not purged."""
         return bool(
             self._database.read("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))

@@ -9,8 +9,8 @@ Rules of this file
   the order of their numbers, but first past changes that imports brought, as old as their import.
 - The original of an imported file is kept as long as the file is as the import wrote it.
 - Each batch is one small transaction, so writers wait for at most one. It waits for readers of
-  several rows that belong together (``Journal.unpruned``). A crash leaves whole batches: a change
-  set is there with all its files and bodies, or not at all.
+  several rows that belong together (``Journal.without_pruning``). A crash leaves whole batches: a
+  change set is there with all its files and bodies, or not at all.
 - Bodies that nothing names any more are found by reading all of them, a page at a time.
 """
 

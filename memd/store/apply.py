@@ -46,10 +46,11 @@ class Application:
         self._directory = directory
         self._disk = disk
         self._health = health or Health()
-        self._stack = ExitStack()
-        self._folders: dict[str, int] = {}
-        self._changed_folders: set[str] = set()
-        self._swapped: list[Step] = []
+        self._stack = ExitStack()  # closes the open folders
+        # Folders are named by their paths below the memory directory, "" is the directory itself.
+        self._folders: dict[str, int] = {}  # descriptors of open folders
+        self._changed_folders: set[str] = set()  # that ``sync`` has to flush
+        self._swapped: list[Step] = []  # steps that are in place, in their order
 
     def __enter__(self) -> Self:
         return self
@@ -131,18 +132,19 @@ class Application:
 
         A new file may have needed new folders, whose names are entries of the folders above.
         """
-        prefix = os.path.dirname(step.path)
-        self._changed_folders.add(prefix)
-        while prefix and step.before is None:
-            prefix = os.path.dirname(prefix)
-            self._folder(os.path.join(prefix, "x"))  # opens ``prefix``
-            self._changed_folders.add(prefix)
+        folder_path = os.path.dirname(step.path)
+        self._changed_folders.add(folder_path)
+        is_new_file = step.before is None
+        while folder_path and is_new_file:
+            folder_path = os.path.dirname(folder_path)
+            self._folder(os.path.join(folder_path, "x"))  # opens the folder
+            self._changed_folders.add(folder_path)
 
     def sync(self) -> None:
         """Flush every folder that was marked to the disk. Raises OSError."""
-        for prefix in sorted(self._changed_folders):
+        for folder_path in sorted(self._changed_folders):
             with counted(self._health):
-                self._disk.sync_folder(self._folders[prefix])
+                self._disk.sync_folder(self._folders[folder_path])
 
     def verify(self, step: Step) -> None:
         """Check that the text swapped out is as expected. Raises ForeignSaveError and OSError.
@@ -153,25 +155,27 @@ class Application:
             raise ForeignSaveError(step.path)
 
     def remove_temporary(self, step: Step, unfinished: bytes | None = None) -> bool:
-        """Remove the step's temporary file if it holds the old or the new body of the step.
+        """Remove the step's temporary file if its text is known; return whether none is left.
 
-        A torn beginning of the body ``unfinished`` is removed as well. Any other text stays, and so
-        does a file that a program has open for writing. Return whether no temporary file is left.
+        Known are the old and the new body of the step, and a torn beginning of the new body, which
+        is ``unfinished`` if a crash may have left one. Any other text stays, and so does a file
+        that a program has open for writing.
         """
         # Checked before the text is read: a save that ends after this check is in the text below.
-        if self._directory.open_for_writing(beside(step)):
+        if self._directory.open_for_writing(temporary_path(step)):
             return False
         temporary = self.temporary_content(step)
         if temporary is None:
             return True
         is_known = temporary.hash in (step.before, step.after)
-        if not is_known and (unfinished is None or not is_torn(temporary, unfinished)):
+        is_torn_body = unfinished is not None and is_torn(temporary, unfinished)
+        if not is_known and not is_torn_body:
             return False
         self._disk.unlink(self._folder(step.path), step.temp)
         return True
 
     def _undo_swap(self, step: Step) -> None:
-        """Undo one swap, unless another program saved the file since.
+        """Undo one swap, unless another program saved the file after it.
 
         Such a save may also happen between the check and the renaming. Then the text that comes out
         is not the set's, and is put back.
@@ -207,14 +211,14 @@ class Application:
 
     def _folder(self, path: str, *, create: bool = False) -> int:
         """Return the descriptor of a path's folder; it stays open until the ``with`` block ends."""
-        prefix = os.path.dirname(path)
-        if prefix not in self._folders:
+        folder_path = os.path.dirname(path)
+        if folder_path not in self._folders:
             opened = self._directory.parent(path, create=create)
-            self._folders[prefix] = self._stack.enter_context(opened)[0]
-        return self._folders[prefix]
+            self._folders[folder_path] = self._stack.enter_context(opened)[0]
+        return self._folders[folder_path]
 
 
-def beside(step: Step) -> str:
+def temporary_path(step: Step) -> str:
     """Return the path of a step's temporary file, relative to the memory directory."""
     return os.path.join(os.path.dirname(step.path), step.temp)
 

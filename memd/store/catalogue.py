@@ -16,7 +16,7 @@ from memd.files.directory import Directory, FileUnreadableError, cause_of
 from memd.text.invisible import without_directions
 
 _PEEK_BYTES = 2048  # nearly every frontmatter ends before; reading more costs time
-# Sizes that many files share are one object each.
+# One object for each size that many files have, so that headers need less memory.
 _SIZES = tuple(range(8192))
 # Two saves within one tick of a file system's clock may leave the same status. A kernel's tick is
 # 10 ms at most; a file system that keeps whole seconds only may have one of 2 s.
@@ -26,16 +26,12 @@ _SECOND_NS = 1_000_000_000
 
 
 class Scan(Struct, frozen=True):
-    """The headers of a directory by path, and the paths whose header is new or ``changed``.
+    """The result of a scan of a directory."""
 
-    ``troubles`` are sentences about what could not be read, by path; those under "" concern no
-    single file. ``young`` are paths that could be saved again with the same file status, so they
-    must be read again next time.
-    """
-
-    headers: dict[str, Header]
-    changed: tuple[str, ...]
-    troubles: Mapping[str, tuple[str, ...]]
+    headers: dict[str, Header]  # by path
+    changed: tuple[str, ...]  # paths whose header is new or different
+    troubles: Mapping[str, tuple[str, ...]]  # by path: what could not be read; by "": of folders
+    # Paths that could be saved again with the same file status: they must be read again next time.
     young: frozenset[str]
 
 
@@ -77,7 +73,7 @@ def scan(
         except MemdError as error:
             troubles[path] = (error.sentence,)
             continue
-        if new is None:
+        if new is None:  # deleted since the folder was listed
             continue
         if at and is_young(new.mtime_ns, at):
             young.append(path)
@@ -149,7 +145,8 @@ def _read_listed(directory: Directory, path: str, name: str, folder: int) -> Hea
         fields = quick_fields(head)
         if fields is not None:
             return header_from(path, fields, fingerprint(status), damaged=False)
-        if len(head) == status.st_size:  # these bytes are the whole file
+        is_whole_file = len(head) == status.st_size
+        if is_whole_file:
             return _parse_header(path, head, status)
     return read(directory, path)
 

@@ -49,8 +49,8 @@ from memd.state.changes import (
 )
 from memd.state.database import StateUnusableError
 from memd.store.apply import Application, ForeignSaveError
-from memd.store.door import ConflictError, storable
-from memd.store.drafts import Prepared, StoreDraft, prepare, refused
+from memd.store.door import ConflictError, without_secrets
+from memd.store.drafts import Prepared, StoreDraft, prepare, prepare_refused
 from memd.store.recent_texts import RecentTexts
 from memd.store.recovery import roll_forward, sweep_strays
 from memd.store.replaced import Replaced
@@ -156,7 +156,7 @@ class Changes:
         self._disk = disk
         self._replaced = replaced
         self._listing = listing
-        self._health: Recent[str, Health] = Recent()
+        self._health: Recent[str, Health] = Recent()  # of the disk, by directory
 
     def commit(self, request: ChangeRequest) -> CommitResult:
         """Run the plan on the live directory and apply what it wants, all of it or nothing.
@@ -194,7 +194,7 @@ class Changes:
         )
 
     def recover(self, at: float, now: float = 0.0) -> tuple[str, ...]:
-        """Finish every recorded set and clean up; return sentences about what was done or failed.
+        """Finish every recorded set, remove stray files; return sentences about what happened.
 
         ``at`` is seconds since 1970, ``now`` monotonic seconds. A directory that cannot be used
         now is left for later. Raises StateUnusableError.
@@ -223,25 +223,25 @@ class Changes:
 
     def _earlier_result(self, request: ChangeRequest) -> CommitResult | None:
         """Return the result of a request that was already carried out, or ``None``."""
-        return self._journal.answered(request.directory, request.by.client, request.id)
+        return self._journal.earlier_result(request.directory, request.by.client, request.id)
 
     def _live_tree(self, directory: Directory) -> LiveTree:
         """Return the tree that a plan gets of a directory that was opened by its real path."""
         path = directory.path
-        return LiveTree(directory, self._listing(path), partial(self._journal.known, path))
+        return LiveTree(directory, self._listing(path), partial(self._journal.known_paths, path))
 
     def _commit_with_retries(self, request: ChangeRequest, directory: Directory) -> CommitResult:
         """Plan, record and apply; start again if another program saves the same files meanwhile.
 
         Raises DirectoryBusyError after the last attempt, and what ``commit`` raises.
         """
-        path = ""
+        path = ""  # of the file that another program saved last
         for _ in range(_ATTEMPTS):
             tree = self._live_tree(directory)
             draft, prepared = self._plan_and_check(request, directory, tree)
             intent = _intent(request, draft, prepared)
             if not prepared.steps:  # no file changes, but the draft may have effects to record
-                self._journal.effects_only(intent)
+                self._journal.record_effects(intent)
                 return CommitResult(None, conflicts=prepared.conflicts)
             record = self._journal.record(intent)
             try:
@@ -250,7 +250,7 @@ class Changes:
                 path = error.path
                 continue
             try:
-                applied = self._journal.applied(record, request.at)
+                applied = self._journal.mark_applied(record, request.at)
             except StateUnusableError as error:
                 why = error.sentence
                 raise StorageFailedError(record.directory, why, unfinished=True) from error
@@ -275,7 +275,8 @@ class Changes:
                 raise
             if all(edit.content is None for edit in draft.edits):
                 raise  # the draft only deletes files, so there is no text to store
-            stored = self._journal.refused(_intent(request, draft, refused(draft, tree)))
+            refused_set = _intent(request, draft, prepare_refused(draft, tree))
+            stored = self._journal.record_conflict(refused_set)
             raise ConflictError(error.path, error.expected, error.actual, stored.id) from error
         replaced = [step.path for step in prepared.steps if step.before is not None]
         _refuse_open(request, directory, tree, replaced)
@@ -329,7 +330,7 @@ class Changes:
             application.take_back()
             _remove_temporaries(application, record, bodies)
             foreign = isinstance(error, ForeignSaveError)
-            self._journal.ended(record, ABANDONED if foreign else FAILED)
+            self._journal.mark_ended(record, ABANDONED if foreign else FAILED)
         except (OSError, MemdError) as second_error:
             causes = f"{_cause_text(error)}; {_cause_text(second_error)}"
             raise StorageFailedError(record.directory, causes, unfinished=True) from second_error
@@ -388,7 +389,7 @@ def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Planned
         tokens.token_hex(4),
         prepared.steps,
         prepared.bodies,
-        storable(draft.effects),
+        without_secrets(draft.effects),
         prepared.conflicts,
         prepared.merged,
     )

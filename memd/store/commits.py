@@ -70,13 +70,13 @@ class Commits:
         monotonic seconds.
         """
         results: list[CommitResult] = []
-        saves, again = self._replaced.late_saves(real_path, now)
+        saves, some_left = self._replaced.late_saves(real_path, now)
         for save in saves:
             if save.body:  # a program that died before it filled the file again has saved nothing
                 results.append(self._commit_late_save(real_path, save, at, now))
             # Only now is the text in the journal, so only now may the file go.
             self._replaced.remove_saved(real_path, save)
-        return results, again
+        return results, some_left
 
     def _commit(self, request: ChangeRequest) -> CommitResult:
         """Commit a request and update the baseline and the catalogue for its paths."""

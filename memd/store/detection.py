@@ -22,12 +22,14 @@ class Detection:
     def __init__(self, external: ExternalEdits, reading: DirectoryReader) -> None:
         self._external = external
         self._reading = reading
-        self._watch: Watch | None = None
+        self._watch: Watch | None = None  # names the paths that changed; ``None`` without ``run``
         # By directory: number of the watch in force when all of it was compared.
-        self._fully_compared: Recent[str, int | None] = Recent()
-        self._dirty = Dirty()
+        self._number_of_full_comparison: Recent[str, int | None] = Recent()
+        self._dirty = Dirty()  # directories to check, with the paths that may differ
         self._half_saved: set[str] = set()  # directories with a file that may be half saved
-        self._pauses: dict[str, float] = {}  # by directory: seconds, the next value of ``pause``
+        self._next_pauses: dict[
+            str, float
+        ] = {}  # by directory: seconds that ``pause`` returns next
         self._pausing: set[str] = set()  # directories whose next check is planned already
 
     def use_watch(self, watch: Watch | None) -> None:
@@ -76,7 +78,8 @@ class Detection:
             watch.catch_up()
         paths = self._dirty.take(real_path)
         # Without an unbroken watch since the last full comparison, any path may have changed.
-        if watch_number is None or watch_number != self._fully_compared.get(real_path):
+        number_of_full_comparison = self._number_of_full_comparison.get(real_path)
+        if watch_number is None or watch_number != number_of_full_comparison:
             paths = None
         scope = DetectionScope(
             at,
@@ -106,20 +109,24 @@ class Detection:
         open for hours, so the pauses become longer; when it closes the file, the watch reports it.
         """
         if not again:
-            self._pauses.pop(real_path, None)
+            self._next_pauses.pop(real_path, None)
             return None
         if real_path in self._pausing:
             return None
-        pause = self._pauses.get(real_path, 0.0)
-        longer = max(2 * pause, limits.LOOK_SECONDS)
-        self._pauses[real_path] = min(longer, limits.LOOK_SECONDS_MOST)
+        pause = self._next_pauses.get(real_path, 0.0)
+        doubled_pause = max(2 * pause, limits.LOOK_SECONDS)
+        self._next_pauses[real_path] = min(doubled_pause, limits.LOOK_SECONDS_MOST)
         self._pausing.add(real_path)
         return pause
 
     def _note_result(
         self, real_path: str, detected: Detected, paths: Paths, watch_number: int | None
     ) -> None:
-        """Note what a check of ``paths`` (``None``: of all) has compared and what it left."""
+        """Note what a check has compared, and what it left for the next one.
+
+        ``paths`` are those that had to be compared, ``None`` for all. ``watch_number`` is that of
+        the watch before the check.
+        """
         if not detected.looked:
             # Nothing was compared, so the next check must do it; no path means nothing to compare.
             if paths is None:
@@ -130,7 +137,7 @@ class Detection:
             # The comparison counts only if the watch missed nothing while it ran.
             watch = self._watch
             unbroken = watch is not None and watch.add(real_path) == watch_number
-            self._fully_compared[real_path] = watch_number if unbroken else None
+            self._number_of_full_comparison[real_path] = watch_number if unbroken else None
         self._half_saved.discard(real_path)
         if detected.unsettled:
             self._dirty.note(real_path, *detected.unsettled)

@@ -21,7 +21,7 @@ from memd.core.text import decode
 from memd.core.values import Effect, FileEdit, MemoryType, Suggestion
 from memd.documents import document, secrets
 
-_NEAR_LINES = 100  # searched around a change: credentials of several lines are shorter
+_LINES_AROUND_CHANGE = 100  # that are searched too: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"
 
 
@@ -198,7 +198,8 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     if in_name:
         raise SecretInNameError(in_name[0].rule)
     # A search of a large text is slow, so the changed part is searched first.
-    if len(after) > limits.MEMORY_BYTES and not secrets.find(_changed_part(before or b"", after)):
+    is_large = len(after) > limits.MEMORY_BYTES
+    if is_large and not secrets.find(_changed_part(before or b"", after)):
         return
     new_text = decode(after)
     new_secrets = secrets.find(new_text)
@@ -206,20 +207,24 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
         return
     old_text = decode(before or b"")
     old_lines, new_lines = old_text.split("\n"), new_text.split("\n")
-    old_secret_lines = {(each.rule, old_lines[each.line - 1]) for each in secrets.find(old_text)}
+    old_secrets = secrets.find(old_text)
+    old_secret_lines = {(secret.rule, old_lines[secret.line - 1]) for secret in old_secrets}
     for secret in new_secrets:
         if (secret.rule, new_lines[secret.line - 1]) not in old_secret_lines:
             raise SecretRefusedError(path, secret.rule, secret.line)
 
 
-def storable(effects: Iterable[Effect]) -> tuple[Effect, ...]:
+def without_secrets(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     """Return effects without the suggestions that look like a credential."""
-    return tuple(
-        effect
-        for effect in effects
-        if not isinstance(effect, Suggestion)
-        or not secrets.find(f"{effect.text}\n{effect.reason}\n{effect.type}\n{effect.session}")
-    )
+    return tuple(effect for effect in effects if not _is_secret_suggestion(effect))
+
+
+def _is_secret_suggestion(effect: Effect) -> bool:
+    """Say whether an effect is a suggestion, and one of its texts looks like a credential."""
+    if not isinstance(effect, Suggestion):
+        return False
+    texts = (effect.text, effect.reason, effect.type, effect.session)
+    return bool(secrets.find("\n".join(texts)))
 
 
 def _changed_part(before: bytes, after: bytes) -> str:
@@ -227,13 +232,14 @@ def _changed_part(before: bytes, after: bytes) -> str:
     old, new = before.split(b"\n"), after.split(b"\n")
     start = _common_start(old, new)
     same_end = _common_start(old[start:][::-1], new[start:][::-1])
-    part = new[max(0, start - _NEAR_LINES) : len(new) - same_end + _NEAR_LINES]
-    return decode(b"\n".join(part))
+    first = max(0, start - _LINES_AROUND_CHANGE)
+    end = len(new) - same_end + _LINES_AROUND_CHANGE
+    return decode(b"\n".join(new[first:end]))
 
 
-def _common_start(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+def _common_start(lines: Sequence[bytes], other_lines: Sequence[bytes]) -> int:
     """Return how many lines two texts have in common at their beginning."""
-    for number, (line, other_line) in enumerate(zip(one, other, strict=False)):
+    for number, (line, other_line) in enumerate(zip(lines, other_lines, strict=False)):
         if line != other_line:
             return number
-    return min(len(one), len(other))
+    return min(len(lines), len(other_lines))

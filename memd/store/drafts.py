@@ -75,17 +75,13 @@ class StoreDraft(Draft, frozen=True):
 
 
 class Prepared(Struct, frozen=True):
-    """The steps of a set, and the bodies before and after each step by their hashes.
-
-    ``merged`` are the paths of steps whose new body was merged with newer work, ``conflicts`` those
-    that the draft had to leave alone. ``note`` says why the index was not updated, "" when it was.
-    """
+    """A change set that is ready to be recorded."""
 
     steps: tuple[Step, ...]
-    bodies: Mapping[str, bytes]
-    merged: tuple[str, ...] = ()
-    note: str = ""
-    conflicts: tuple[str, ...] = ()
+    bodies: Mapping[str, bytes]  # by hash: the texts before and after each step
+    merged: tuple[str, ...] = ()  # paths whose new text was merged with newer work
+    note: str = ""  # why an index was not updated, "" when it was
+    conflicts: tuple[str, ...] = ()  # paths that the draft had to leave alone
 
 
 def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Prepared:
@@ -104,10 +100,10 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
     steps: list[Step] = []
     index_edits: dict[str, FileEdit] = {}
     merged = set(options.merged)
-    for wanted in draft.edits:
-        live = tree.file(wanted.path)
-        edit = _merged_with_live(wanted, live, blobs)
-        if edit is not wanted:
+    for requested_edit in draft.edits:
+        live = tree.file(requested_edit.path)
+        edit = _merged_with_live(requested_edit, live, blobs)
+        if edit is not requested_edit:
             merged.add(edit.path)
         if edit.path in INDEXES:  # handled last: an index depends on the memories of the set
             index_edits[edit.path] = edit
@@ -119,31 +115,31 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
     notes: list[str] = []
     if steps or index_edits or draft.pointers or options.mend_index:
         changes = MemorySteps(tuple(steps), bodies)
-        for derived, why_not in (
+        for index_edit, reason_against_update in (
             _derived_index(options, draft.pointers, index_edits.get(INDEX), tree, changes),
             derive_team_index(index_edits.get(TEAM_INDEX), changes.steps, bodies, tree),
         ):
-            if why_not:
-                notes.append(f"{why_not}; it is left as it is")
-            if derived is not None:
-                mode = options.modes.get(derived.path)
-                _add_step(steps, bodies, derived, tree.file(derived.path), mode)
+            if reason_against_update:
+                notes.append(f"{reason_against_update}; it is left as it is")
+            if index_edit is not None:
+                mode = options.modes.get(index_edit.path)
+                _add_step(steps, bodies, index_edit, tree.file(index_edit.path), mode)
     merged_paths = tuple(step.path for step in steps if step.path in merged)
     return Prepared(tuple(steps), bodies, merged_paths, "; ".join(notes), options.conflicts)
 
 
-def pointing_to(paths: Collection[str], tree: Tree) -> Draft:
+def draft_with_lines(paths: Collection[str], tree: Tree) -> Draft:
     """Return the draft that corrects the index and gives these memories a line in it."""
     headers = tree.headers()
     lines = {header.path: Pointer(header.name, header.description) for header in headers}
-    wanted = {path: lines[path] for path in paths if path in lines}
-    return StoreDraft(pointers=wanted, mend_index=True)
+    pointers = {path: lines[path] for path in paths if path in lines}
+    return StoreDraft(pointers=pointers, mend_index=True)
 
 
-def refused(draft: Draft, tree: LiveTree) -> Prepared:
-    """Return the steps of a draft without merging: the journal keeps them after a conflict.
+def prepare_refused(draft: Draft, tree: LiveTree) -> Prepared:
+    """Return the set of a draft that conflicts, without merging: the journal stores its texts.
 
-    Raises what ``door.py`` refuses in the texts; such texts are not kept.
+    Raises what ``door.py`` refuses in the texts; such texts are not stored.
     """
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
@@ -218,15 +214,18 @@ def _with_origin(
     """
     origin = edit.origin or writer_origin
     new = document.parse(content, edit.path)
-    if not origin or edit.path.startswith(TEAM) or not document.split(content):
+    has_head = document.split(content) is not None
+    if not origin or edit.path.startswith(TEAM) or not has_head:
         return edit
     old = document.parse(live.content, edit.path) if live else None
-    if old and old.body == new.body and not edit.origin:
+    if old and old.body == new.body and not edit.origin:  # only the head changes
         wanted = old.origin
     else:
         # What the text says of itself counts only if the writer did not name the origin.
-        claimed = (old.origin if old else "", "" if edit.origin else new.origin)
-        wanted = least_trusted(origin, *(each for each in claimed if each in FOREIGN))
+        origin_in_text = "" if edit.origin else new.origin
+        origin_of_live = old.origin if old else ""
+        foreign_origins = [each for each in (origin_of_live, origin_in_text) if each in FOREIGN]
+        wanted = least_trusted(origin, *foreign_origins)
     if wanted == new.origin:
         return edit
     try:
@@ -246,11 +245,13 @@ def _derived_index(
     tree: LiveTree,
     changes: MemorySteps,
 ) -> tuple[FileEdit | None, str]:
-    """Return the edit of the index after a set, and why it lacks lines, "" if it does not.
+    """Return the edit of the index after a set, and the reason why it lacks new lines or "".
 
-    ``wanted`` is the draft's own edit of the index, on which the result is based.
+    ``wanted`` is the draft's own edit of the index, on which the result is based. ``pointers`` are
+    lines that the draft gives, by the path of the memory.
     """
-    if trouble := tree.index_trouble():
+    trouble = tree.index_trouble()
+    if trouble:
         return None, trouble
     live = tree.index()
     content, note = wanted.content if wanted else live, ""
@@ -290,7 +291,7 @@ def _add_step(
         return
     if live:
         bodies[live.hash] = live.content
-    if edit.content is not None and after:
+    if edit.content is not None and after is not None:
         bodies[after] = edit.content
     steps.append(
         Step(

@@ -39,7 +39,8 @@ class HeadersFiles:
             title = _title(directory)
             data = body[len(title) + _CHECKSUM_BYTES :]
             # Another title is of an older format, or of a directory with the same file name.
-            if body.startswith(title + _checksum(data)):
+            is_valid = body.startswith(title + _checksum(data))
+            if is_valid:
                 return {header.path: header for header in _DECODER.decode(data)}
         return {}
 

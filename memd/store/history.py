@@ -36,7 +36,7 @@ from memd.store.undo import SpanPlan, UndoPlan
 from memd.text import unified
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
-_MODE = 0o600  # of a version, since the journal does not say
+_MODE = 0o600  # of an earlier version, whose own mode the journal does not have
 
 
 class RangeReversedError(WrongParameterError):
@@ -108,8 +108,8 @@ class Past:
     ) -> None:
         self._journal = journal
         self._history = JournalHistory(journal)
-        self._live = live
-        self._author = author
+        self._live_bytes = live
+        self._author_of = author
 
     def changes(self, only: Filter, *, limit: int, before: str = "") -> tuple[Change, ...]:
         """Return the changes that pass a filter, newest first; with ``before`` only older ones.
@@ -155,7 +155,7 @@ class Past:
             raise VersionNotFoundError(path)
         if new is None:
             new_step = _step_of(records[-1], path)
-            after: bytes | None = self._live(directory, path) or b""
+            after: bytes | None = self._live_bytes(directory, path) or b""
         else:
             new_step = _last_step(records, path, self._number_at(real_path, new))
             after = self._text(new_step.after)
@@ -187,7 +187,7 @@ class Past:
     def writers(self, directory: str, path: str) -> Writers:
         """Return the authors of a file, as far as the journal goes back."""
         records = self._history.of_file(os.path.realpath(directory), path)
-        member = self._author(directory, path)
+        member = self._author_of(directory, path)
         if not records:
             return Writers(None, None, (), member)
         ids = tuple(record.id for record in reversed(records))  # newest first
@@ -215,19 +215,17 @@ class Past:
         if isinstance(which, str):
             return UndoPlan(self._record(real_path, which), self._journal.blob)
         if isinstance(which, Range):
-            first = self._record(real_path, which.first)
-            last = (
-                self._record(real_path, which.last).number
-                if which.last
-                else self._history.last(real_path)
-            )
-            if last < first.number:
+            first = self._record(real_path, which.first).number
+            if which.last:
+                last = self._record(real_path, which.last).number
+            else:
+                last = self._history.last(real_path)
+            if last < first:
                 raise RangeReversedError(which.first, which.last)
-            records = self._history.between(real_path, first.number, last)
         else:
-            start = self._history.last(real_path, which) + 1
-            records = self._history.between(real_path, start, self._history.last(real_path))
-        span = compose(records)
+            first = self._history.last(real_path, which) + 1  # the first one after that time
+            last = self._history.last(real_path)
+        span = compose(self._history.between(real_path, first, last))
         return SpanPlan(span, self._journal.blob) if span else lambda _: StoreDraft()
 
     def restore(self, directory: str, path: str, change: str = "") -> Plan:

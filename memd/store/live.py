@@ -18,34 +18,29 @@ from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.tree import StoredFile, read_file
 
-_VERSIONS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
-LOGGED = 1024  # changed paths of a directory; a reader that missed more gets all headers
+_MARKS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
+LOGGED_PATHS = 1024  # of a directory that changed; a reader that missed more gets all headers
 
 
-class Live:
-    """The catalogue of one directory: headers by path, the log of their changes, and the index.
-
-    ``watch_number`` is the number of the watch under which all was read, ``None`` if there was
-    none. ``used`` is the time of the last use in monotonic seconds. ``unsaved`` says that headers
-    changed since they were stored on the disk, ``index_known`` that the index is still current.
-    ``young`` are paths that could be saved again with the same file status.
-    """
+class LiveCatalogue:
+    """The catalogue of one directory: headers by path, the log of their changes, and the index."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.headers: dict[str, Header] = {}
-        self.watch_number: int | None = None
-        self.used = 0.0
-        self.unsaved = False
-        self.young: set[str] = set()
-        self.index_known = False
-        self._exists = False
+        self.lock = threading.Lock()  # guards all other members
+        self.headers: dict[str, Header] = {}  # by path
+        self.watch_number: int | None = None  # of the watch under which all was read, if any
+        self.used = 0.0  # the time of the last use, in monotonic seconds
+        self.unsaved = False  # headers changed since they were stored on the disk
+        self.young: set[str] = set()  # paths that could be saved again with the same file status
+        self.index_known = False  # the index is still as it was read
+        self._exists = False  # the directory existed when it was last read
+        # By path: sentences about a file that cannot be read; by "": about folders.
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._index: StoredFile | None = None
-        self._index_trouble: tuple[str, ...] = ()
-        self._sorted: tuple[Header, ...] | None = None
+        self._index_trouble: tuple[str, ...] = ()  # a sentence if the index cannot be read
+        self._sorted: tuple[Header, ...] | None = None  # newest first; ``None``: to be sorted anew
         # Changes after ``_oldest_mark`` are all in the log; ``_mark`` is the newest mark.
-        self._oldest_mark = self._mark = next(_VERSIONS)
+        self._oldest_mark = self._mark = next(_MARKS)
         # The mark of each path's last change; the path that changed last comes last.
         self._log: OrderedDict[str, int] = OrderedDict()
 
@@ -69,8 +64,8 @@ class Live:
         self._troubles = {path: reported for path, reported in result.troubles.items() if reported}
         self.index_known = False
         existed, self._exists = self._exists, True
-        any_header = self._log_changes((*result.changed, *gone))
-        return any_header or not existed
+        headers_changed = self._log_changes((*result.changed, *gone))
+        return headers_changed or not existed
 
     def check(self, opened: Directory, paths: Collection[str], at: float) -> bool:
         """Read the headers of some paths again, whatever their file status.
@@ -90,7 +85,7 @@ class Live:
                 self.headers[path] = new
                 if catalogue.is_young(new.mtime_ns, at):
                     self.young.add(path)
-            if old != new or path in self.young:
+            if old != new or path in self.young:  # of a young file the status cannot tell
                 changed.append(path)
         return self._log_changes(changed)
 
@@ -123,7 +118,8 @@ class Live:
         ``directory`` is the path that the caller uses, for the result.
         """
         is_whole = not self._oldest_mark <= mark <= self._mark
-        paths = self.headers if is_whole else [path for path, at in self._log.items() if at > mark]
+        changed_paths = [path for path, changed_at in self._log.items() if changed_at > mark]
+        paths = self.headers if is_whole else changed_paths
         return Catalogue(
             directory,
             self._mark,
@@ -175,15 +171,15 @@ class Live:
         """
         if not paths:
             return False
-        self._mark = next(_VERSIONS)
-        if len(paths) > LOGGED:
+        self._mark = next(_MARKS)
+        if len(paths) > LOGGED_PATHS:
             self._log.clear()
             self._oldest_mark = self._mark
         else:
             for path in paths:
                 self._log[path] = self._mark
                 self._log.move_to_end(path)
-            while len(self._log) > LOGGED:
+            while len(self._log) > LOGGED_PATHS:
                 _, self._oldest_mark = self._log.popitem(last=False)
         self._sorted, self.unsaved = None, True
         return True

@@ -4,7 +4,7 @@ Afterwards each line leads to a memory and each memory has a line, but for lines
 and for directories of very many memories. Nothing here writes.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
@@ -17,67 +17,80 @@ from memd.documents.index import Entries, read
 from memd.state.changes import Step
 from memd.store.tree import LiveTree
 
-_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
+_INDEX_IS_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
 _MARKED_ORIGINS = (OUTSIDE, IMPORT)  # index lines of such memories end with a mark
 
 
 class MemorySteps(Struct, frozen=True):
-    """The steps of a set that change memories, and the texts before and after each by hash."""
+    """The steps of a set that change memories."""
 
     steps: Sequence[Step]
-    bodies: Mapping[str, bytes]
+    bodies: Mapping[str, bytes]  # by hash: the texts before and after each step
+
+    def own(self) -> Iterator[Step]:
+        """Yield the steps of memories outside ``team/``, which has an index of its own."""
+        return (step for step in self.steps if not step.path.startswith(TEAM))
 
 
 def updated_index(
     content: bytes | None, pointers: Mapping[str, Pointer], tree: LiveTree, changes: MemorySteps
 ) -> tuple[bytes | None, str]:
-    """Return the index ``content`` updated for a set, and why it lacks lines, "" if it does not.
+    """Return the index ``content`` updated for a set, and the reason why it lacks new lines or "".
 
-    ``pointers`` are lines that the draft gives; other new lines are made from the memories' heads.
-    In a directory of many memories only those of the set get a line: prompts load the first 200
-    lines at most, so a thousand generated ones would be useless.
+    ``pointers`` are lines that the draft gives, by the path of the memory; other new lines are made
+    from the memories' heads.
     """
-    # The files that the set leaves: their texts, and which of those named so far exist.
-    own_steps = [step for step in changes.steps if not step.path.startswith(TEAM)]
-    new_texts = {step.path: changes.bodies[step.after] for step in own_steps if step.after}
-    deleted = {step.path for step in own_steps if not step.after}
+    texts_after = {step.path: changes.bodies[step.after] for step in changes.own() if step.after}
+    deleted = {step.path for step in changes.own() if not step.after}
     entries = read(content or b"")
+    # Of the files that lines name: those that exist after the set.
     existing = tree.among(entries.named | pointers.keys()) - deleted
 
-    # The files that must have a line, and the lines that are missing.
-    must_have_line = new_texts.keys() | (pointers.keys() & existing)
-    created = sum(step.before is None for step in own_steps)
-    memories = tree.files() - {header.path for header in tree.team()}
-    if len(memories) + created - len(deleted) <= limits.INDEX_ENTRIES:
-        must_have_line |= memories - deleted
+    must_have_line = texts_after.keys() | (pointers.keys() & existing)
+    must_have_line |= _memories_of_small_directory(tree, changes)
     missing = must_have_line - {line.paths[0] for line in entries.lines}
-    given = {path: pointers[path] for path in missing & pointers.keys()}
-    new_lines = _lines_from_heads(missing - given.keys(), tree, new_texts) | given
+    given_lines = {path: pointers[path] for path in missing & pointers.keys()}
+    lines_from_heads = _lines_from_heads(missing - given_lines.keys(), tree, texts_after)
+    new_lines = lines_from_heads | given_lines
 
-    written_by_person = frozenset[str]()
-    if not entries.named <= existing:
-        written_by_person = _lines_of_person(entries, existing, deleted, tree)
-    updated = index.reconcile(content, must_have_line, new_lines, existing, written_by_person)
+    of_person = _lines_of_person(entries, existing, deleted, tree)
+    updated = index.reconcile(content, must_have_line, new_lines, existing, of_person)
     if updated is not None:
         # A line that came without a step of its memory may lack the mark of foreign words.
-        other_lines_changed = content != tree.index() or not missing.issubset(new_texts)
+        other_lines_changed = content != tree.index() or not missing.issubset(texts_after)
         outside = _outside_marks(tree, changes, everywhere=other_lines_changed)
         updated = index.with_marks(updated, outside)
     is_too_large = len(updated or b"") > limits.READ_BYTES
     was_too_large = len(content or b"") > limits.READ_BYTES
-    if not is_too_large or was_too_large:
-        return updated, ""
-    # No new lines, then: only those that lead nowhere are dropped.
-    return index.reconcile(content, (), {}, existing | must_have_line, written_by_person), _FULL
+    if is_too_large and not was_too_large:
+        # No new lines, then: only those that lead nowhere are dropped.
+        content_without_dangling = index.reconcile(
+            content, (), {}, existing | must_have_line, of_person
+        )
+        return content_without_dangling, _INDEX_IS_FULL
+    return updated, ""
 
 
 def matches_files(tree: LiveTree) -> bool:
-    """Say whether the live index has exactly the lines that the directory's files ask for.
+    """Say whether the live index has exactly the lines that the directory's files need.
 
     If not, files came or went without memd, and an older index would be wrong as well.
     """
     expected, _ = updated_index(tree.index(), {}, tree, MemorySteps((), {}))
     return expected == tree.index()
+
+
+def _memories_of_small_directory(tree: LiveTree, changes: MemorySteps) -> frozenset[str]:
+    """Return the memories that are there before and after a set, none for a large directory.
+
+    In a large directory only the memories of the set get a line: prompts load the first 200 lines
+    at most, so a thousand generated ones would be useless.
+    """
+    created = sum(step.before is None for step in changes.own())
+    deleted = {step.path for step in changes.own() if not step.after}
+    memories = tree.files() - {header.path for header in tree.team()}
+    count_after = len(memories) + created - len(deleted)
+    return memories - deleted if count_after <= limits.INDEX_ENTRIES else frozenset()
 
 
 def _outside_marks(tree: LiveTree, changes: MemorySteps, *, everywhere: bool) -> dict[str, bool]:
@@ -112,8 +125,11 @@ def _lines_of_person(
 ) -> frozenset[str]:
     """Return the targets of index lines that lead to no memory, and never did as far as memd knows.
 
-    A person may have written such a line, so it stays; but only if the live index has it already.
+    ``existing`` are the files that exist after the set, ``deleted`` those that it deletes. A person
+    may have written such a line, so it stays; but only if the live index has it already.
     """
+    if entries.named <= existing:  # every line leads to a memory
+        return frozenset()
     live_targets = read(tree.index() or b"").named
     dangling = [
         line
@@ -127,16 +143,17 @@ def _lines_of_person(
 
 
 def _lines_from_heads(
-    paths: Collection[str], tree: LiveTree, new_texts: Mapping[str, bytes]
+    paths: Collection[str], tree: LiveTree, texts_after: Mapping[str, bytes]
 ) -> dict[str, Pointer]:
     """Return index lines made from the name and the description in the heads of memories.
 
-    The result may also have lines of other memories.
+    ``texts_after`` are the texts that the set writes, by path. The result may also have lines of
+    other memories than those of ``paths``.
     """
     lines: dict[str, Pointer] = {}
     for path in paths:
-        if path in new_texts:
-            name, description, *_ = document.parse(new_texts[path], path).fields
+        if path in texts_after:
+            name, description, *_ = document.parse(texts_after[path], path).fields
             lines[path] = Pointer(name, description)
     if len(lines) < len(paths):  # reading all headers is slow, and seldom needed
         live_lines = {

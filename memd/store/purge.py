@@ -26,12 +26,12 @@ from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
 from memd.store.undo import ChangeNotFoundError
 
-PURGED = "[purged]"
+PURGED = "[purged]"  # what a purged text is replaced by
 _LEAST_CHARACTERS = 4  # of a pattern: a shorter one stands in nearly every text
 _HASH = re.compile("[0-9a-f]{64}")
-_LOGS = "memd.log*"
-_PUT_ASIDE = (".damaged-*", COPIED)  # how the names of state files end that were put aside
-_NOT_ONE = "give exactly one of change, path and pattern"
+_LOG_FILES = "memd.log*"  # in the folder of the state file
+_ENDINGS_OF_COPIES = (".damaged-*", COPIED)  # of the names of state files that were put aside
+_NOT_EXACTLY_ONE = "give exactly one of change, path and pattern"
 
 
 class PurgeRefusedError(WrongParameterError):
@@ -53,34 +53,37 @@ class Pattern:
             raise PurgeRefusedError(why)
         # The plain text, and the text as JSON and as YAML write it within quotes.
         forms = dict.fromkeys((text, json.dumps(text)[1:-1], text.replace("'", "''")))
-        literal = "|".join(map(re.escape, forms))
-        self._regex = (
-            regex.foreign(text, ignore_case=True) if is_regex else regex.own(f"(?i){literal}")
-        )
+        any_form = "|".join(re.escape(form) for form in forms)
+        if is_regex:
+            self._regex = regex.foreign(text, ignore_case=True)
+        else:
+            self._regex = regex.own(f"(?i){any_form}")
         if self._regex.search("") is not None:
             why = "the pattern matches the empty text"
             raise PurgeRefusedError(why)
 
-    def holds(self, body: bytes) -> bool:
-        """Say whether a body holds the pattern."""
+    def is_in_body(self, body: bytes) -> bool:
+        """Say whether the pattern matches in the bytes of a file."""
         return self._regex.search(decode(body)) is not None
 
-    def within(self, text: str) -> bool:
-        """Say whether a text holds the pattern."""
+    def is_in_text(self, text: str) -> bool:
+        """Say whether the pattern matches in a text."""
         return self._regex.search(_encodable(text)) is not None
 
-    def cleaned(self, text: str) -> str:
+    def cleaned_text(self, text: str) -> str:
         """Return a text with "[purged]" for each match; JSON text is cleaned string by string."""
-        if text[:1] in {"{", "[", '"'}:
+        may_be_json = text[:1] in {"{", "[", '"'}
+        if may_be_json:
             with suppress(ValueError, RecursionError):
                 value = json.loads(text)
                 clean = self._cleaned_value(value)
                 return text if clean == value else json.dumps(clean)
-        if _HASH.fullmatch(text) or not self.within(text):  # a hash names a body of the journal
+        # A hash stays, since it names a body of the journal.
+        if _HASH.fullmatch(text) or not self.is_in_text(text):
             return text
         return str(self._regex.sub(PURGED, _encodable(text)))
 
-    def blanked(self, body: bytes) -> bytes:
+    def blanked_body(self, body: bytes) -> bytes:
         """Return a body with each match replaced by stars of the same length in bytes."""
         matches: list[Any] = list(self._regex.finditer(decode(body)))
         # The longest first: a shorter match may be a part of it.
@@ -92,11 +95,11 @@ class Pattern:
     def _cleaned_value(self, value: Any) -> Any:
         """Return a JSON value with its strings, keys included, cleaned."""
         if isinstance(value, str):
-            return self.cleaned(value)
+            return self.cleaned_text(value)
         if isinstance(value, list):
             return [self._cleaned_value(item) for item in value]
         if isinstance(value, dict):
-            return {self.cleaned(k): self._cleaned_value(item) for k, item in value.items()}
+            return {self.cleaned_text(k): self._cleaned_value(item) for k, item in value.items()}
         return value
 
 
@@ -117,7 +120,7 @@ class PurgedFile(Struct, frozen=True):
 
 
 class Purged(Struct, frozen=True):
-    """What was removed, or would be; ``texts`` counts rows of the state file by table.
+    """What was removed, or with ``dry_run`` would be.
 
     ``live`` are files of the memory directories that still have the text in their body or name;
     only their owner changes them. ``running`` counts jobs: each may still write down what it had
@@ -126,7 +129,7 @@ class Purged(Struct, frozen=True):
 
     dry_run: bool
     bodies: tuple[PurgedText, ...]
-    texts: dict[str, int]
+    texts: dict[str, int]  # by table of the state file: rows that had the text
     files: tuple[PurgedFile, ...]
     live: tuple[str, ...]
     running: int
@@ -144,59 +147,79 @@ class Purger:
         self._purge = Purge(database)
         self._journal = Journal(database)
         self._reading = reading
-        self._folder = os.path.dirname(database.path)
-        self._database = database.path
+        self._state_folder = os.path.dirname(database.path)
+        self._state_path = database.path
 
-    def run(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
+    def run(self, request: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove the requested text; with ``dry_run`` only return what would be removed.
 
         Raises ChangeNotFoundError, StateUnusableError and OSError. What was removed before an error
         stays removed; the same call again removes the rest.
         """
-        pattern, hashes = what.pattern, self._hashes_of(what)
-        bodies = self._purge.removable(hashes)
-        clean = pattern.cleaned if pattern else _unchanged
-        texts = self._purge.texts(clean) if pattern else {}
-        live = self._live_paths(pattern, hashes)
+        pattern, purged_hashes = request.pattern, self._purged_hashes(request)
+        bodies = self._purge.removable(purged_hashes)
+        clean_text = pattern.cleaned_text if pattern else _unchanged
+        texts = self._purge.texts(clean_text) if pattern else {}
+        live = self._live_paths(pattern, purged_hashes)
         files = self._remove_copies(dry_run=dry_run)
         if pattern:
             files += self._blank_logs(pattern, dry_run=dry_run)
         if not dry_run:
-            self._purge.remove([body.hash for body in bodies], clean)
+            self._purge.remove([body.hash for body in bodies], clean_text)
             self._reading.forget()  # cached headers may hold the text as well
         return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
 
-    def _hashes_of(self, what: PurgeRequest) -> frozenset[str]:
-        """Return the hashes of all bodies that a request covers. Raises ChangeNotFoundError."""
-        if what.pattern:
-            return self._purge.holding(what.pattern.holds)
-        if what.change:
-            record = self._journal.change(what.directory, what.change, refused=True)
+    def _purged_hashes(self, request: PurgeRequest) -> frozenset[str]:
+        """Return the hashes of the journal's texts that a request covers.
+
+        Raises ChangeNotFoundError.
+        """
+        if request.pattern:
+            return self._purge.holding(request.pattern.is_in_body)
+        if request.change:
+            record = self._journal.change(request.directory, request.change, refused=True)
             if record is None:
-                raise ChangeNotFoundError(what.change)
+                raise ChangeNotFoundError(request.change)
             return self._purge.of_change(record.number)
-        return self._purge.of_path(what.directory, what.path)
+        return self._purge.of_path(request.directory, request.path)
 
-    def _live_paths(self, pattern: Pattern | None, hashes: Collection[str]) -> tuple[str, ...]:
-        """Return the paths of live and replaced files that still have the purged text."""
-        live = [file for file in self._purge.files() if self._still_has(file, pattern, hashes)]
-        live_paths = [f"{file.directory}/{file.path}" for file in live]
-        replaced = [path for path in self._replaced.paths() if _has_text(path, pattern, hashes)]
-        return (*live_paths, *replaced)
+    def _live_paths(
+        self, pattern: Pattern | None, purged_hashes: Collection[str]
+    ) -> tuple[str, ...]:
+        """Return the absolute paths of live and replaced files that still have the purged text."""
+        live_paths = [
+            f"{file.directory}/{file.path}"
+            for file in self._purge.files()
+            if self._has_purged_text(file, pattern, purged_hashes)
+        ]
+        replaced_paths = [
+            path
+            for path in self._replaced.paths()
+            if _body_has_purged_text(path, pattern, purged_hashes)
+        ]
+        return (*live_paths, *replaced_paths)
 
-    def _still_has(self, file: LiveFile, pattern: Pattern | None, hashes: Collection[str]) -> bool:
-        """Say whether a live file has the purged text in its body or its path."""
-        if file.hash in hashes:
+    def _has_purged_text(
+        self, file: LiveFile, pattern: Pattern | None, purged_hashes: Collection[str]
+    ) -> bool:
+        """Say whether a live file has the purged text in its body or its path.
+
+        ``purged_hashes`` are the hashes of the journal's texts that have the purged text.
+        ``pattern`` is ``None`` if a change or a file was purged: then only the hashes count.
+        """
+        if file.hash in purged_hashes:
             return True
         if pattern is None:
             return False
-        if pattern.within(f"{file.directory}/{file.path}"):
+        if pattern.is_in_text(f"{file.directory}/{file.path}"):
             return True
-        content = None
-        if not file.stored:  # the journal lacks its text, so its hash was not found
-            with suppress(OSError, MemdError):
-                content = self._reading.live_bytes(file.directory, file.path)
-        return content is not None and pattern.holds(content)
+        if file.stored:  # the journal has its text, so its hash would be among ``purged_hashes``
+            return False
+        try:
+            content = self._reading.live_bytes(file.directory, file.path)
+        except (OSError, MemdError):
+            return False  # what cannot be read cannot be searched
+        return content is not None and pattern.is_in_body(content)
 
     def _remove_copies(self, *, dry_run: bool) -> list[PurgedFile]:
         """Remove state files that were put aside as damaged or as copies; return them.
@@ -204,7 +227,9 @@ class Purger:
         They cannot be searched for the text, so all of them go.
         """
         purged = []
-        paths = [path for ending in _PUT_ASIDE for path in glob(escape(self._database) + ending)]
+        paths: list[str] = []
+        for ending in _ENDINGS_OF_COPIES:
+            paths += glob(escape(self._state_path) + ending)
         for path in sorted(paths):
             purged.append(PurgedFile(path, _hash_of_file(path)))
             if not dry_run:
@@ -217,18 +242,18 @@ class Purger:
         It is done in place, with the same length, since another thread may be appending.
         """
         purged = []
-        for path in sorted(glob(f"{escape(self._folder)}/{_LOGS}")):
+        for path in sorted(glob(f"{escape(self._state_folder)}/{_LOG_FILES}")):
             if not stat.S_ISREG(os.lstat(path).st_mode):
                 continue
             with open(path, "r+b") as file:
                 body = file.read()
-                blank = pattern.blanked(body)
-                if blank == body:
+                blanked_body = pattern.blanked_body(body)
+                if blanked_body == body:  # the log does not have the text
                     continue
                 purged.append(PurgedFile(path, sha256(body)))
                 if not dry_run:
                     file.seek(0)
-                    file.write(blank)
+                    file.write(blanked_body)
                     file.flush()
                     os.fsync(file.fileno())
         return purged
@@ -243,19 +268,23 @@ def purge_request(
     """
     given = [text for text in (change, path, pattern) if text]
     if len(given) != 1:
-        raise PurgeRefusedError(_NOT_ONE)
+        raise PurgeRefusedError(_NOT_EXACTLY_ONE)
     compiled = Pattern(pattern, is_regex=is_regex) if pattern else None
     return PurgeRequest(os.path.realpath(directory), change, path, compiled)
 
 
-def _has_text(path: str, pattern: Pattern | None, hashes: Collection[str]) -> bool:
-    """Say whether a file's bytes have one of the hashes, or hold the pattern."""
+def _body_has_purged_text(
+    path: str, pattern: Pattern | None, purged_hashes: Collection[str]
+) -> bool:
+    """Say whether the file at an absolute path has the purged text in its body."""
     try:
         with open(path, "rb") as file:
             body = file.read(limits.READ_BYTES)
     except OSError:  # gone by now
         return False
-    return sha256(body) in hashes or (pattern is not None and pattern.holds(body))
+    if sha256(body) in purged_hashes:
+        return True
+    return pattern is not None and pattern.is_in_body(body)
 
 
 def _hash_of_file(path: str) -> str:

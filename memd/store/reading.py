@@ -25,12 +25,13 @@ from memd.core.names import NameRefusedError, check_name
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles
-from memd.store.live import Live
+from memd.store.live import LiveCatalogue
 from memd.store.recent_texts import RecentTexts
 from memd.store.tree import Listing, LiveTree, StoredFile, memory_file, read_file
 from memd.watch.watch import Dirty, Watch
 
-DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
+# Directories whose catalogue is in memory; the one that was not used for longest is dropped first.
+DIRECTORIES = 16
 UNUSED_SECONDS = 30 * 60.0  # after which a catalogue is dropped
 
 
@@ -69,11 +70,12 @@ class DirectoryReader:
     ) -> None:
         self._clock = clock
         self._on_change = on_change
-        self._files = files
-        self._lives: OrderedDict[str, Live] = OrderedDict()  # by real path; used last comes last
-        self._lock = threading.Lock()
-        self._watch: Watch | None = None
-        self.dirty = Dirty()
+        self._headers_files = files
+        # By real path; the directory that was used last comes last.
+        self._catalogues: OrderedDict[str, LiveCatalogue] = OrderedDict()
+        self._lock = threading.Lock()  # guards ``_catalogues``; each catalogue has its own lock
+        self._watch: Watch | None = None  # names the paths that changed
+        self.dirty = Dirty()  # paths to read again, by directory
         self.recent = RecentTexts()
         self.cache = CacheHits()  # of catalogues: a hit needs no file
 
@@ -92,7 +94,7 @@ class DirectoryReader:
 
     def headers(self, directory: str) -> Mapping[str, Header]:
         """Return a directory's headers as last read, by path, without reading anything now."""
-        live = self._lives.get(os.path.realpath(directory))
+        live = self._catalogues.get(os.path.realpath(directory))
         return live.headers if live else {}
 
     def listed(self, directory: str) -> tuple[Header, ...]:
@@ -130,7 +132,8 @@ class DirectoryReader:
 
     def snapshot(self, directory: str) -> CurrentSnapshot:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
-        real_path, index_changed = os.path.realpath(directory), False
+        real_path = os.path.realpath(directory)
+        index_changed = False
         with self._current(directory) as (live, headers_changed):
             # Without a watch nothing reports a change of the index.
             if live.watch_number is None or not live.index_known:
@@ -145,7 +148,7 @@ class DirectoryReader:
     def tend(self) -> None:
         """Write changed headers to the disk, and drop catalogues unused for half an hour."""
         oldest = self._clock.monotonic() - UNUSED_SECONDS
-        for real_path, live in list(self._lives.items()):
+        for real_path, live in list(self._catalogues.items()):
             self._save(real_path, live)
             if live.used <= oldest:
                 self._drop(real_path)
@@ -153,14 +156,14 @@ class DirectoryReader:
     def forget(self) -> None:
         """Drop all cached headers, in memory and on disk. Raises OSError."""
         self.recent.clear()
-        for real_path in list(self._lives):
+        for real_path in list(self._catalogues):
             self._drop(real_path)
-        if self._files is not None:
-            self._files.clear()
+        if self._headers_files is not None:
+            self._headers_files.clear()
 
     def in_use(self) -> tuple[str, ...]:
         """Return the directories whose catalogue is in memory."""
-        return tuple(self._lives)
+        return tuple(self._catalogues)
 
     def read(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return those of the memories that exist; raises what reading a file raises."""
@@ -212,7 +215,7 @@ class DirectoryReader:
         return read_file(directory, path)
 
     @contextmanager
-    def _current(self, directory: str) -> Iterator[tuple[Live, bool]]:
+    def _current(self, directory: str) -> Iterator[tuple[LiveCatalogue, bool]]:
         """Yield a directory's current catalogue, locked, and whether it has just changed."""
         if not directory.startswith("/"):
             Directory(directory)  # raises PathRefusedError
@@ -229,55 +232,59 @@ class DirectoryReader:
             self._on_change(real_path, directory)
 
     @contextmanager
-    def _locked(self, real_path: str) -> Iterator[Live]:
+    def _locked(self, real_path: str) -> Iterator[LiveCatalogue]:
         """Yield a directory's catalogue, locked and in memory; made if there is none."""
         while True:  # until no other thread has dropped it before it was locked
             with self._lock:
-                live = self._lives.setdefault(real_path, Live())
+                live = self._catalogues.setdefault(real_path, LiveCatalogue())
                 live.used = self._clock.monotonic()
-                self._lives.move_to_end(real_path)
-                unused = list(self._lives)[:-DIRECTORIES]
+                self._catalogues.move_to_end(real_path)
+                unused = list(self._catalogues)[:-DIRECTORIES]
             for other in unused:
                 self._drop(other)
             with live.lock:
-                if self._lives.get(real_path) is live:
+                if self._catalogues.get(real_path) is live:
                     yield live
                     return
 
     def _drop(self, real_path: str) -> None:
         """Drop a catalogue from memory, unless another thread is using it."""
         with self._lock:
-            live = self._lives.get(real_path)
+            live = self._catalogues.get(real_path)
             if live is not None and live.lock.acquire(blocking=False):
-                del self._lives[real_path]
+                del self._catalogues[real_path]
                 live.lock.release()
 
-    def _save(self, real_path: str, live: Live) -> None:
+    def _save(self, real_path: str, live: LiveCatalogue) -> None:
         """Write the headers of a catalogue to the disk if they changed."""
-        if self._files is None or not live.unsaved:
+        if self._headers_files is None or not live.unsaved:
             return
         with live.lock:
             # The status of a young file says too little: the next process must read it again.
             headers = [header for path, header in live.headers.items() if path not in live.young]
             live.unsaved = False
-        self._files.save(real_path, headers)
+        self._headers_files.save(real_path, headers)
 
-    def _refresh(self, real_path: str, live: Live) -> bool:
-        """Read again what may have changed in a directory; return whether anything did."""
+    def _refresh(self, real_path: str, live: LiveCatalogue) -> bool:
+        """Read again what may have changed in a directory; return whether anything did.
+
+        The caller holds the lock of the catalogue ``live``.
+        """
         watch, at = self._watch, self._clock.now()
         watch_number = watch.add(real_path) if watch else None
         if watch:
             watch.catch_up()  # a change made before this call must be seen by it
         paths = self.dirty.take(real_path)
-        everything = watch_number is None or watch_number != live.watch_number or paths is None
-        self.cache.add(hit=not (everything or paths))
+        is_watched = watch_number is not None and watch_number == live.watch_number
+        must_scan = not is_watched or paths is None
+        self.cache.add(hit=not must_scan and not paths)
         live.watch_number = None  # until all went well
-        if not everything and not paths:
+        if not must_scan and not paths:
             live.watch_number = watch_number
             return False
         try:
             with Directory(real_path) as opened:
-                if everything:
+                if must_scan:
                     changed = self._scan(real_path, live, opened, paths or frozenset(), at)
                 else:
                     changed = live.check(opened, paths or (), at)
@@ -289,14 +296,23 @@ class DirectoryReader:
         return changed
 
     def _scan(
-        self, real_path: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
+        self,
+        real_path: str,
+        live: LiveCatalogue,
+        opened: Directory,
+        doubted: frozenset[str],
+        at: float,
     ) -> bool:
         """Scan a directory and say whether it changed; ``doubted`` paths are read in any case.
 
         The first scan starts from the stored headers of an earlier process.
         """
         watch = self._watch
-        stored = self._files.load(real_path) if self._files and not live.headers else None
+        stored = (
+            self._headers_files.load(real_path)
+            if self._headers_files and not live.headers
+            else None
+        )
 
         def watch_folder(folder: str) -> None:
             """Watch a folder before it is listed, so that no change is missed."""

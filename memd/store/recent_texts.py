@@ -15,9 +15,9 @@ class RecentTexts:
 
     def __init__(self, most: int = limits.SERVED_BYTES) -> None:
         self._most = most
-        self._size = 0
-        self._bodies: dict[str, bytes] = {}
-        self._lock = Lock()
+        self._size = 0  # bytes of all texts
+        self._bodies: dict[str, bytes] = {}  # by hash; the oldest comes first
+        self._lock = Lock()  # guards both
 
     def add(self, text_hash: str, body: bytes) -> None:
         """Remember a text by its hash; when there are too many bytes, drop the oldest texts.
@@ -27,10 +27,12 @@ class RecentTexts:
         if len(body) > limits.MEMORY_BYTES:
             return
         with self._lock:
-            self._size += len(body) - len(self._bodies.pop(text_hash, b""))
+            replaced = self._bodies.pop(text_hash, b"")  # the same text: it becomes the newest
             self._bodies[text_hash] = body
+            self._size += len(body) - len(replaced)
             while self._size > self._most:
-                self._size -= len(self._bodies.pop(next(iter(self._bodies))))
+                oldest_hash = next(iter(self._bodies))
+                self._size -= len(self._bodies.pop(oldest_hash))
 
     def clear(self) -> None:
         """Forget all texts."""

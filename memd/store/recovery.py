@@ -27,22 +27,19 @@ from memd.core.names import INDEXES, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
 from memd.files.disk import Content, Disk, hash_of, is_probe
 from memd.state.changes import ChangeRecord, Journal, Step
-from memd.store.apply import Application, ForeignSaveError, beside, is_torn
+from memd.store.apply import Application, ForeignSaveError, is_torn, temporary_path
 
+# Groups of a temporary file's name: the number of its set, and the position of its step.
 _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class RolledForward(Struct, frozen=True):
-    """What recovery did in one directory, a sentence for each finished set or unknown file.
+    """What recovery did in one directory."""
 
-    ``conflicts`` says whether some files of a set were left as another program wrote them. ``open``
-    are the steps whose temporary file is still there; ``replaced.py`` handles those.
-    """
-
-    sentences: tuple[str, ...] = ()
-    conflicts: bool = False
-    open: tuple[Step, ...] = ()
+    sentences: tuple[str, ...] = ()  # one for each finished set or unknown file
+    conflicts: bool = False  # some files of a set were left as another program wrote them
+    open: tuple[Step, ...] = ()  # whose temporary file is still there; for ``replaced.py``
 
 
 def roll_forward(
@@ -59,7 +56,7 @@ def roll_forward(
     for record in journal.pending(directory.path):
         with Application(directory, disk, health) as application:
             left_alone = _finish_set(journal, application, record, open_steps)
-        journal.applied(record, at, left_alone)
+        journal.mark_applied(record, at, left_alone)
         conflicts = conflicts or bool(left_alone)
         sentences.append(_sentence(record, left_alone))
     return RolledForward(tuple(sentences), conflicts, tuple(open_steps))
@@ -87,7 +84,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
                 file = disk.read(fd, name)
                 if file is None or is_probe(name, file) or _is_disposable(journal, name, file):
                     disk.unlink(fd, name)
-                elif step is not None and file.hash:  # it holds a late save
+                elif step is not None and file.hash:  # it has a late save
                     still_open.append(step)
                 else:
                     place = os.path.join(directory.path, path)
@@ -173,8 +170,8 @@ def _is_valid(step: Step) -> bool:
 
     A damaged or forged row must not make memd open a path outside the memories.
     """
-    hashes = [key for key in (step.before, step.after) if key is not None]
-    if not hashes or not all(_HASH.fullmatch(key) for key in hashes):
+    hashes = [digest for digest in (step.before, step.after) if digest is not None]
+    if not hashes or not all(_HASH.fullmatch(digest) for digest in hashes):
         return False
     # ``in_catalogue`` also allows odd names of a person's files: an undo or import restores them.
     valid_path = step.path in INDEXES or in_catalogue(step.path)
@@ -215,7 +212,7 @@ def _step_of(journal: Journal, directory: str, path: str) -> Step | None:
     if record is None or record.directory != directory:
         return None
     for step in record.steps:
-        if step.before is not None and beside(step) == path and _is_valid(step):
+        if step.before is not None and temporary_path(step) == path and _is_valid(step):
             return step
     return None
 

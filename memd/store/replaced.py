@@ -23,7 +23,7 @@ from memd.documents import document, index
 from memd.files.directory import Directory
 from memd.files.disk import NOT_A_MEMORY, Disk
 from memd.state.changes import Step
-from memd.store.apply import beside
+from memd.store.apply import temporary_path
 from memd.store.drafts import StoreDraft
 
 PUT_BACK = Provenance(
@@ -39,10 +39,10 @@ class DelayedSave(Struct, frozen=True):
 
 
 class _ReplacedFile(Struct, frozen=True):
-    """A replaced file, named by the step that replaced it; kept since ``since`` (monotonic)."""
+    """A replaced file that is kept."""
 
-    step: Step
-    since: float
+    step: Step  # that replaced the file, and knows its temporary name
+    since: float  # monotonic seconds
 
 
 class Replaced:
@@ -58,7 +58,7 @@ class Replaced:
     ) -> None:
         self._disk = disk
         self._open_for_writing = open_for_writing
-        self._files: dict[str, list[_ReplacedFile]] = {}  # by directory
+        self._files: dict[str, list[_ReplacedFile]] = {}  # by the directory's real path
 
     def add_file(self, directory: str, step: Step, now: float) -> None:
         """Keep the file that a step replaced until ``late_saves`` may read it.
@@ -74,18 +74,21 @@ class Replaced:
         to ``remove_saved`` once it is in the journal. Raises OSError and MemdError if the directory
         cannot be opened; all files stay listed then.
         """
-        saves: list[DelayedSave] = []
-        left: list[_ReplacedFile] = []
         files = self._files.get(directory)
-        if files:
-            with Directory(directory) as opened:
-                for file in files:
-                    if not self._is_due(opened, file, now):
-                        left.append(file)
-                    elif (save := self._late_save(opened, file.step)) is not None:
-                        saves.append(save)
-            self._files[directory] = left
-        return saves, bool(left)
+        if not files:
+            return [], False
+        saves: list[DelayedSave] = []
+        not_due: list[_ReplacedFile] = []
+        with Directory(directory) as opened:
+            for file in files:
+                if not self._is_due(opened, file, now):
+                    not_due.append(file)
+                    continue
+                save = self._late_save(opened, file.step)
+                if save is not None:
+                    saves.append(save)
+        self._files[directory] = not_due
+        return saves, bool(not_due)
 
     def remove_saved(self, directory: str, save: DelayedSave) -> None:
         """Remove a file whose late save is in the journal, unless it was written to since."""
@@ -95,9 +98,9 @@ class Replaced:
     def paths(self) -> tuple[str, ...]:
         """Return the absolute paths of all replaced files that are kept now."""
         return tuple(
-            f"{directory}/{beside(each.step)}"
+            f"{directory}/{temporary_path(file.step)}"
             for directory, files in self._files.items()
-            for each in files
+            for file in files
         )
 
     def close(self) -> None:
@@ -109,18 +112,19 @@ class Replaced:
             with suppress(OSError, MemdError), Directory(directory) as opened:
                 for file in files:
                     step = file.step
-                    if self._open_for_writing(opened, beside(step)) is False:
+                    # ``None`` means unknown: a program may have the file open.
+                    if self._open_for_writing(opened, temporary_path(step)) is False:
                         self._remove_known(opened, step, (step.before, step.after))
         self._files.clear()
 
     def _is_due(self, opened: Directory, file: _ReplacedFile, now: float) -> bool:
         """Say whether a replaced file may be read now: nobody writes to it any more."""
-        written_to = self._open_for_writing(opened, beside(file.step))
-        if written_to is None:
+        is_open = self._open_for_writing(opened, temporary_path(file.step))
+        if is_open is None:  # the system does not say who has the file open
             return now >= file.since + limits.HOLD_SECONDS
         # A program may have looked up the file just before it was replaced, and open it a moment
         # after.
-        return not written_to and now >= file.since + limits.LOOK_SECONDS
+        return not is_open and now >= file.since + limits.LOOK_SECONDS
 
     def _late_save(self, opened: Directory, step: Step) -> DelayedSave | None:
         """Return the late save in a replaced file; if there is none, remove the file.
@@ -167,7 +171,8 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
         # If the file is as memd left it, no work of others is lost when the late save replaces it.
         if wanted is None and live_hash in (step.before, step.after):
             wanted = save.body
-        if wanted is None or not save.body or wanted == live:
+        is_empty_save = not save.body
+        if wanted is None or is_empty_save or wanted == live:
             return StoreDraft()
         # ``restores``: the text is saved already, so its size and secrets are not checked.
         return StoreDraft((FileEdit(step.path, wanted, live_hash or ""),), restores=True)
@@ -183,9 +188,10 @@ def _merge_late_save(
     The program began with the text before memd's change, as far as memd still has that.
     """
     step = save.step
-    before = blobs(step.before) if step.before else None
-    after = blobs(step.after) if step.after and not before else None
-    base = before or after or b""
+    base = blobs(step.before) if step.before else None
+    if not base and step.after:
+        base = blobs(step.after)
+    base = base or b""
     if step.path in INDEXES:
         return index.merge(base, save.body, live)
     return document.merge(base, save.body, live, step.path)

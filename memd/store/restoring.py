@@ -39,8 +39,8 @@ class RestorePlan:
     ) -> None:
         self._id = record.id
         self._steps = {step.path: step for step in record.steps if not step.conflict}
-        self._path = path
-        self._blobs = blobs
+        self._path = path  # of the file to restore
+        self._blobs = blobs  # returns a text of the journal by its hash
         self._exact = exact
         self._mtime_ns = mtime_ns
 
@@ -52,7 +52,8 @@ class RestorePlan:
         path, step = self._path, self._steps[self._path]
         live = tree.read(path)
         live_hash = live.hash if live else None
-        use_before = step.after is None or (step.after == live_hash and not self._exact)
+        is_in_that_state = step.after == live_hash
+        use_before = step.after is None or (is_in_that_state and not self._exact)
         wanted_hash = step.before if use_before else step.after
         content = self._blobs(wanted_hash) if wanted_hash else None
         if content is None and step.purged:

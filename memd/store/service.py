@@ -37,7 +37,7 @@ from memd.store.changes import DirectoryBusyError as DirectoryBusyError
 from memd.store.changes import StorageFailedError as StorageFailedError
 from memd.store.commits import Commits, event_of, make_folder
 from memd.store.detection import Detection
-from memd.store.drafts import pointing_to
+from memd.store.drafts import draft_with_lines
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
 from memd.store.purge import Purged, Purger, PurgeRequest
@@ -74,8 +74,7 @@ class Store:
     ) -> None:
         self._journal = Journal(database)
         files = HeadersFiles(headers) if headers else None
-        # Its methods block, and may be called in any thread.
-        reading = self.reading = DirectoryReader(clock, self._directory_changed, files)
+        reading = self.reading = DirectoryReader(clock, self._directory_changed, files)  # blocks
         self._past = Past(self._journal, reading.live_bytes, TeamTable(database).author)
         disk = disk or real_disk()
         replaced = self._replaced = Replaced(disk)
@@ -86,10 +85,11 @@ class Store:
         self._clock, self._events, self._configuration = clock, events, configuration
         self._purger = Purger(database, reading, replaced)
         self.projects = Projects(configuration, Roots(database), dict(environ), home)  # blocks
+        # By real path: whoever changes a directory holds its lock.
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
-        self._watch: Watch | None = None
-        self._token: EventLoopToken | None = None  # of the event loop, while ``run`` runs
         self._check_requested = anyio.Event()
+        self._watch: Watch | None = None  # this one and the next two exist while ``run`` runs
+        self._event_loop: EventLoopToken | None = None
         self._group: TaskGroup | None = None  # of ``run``'s tasks
         self._callers_paths: Recent[str, str] = Recent()  # by real path: the path that callers use
         self._check_errors: Recent[str, str] = Recent()  # by real path: why the last check failed
@@ -177,7 +177,7 @@ class Store:
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Check directories for external edits until cancelled: at once, then on each request."""
-        self._token = current_token()
+        self._event_loop = current_token()
         watch = self._watch = Watch(self._detection.note_change, self._wake)
         self._detection.use_watch(watch)
         for directory in await to_thread.run_sync(self._commits.directories):
@@ -196,7 +196,7 @@ class Store:
                     for directory in sorted(self._detection.pending()):
                         await self._check_directory(directory)
         finally:
-            self._watch = self._token = self._group = None
+            self._watch = self._event_loop = self._group = None
             self._detection.use_watch(None)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
@@ -217,7 +217,7 @@ class Store:
         not_watched = self._watch.problems() if self._watch else ()
         return (*not_watched, *self._check_errors.values())
 
-    async def purge(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
+    async def purge(self, request: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove text for good from all that memd stores, or return what would be removed.
 
         No directory can be committed to meanwhile: any may hold the text. Raises as ``Purger.run``.
@@ -227,20 +227,19 @@ class Store:
                 await locks.enter_async_context(self._lock(real_path))
                 with suppress(OSError, MemdError):
                     await self._detect(real_path)
-            return await to_thread.run_sync(partial(self._purger.run, what, dry_run=dry_run))
+            return await to_thread.run_sync(partial(self._purger.run, request, dry_run=dry_run))
 
     async def attribute(
         self, directory: str, paths: Collection[str], by: Provenance
     ) -> CommitResult:
-        """Record that ``by`` just wrote memories without memd; index them. Raises as ``commit``."""
+        """Record that ``by`` has written memories itself; index them. Raises as ``commit``."""
         real_path = await self._real_path(directory)
         async with self._lock(real_path):
             await self._detect(real_path, claim=True)
             since = self._clock.now() - _JUST_NOW_SECONDS
-            await to_thread.run_sync(
-                self._journal.attribute, real_path, {*paths, *INDEXES}, by, since
-            )
-        return await self.commit(directory, partial(pointing_to, paths), by)
+            files = {*paths, *INDEXES}
+            await to_thread.run_sync(self._journal.attribute, real_path, files, by, since)
+        return await self.commit(directory, partial(draft_with_lines, paths), by)
 
     async def consult(self, query: Callable[[Past], T], directory: str = "") -> T:
         """Run a query of the history in a worker thread and return its result.
@@ -250,7 +249,7 @@ class Store:
         """
         if directory:
             await self._check_if_free(directory)
-        return await to_thread.run_sync(self._journal.unpruned, partial(query, self._past))
+        return await to_thread.run_sync(self._journal.without_pruning, partial(query, self._past))
 
     async def still(
         self, directory: str, work: Callable[[StillDirectory], T], *, history: bool = False
@@ -264,7 +263,9 @@ class Store:
             if history:
                 with suppress(OSError, MemdError):
                     await self._detect(real_path)
-            return await to_thread.run_sync(StillDirectory(real_path, self._journal).unpruned, work)
+            return await to_thread.run_sync(
+                StillDirectory(real_path, self._journal).without_pruning, work
+            )
 
     async def take_back(
         self,
@@ -309,7 +310,7 @@ class Store:
             try:
                 async with self._lock(real_path):
                     await self._detect(real_path, claim=True)
-                    committed = await to_thread.run_sync(self._journal.unpruned, work)
+                    committed = await to_thread.run_sync(self._journal.without_pruning, work)
             except BeingWrittenError:  # most programs finish their save in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
         if committed.change and not committed.repeated:
@@ -343,9 +344,9 @@ class Store:
             now = self._clock.monotonic()
             return detected, *self._commits.commit_late_saves(real_path, at, now)
 
-        detected, late_saves, again = await to_thread.run_sync(work)
+        detected, late_saves, some_left = await to_thread.run_sync(work)
         self._check_errors.pop(real_path, None)
-        pause = self._detection.pause(real_path, again=again or bool(detected.unsettled))
+        pause = self._detection.pause(real_path, again=some_left or bool(detected.unsettled))
         if pause == 0:
             self._request_check(real_path)
         elif pause and self._group:
@@ -393,6 +394,7 @@ class Store:
 
     def _wake(self) -> None:
         """Wake ``run``, from any thread but the event loop's."""
-        if (token := self._token) is not None:
+        event_loop = self._event_loop
+        if event_loop is not None:
             # A lambda, since ``run`` replaces the event: the one current in the loop must be set.
-            from_thread.run_sync(lambda: self._check_requested.set(), token=token)  # noqa: PLW0108
+            from_thread.run_sync(lambda: self._check_requested.set(), token=event_loop)  # noqa: PLW0108

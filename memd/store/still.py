@@ -31,10 +31,11 @@ from memd.store.catalogue import fingerprint
 T = TypeVar("T")
 _PAGE = 200  # numbers of change sets whose records are in memory at once
 _TRIES = 5  # to read a file that somebody is writing
-_NO_TEXT = "its name is not UTF-8"
-_DEEP = f"it lies more than {WALK_DEPTH} folders deep"
-_LINK = "it is a link"
-_WRITTEN = "another program went on writing it"
+# Why a file's content is missing.
+_NAME_IS_NOT_UTF8 = "its name is not UTF-8"
+_TOO_DEEP = f"it lies more than {WALK_DEPTH} folders deep"
+_IS_LINK = "it is a link"
+_STILL_WRITTEN = "another program went on writing it"
 
 
 class StillFile(Struct, frozen=True):
@@ -56,9 +57,9 @@ class StillDirectory:
         self._directory = directory
         self._journal = journal
 
-    def unpruned(self, work: Callable[["StillDirectory"], T]) -> T:
+    def without_pruning(self, work: Callable[["StillDirectory"], T]) -> T:
         """Run work on this directory and return its result; no history is pruned meanwhile."""
-        return self._journal.unpruned(lambda: work(self))
+        return self._journal.without_pruning(lambda: work(self))
 
     def files(self, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
         """Yield the Markdown files whose path is wanted, as ``files_of`` does."""
@@ -78,10 +79,10 @@ class StillDirectory:
 
 
 def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
-    """Yield the visible Markdown files of a directory whose path is wanted, sorted by path.
+    """Yield the visible Markdown files of a directory for whose path ``wanted`` returns true.
 
-    Indexes and daily logs are included. A missing directory has none. Raises
-    DirectoryUnusableError.
+    They are sorted by path. Indexes and daily logs are included. A missing directory has none.
+    Raises DirectoryUnusableError.
     """
     try:
         directory = Directory(path)
@@ -95,7 +96,9 @@ def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
                 continue
             if file_path in problems:
                 yield StillFile(file_path, problem=problems[file_path])
-            elif (file := read_settled(directory, file_path)) is not None:
+                continue
+            file = read_settled(directory, file_path)
+            if file is not None:  # it was not deleted meanwhile
                 yield file
 
 
@@ -108,7 +111,7 @@ def _markdown_paths(directory: Directory, problems: dict[str, str]) -> Iterator[
     while folders:
         folder = folders.pop()
         if folder.count("/") >= WALK_DEPTH:
-            problems[folder] = _DEEP
+            problems[folder] = _TOO_DEEP
             continue
         try:
             with directory.folder(folder) as fd:
@@ -116,11 +119,11 @@ def _markdown_paths(directory: Directory, problems: dict[str, str]) -> Iterator[
                     path = f"{folder}/{name}" if folder else name
                     if not is_text(path):
                         if is_folder or path.endswith(SUFFIX):
-                            problems[printable(path)] = _NO_TEXT
+                            problems[printable(path)] = _NAME_IS_NOT_UTF8
                     elif is_folder:
                         folders.append(path)
                     elif is_link:
-                        problems[path] = _LINK
+                        problems[path] = _IS_LINK
                     elif path.endswith(SUFFIX):
                         yield path
         except MemdError as error:
@@ -161,4 +164,4 @@ def read_settled(directory: Directory, path: str) -> StillFile | None:
                 return StillFile(path, content, status.st_mtime_ns)
     except MemdError as error:
         return StillFile(path, problem=error.sentence)
-    return StillFile(path, problem=_WRITTEN)
+    return StillFile(path, problem=_STILL_WRITTEN)

@@ -21,7 +21,7 @@ _TYPE_ORDER = {kind: number for number, kind in enumerate((*MemoryType, None))}
 def derive_team_index(
     wanted: FileEdit | None, steps: Iterable[Step], bodies: dict[str, bytes], tree: LiveTree
 ) -> tuple[FileEdit | None, str]:
-    """Return the edit of the team's index after a set, and why there is none, "" if there is one.
+    """Return the edit of the team's index after a set, or ``None`` and the reason against one.
 
     ``wanted`` is an edit that restores an earlier index with a person's own lines. ``bodies`` are
     the texts of the steps by hash.
@@ -30,7 +30,7 @@ def derive_team_index(
     try:
         live = tree.file(TEAM_INDEX)
     except MemdError as error:
-        return None, error.sentence if team_steps else ""
+        return None, error.sentence if team_steps else ""  # else nobody expects a change of it
     live_content = live.content if live else None
     content = wanted.content if wanted else live_content
     entries: dict[str, Fields] = {

@@ -57,11 +57,12 @@ class LiveTree:
         self._directory = directory
         self._known = known
         self._listed = listed or _scanned(directory)
+        self._files_read: dict[str, StoredFile | None] = {}  # by path; ``None`` for no file
+        # Each of these is ``None`` until a plan needs it.
         self._headers: tuple[Header, ...] | None = None
-        self._files_read: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
         self._team: tuple[Header, ...] | None = None
-        self._index_trouble: str | None = None  # ``None`` until the index was read
+        self._index_trouble: str | None = None
 
     def headers(self) -> tuple[Header, ...]:
         """Return the headers of all memories, newest first."""
@@ -121,9 +122,10 @@ class LiveTree:
         """
         if self._team is None:
             self._team = ()
-            with suppress(MemdError), self._directory.folder(TEAM[:-1]) as folder:
+            with suppress(MemdError), self._directory.folder(TEAM.removesuffix("/")) as folder:
                 if folder is not None:
-                    self._team = tuple(h for h in self.headers() if h.path.startswith(TEAM))
+                    headers = self.headers()
+                    self._team = tuple(each for each in headers if each.path.startswith(TEAM))
         return self._team
 
     def among(self, paths: Collection[str]) -> frozenset[str]:
@@ -146,8 +148,8 @@ def _scanned(directory: Directory) -> Listing:
     """Return a listing that scans the directory at each call."""
 
     def headers() -> tuple[Header, ...]:
-        by_path = catalogue.scan(directory, {}).headers
-        return tuple(sorted(by_path.values(), key=newest_first))
+        headers_by_path = catalogue.scan(directory, {}).headers
+        return tuple(sorted(headers_by_path.values(), key=newest_first))
 
     def files() -> tuple[frozenset[str], bool]:
         problems: list[str] = []
@@ -162,7 +164,7 @@ def read_file(directory: Directory, path: str) -> StoredFile | None:
     if content_and_status is None:
         return None
     content, status = content_and_status
-    mode = status.st_mode & 0o777
+    mode = status.st_mode & 0o777  # the permissions
     fingerprint = catalogue.fingerprint(status)
     return StoredFile(content, sha256(content), fingerprint, status.st_mtime_ns, mode)
 

@@ -50,16 +50,12 @@ class PurgedError(MemdError):
 
 
 class _FileUndos(Struct):
-    """What an undo does to the files of a set: their edits, and the paths by what happened.
-
-    ``modes`` are the modes of restored files; ``conflicts`` are files left alone, ``merged`` files
-    whose newer changes were kept.
-    """
+    """What an undo does to the files of a set; it is filled file by file."""
 
     edits: list[FileEdit] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
-    merged: list[str] = field(default_factory=list)
-    modes: dict[str, int | None] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)  # paths of files that are left alone
+    merged: list[str] = field(default_factory=list)  # paths of files whose newer changes stay
+    modes: dict[str, int | None] = field(default_factory=dict)  # of restored files, by path
 
     def restored_paths(self) -> set[str]:
         """Return the paths of all files that the undo gives a text, not of those it deletes."""
@@ -77,7 +73,7 @@ class UndoPlan:
         self._id = record.id
         self._steps = [step for step in steps if step.path != INDEX]
         self._index_step = next((step for step in steps if step.path == INDEX), None)
-        self._blobs = blobs
+        self._blobs = blobs  # returns a text of the journal by its hash
 
     def __call__(self, tree: Tree) -> StoreDraft:
         """Return the draft that undoes the set in each file where newer changes can stay."""
@@ -146,26 +142,38 @@ class UndoPlan:
         return None if content is None else FileEdit(step.path, content, live.hash)
 
     def _undo_index(self, tree: Tree, undos: _FileUndos) -> bool:
-        """Add the index's edit to ``undos``, if any; return whether its old bytes come back.
+        """Add the index's edit to ``undos``, if any; return whether all its old bytes come back.
 
-        If the index is as the set left it, its old bytes come back, but for the lines of files left
-        alone. Else the set's changes are taken out of the newer index, or only the lines of
-        restored files are corrected.
+        If the index is as the set left it, its old bytes come back, except the lines of files that
+        the undo leaves alone. Any other index is corrected line by line.
         """
         step, live = self._index_step, tree.index()
-        if step is None:
+        if step is None:  # the set did not change the index
             return False
         live_hash = None if live is None else sha256(live)
         edit = self._restoring_edit(step, live_hash)
-        if edit is not None:
-            if edit.content is not None and live is not None:
-                content = _with_pointers(edit.content, live, undos.conflicts)
-                edit = replace(edit, content=content)
-            undos.edits.append(edit)
-            return not undos.conflicts
-        index_only = not self._steps
+        if edit is None:
+            self._undo_newer_index(step, live, live_hash, undos)
+            return False
+        if edit.content is not None and live is not None:
+            content = _with_pointers(edit.content, live, undos.conflicts)
+            edit = replace(edit, content=content)
+        undos.edits.append(edit)
+        return not undos.conflicts
+
+    def _undo_newer_index(
+        self, step: Step, live: bytes | None, live_hash: str | None, undos: _FileUndos
+    ) -> None:
+        """Add to ``undos`` what takes the set's changes out of an index that is newer than the set.
+
+        - If the changes can be taken out by entries, the index is merged so.
+        - Else, if the set changed other files too, only the lines of restored files are corrected.
+        - Else the index is a conflict, or PurgedError is raised if a text of it was purged.
+        """
+        is_only_file = not self._steps
+        was_restored = live_hash == step.before
         merged = self._merged_index(step, live)
-        if merged is None and index_only and live_hash != step.before:
+        if merged is None and is_only_file and not was_restored:
             if step.purged:
                 raise PurgedError(self._id, INDEX)
             undos.conflicts.append(INDEX)
@@ -174,9 +182,8 @@ class UndoPlan:
             content = _with_pointers(undone, live, undos.conflicts)
             if content != live:
                 undos.edits.append(FileEdit(INDEX, content, live_hash))
-            if index_only:
+            if is_only_file:
                 undos.merged.append(INDEX)
-        return False
 
     def _merged_index(self, step: Step, live: bytes | None) -> bytes | None:
         """Return the live index with the set's changes removed by entries, or ``None``."""
@@ -200,7 +207,10 @@ class UndoPlan:
         return content
 
     def _pointers(self, tree: Tree, undos: _FileUndos) -> dict[str, Pointer]:
-        """Return the index lines of restored files, and of files left alone as conflicts."""
+        """Return the draft's index lines by path: of restored files, and of files left alone.
+
+        A restored file gets its line from before the set, a conflict the line that it has now.
+        """
         before, now = self._set_pointers("before"), index.pointers(tree.index())
         old_lines = {path: before[path] for path in undos.restored_paths() & before.keys()}
         live_lines = {path: now[path] for path in undos.conflicts if path in now}
@@ -217,8 +227,9 @@ class SpanPlan:
 
     def __init__(self, span: CombinedChange, blobs: Blobs) -> None:
         self._span = span
-        self._plan = UndoPlan(span.record, blobs)
+        self._plan = UndoPlan(span.record, blobs)  # of the sets as if they were one
         index_hash = span.first_index
+        # The index lines from before the first set, by path.
         self._pointers = index.pointers(blobs(index_hash) if index_hash else None)
 
     def __call__(self, tree: Tree) -> StoreDraft:

@@ -156,7 +156,7 @@ class ExternalEdits:
         intent = PlannedChange(
             directory, at, LATE_SAVE, "", "", (Step(step.path, step.before, key),), {}
         )
-        return self._journal.noticed(intent, BaselineChange(bodies={key: packed(body)}))
+        return self._journal.record_external(intent, BaselineChange(bodies={key: packed(body)}))
 
     def last_state(self, directory: str, path: str) -> FileState | None:
         """Return the last state of a file in the baseline, or ``None``."""
@@ -263,14 +263,14 @@ class ExternalEdits:
         moves = BaselineChange({**self._learned(directory), **result.states}, result.bodies)
         lost = [step.path for step in result.steps if not self._retained(step, result.bodies)]
         intent = PlannedChange(directory, at, _provenance(lost), "", "", tuple(result.steps), {})
-        record = self._journal.noticed(intent, moves)
+        record = self._journal.record_external(intent, moves)
         self._quiet.pop(directory, None)
         return record
 
     def _retained(self, step: Step, bodies: Collection[str]) -> bool:
         """Say whether both texts of a change can be brought back."""
         keys = (key for key in (step.before, step.after) if key is not None)
-        return all(key in bodies or self._journal.keeps(key) for key in keys)
+        return all(key in bodies or self._journal.has_body(key) for key in keys)
 
     def _flush_quiet(self, directory: str, most: int) -> None:
         """Write the statuses kept in memory to the baseline if there are at least ``most``."""

@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "a folder is not fsynced",
         APPLY,
-        "                self._disk.sync_folder(self._folders[prefix])\n",
+        "                self._disk.sync_folder(self._folders[folder_path])\n",
         "                pass\n",
         POWER,
     ),
@@ -51,7 +51,7 @@ MUTANTS = (
         CHANGES,
         "            try:\n                self._apply(directory, record, prepared.bodies, "
         "request.monotonic)\n",
-        "            self._journal.applied(record, request.at)\n"
+        "            self._journal.mark_applied(record, request.at)\n"
         "            try:\n                self._apply(directory, record, prepared.bodies, "
         "request.monotonic)\n",
         KILL,
@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant(
         "recovery believes every row",
         RECOVERY,
-        "    hashes = [key for key in (step.before, step.after) if key is not None]\n",
+        "    hashes = [digest for digest in (step.before, step.after) if digest is not None]\n",
         "    return True\n    hashes = []\n",
         ("tests/store/test_recovery.py",),
     ),

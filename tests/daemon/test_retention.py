@@ -56,7 +56,7 @@ class Keeper:
         intent = PlannedChange(
             "/m", at, Provenance(Actor.CLIENT), "", "ab", (Step("a", "1", None),), {}
         )
-        book.applied(book.record(intent), at)
+        book.mark_applied(book.record(intent), at)
 
     def left(self) -> list[int]:
         """Return the numbers of the sets that are left."""

@@ -69,7 +69,7 @@ async def test_only_what_memd_wrote_speaks_as_the_person(tmp_path: Path) -> None
     database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
     clock = FakeClock(memories.stat().st_mtime + 60)
     store = store_in(tmp_path, database, clock)
-    own = journal.Journal(database).wrote
+    own = journal.Journal(database).was_written_by_memd
     recall = Recall(
         store.reading,
         Ledger(database),

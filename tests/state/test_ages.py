@@ -18,7 +18,7 @@ def change(database: Database, at: float) -> None:
     intent = PlannedChange(
         "/m", at, Provenance(Actor.CLIENT), "", "ab", (Step("a", "1", None),), {}
     )
-    book.applied(book.record(intent), at)
+    book.mark_applied(book.record(intent), at)
 
 
 def days(database: Database, start: float, count: int) -> Ages:

@@ -24,9 +24,11 @@ def history(database: Database) -> JournalHistory:
         ("/n", 40.0, PERSON, (Step("a.md", None, "1"),)),
     ]
     for directory, at, by, steps in sets:
-        book.applied(book.record(PlannedChange(directory, at, by, "", "0123abcd", steps, {})), at)
+        book.mark_applied(
+            book.record(PlannedChange(directory, at, by, "", "0123abcd", steps, {})), at
+        )
     failed = PlannedChange("/m", 50.0, PERSON, "", "0123abcd", (Step("a.md", "1", "9"),), {})
-    book.ended(book.record(failed), FAILED)
+    book.mark_ended(book.record(failed), FAILED)
     return JournalHistory(book)
 
 
@@ -35,7 +37,9 @@ def test_an_answer_is_cut_where_sets_are_very_large(database: Database) -> None:
     book = Journal(database)
     steps = tuple(Step(f"{number}.md", None, "1") for number in range(6000))
     for _ in range(2):
-        book.applied(book.record(PlannedChange("/m", 1.0, PERSON, "", "0123abcd", steps, {})), 1.0)
+        book.mark_applied(
+            book.record(PlannedChange("/m", 1.0, PERSON, "", "0123abcd", steps, {})), 1.0
+        )
     assert [change.id for change in JournalHistory(book).changes(Filter("/m"), 50)] == ["c2"]
 
 

@@ -32,7 +32,7 @@ def write(database: Database, steps: Iterable[Step], *files: Original) -> Change
     """Journal a set of an import and mark it applied."""
     journal = Journal(database)
     intent = PlannedChange("/m", 5.0, BY, "", "0123abcd", tuple(steps), BODIES, (imported(files),))
-    return journal.applied(journal.record(intent), 5.0)
+    return journal.mark_applied(journal.record(intent), 5.0)
 
 
 def prune(database: Database, before: float = MUCH, most: int = MUCH) -> Pruned:
@@ -151,6 +151,6 @@ def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory,
     """An effect whose list is none remembers nothing."""
     database = open_database(str(tmp_path_factory.mktemp("s") / "state.db"), SCHEMAS)
     effect = Imported(text)
-    Journal(database).effects_only(PlannedChange("/m", 1.0, BY, "", "", (), {}, (effect,)))
+    Journal(database).record_effects(PlannedChange("/m", 1.0, BY, "", "", (), {}, (effect,)))
     assert ImportTable(database).of_directory("/m") == {}
     database.close()

@@ -41,7 +41,7 @@ def intent(
 def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> None:
     """A file that a set could not touch is not told as changed, and not found by its path."""
     book = Journal(database)
-    done = book.applied(book.record(intent(UPDATE, INDEX)), 9.0, ["a.md"])
+    done = book.mark_applied(book.record(intent(UPDATE, INDEX)), 9.0, ["a.md"])
     assert done.result().files == ()
     assert [step.conflict for step in done.steps] == [True, False]
     assert history(book, "/m", path="a.md") == ()
@@ -51,12 +51,12 @@ def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> No
 def test_a_conflict_is_kept_and_never_done(database: Database) -> None:
     """A set that was refused can be looked at, and is neither pending nor history."""
     book = Journal(database)
-    record = book.refused(intent(UPDATE, request="r1"))
+    record = book.record_conflict(intent(UPDATE, request="r1"))
     assert record.state == CONFLICT
     assert (book.pending(), history(book, "/m"), book.change("/m", record.id)) == ((), (), None)
     assert book.change("/m", record.id, refused=True) == record
     assert book.blob(NEW) == b"new"
-    assert book.answered("/m", "editor", "r1") is None
+    assert book.earlier_result("/m", "editor", "r1") is None
     assert cursors.Cursors(database).get("/m", "s1") is None
 
 
@@ -69,21 +69,21 @@ def test_a_set_whose_record_was_lost_marks_no_other(database: Database) -> None:
             cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - one of three words
     other = book.record(intent(UPDATE, directory="/other"))
     assert other.number == lost.number
-    book.applied(lost, 2.0)
+    book.mark_applied(lost, 2.0)
     assert [record.directory for record in book.pending()] == ["/other"]
-    answer = book.answered("/m", BY.client, "r1")
+    answer = book.earlier_result("/m", BY.client, "r1")
     assert answer == CommitResult(None, repeated=True, conflicts=("left.md",))
 
 
 def test_effects_without_files_leave_no_change(database: Database) -> None:
     """A cursor may move, and a request be answered, although nothing had to be written."""
     book = Journal(database)
-    book.effects_only(intent(request="r2"))
+    book.record_effects(intent(request="r2"))
     assert cursors.Cursors(database).get("/m", "s1") == CursorMove("s1", "t", 3, "m")
-    answer = book.answered("/m", "editor", "r2")
+    answer = book.earlier_result("/m", "editor", "r2")
     assert answer == CommitResult(None, repeated=True, conflicts=("left.md",))
     assert history(book, "/m") == ()
-    book.effects_only(PlannedChange("/m", 1.0, BY, "", "0123abcd", (), {}))
+    book.record_effects(PlannedChange("/m", 1.0, BY, "", "0123abcd", (), {}))
     assert database.read("SELECT count(*) AS n FROM requests")[0]["n"] == 1
 
 

@@ -24,7 +24,7 @@ def applied(database: Database, at: float, *steps: Step, **by: Any) -> None:
     facts = {"actor": Actor.CLIENT, "directory": M} | by
     directory = facts.pop("directory")
     intent = PlannedChange(directory, at, Provenance(**facts), "", "ab", steps, {})
-    journal.applied(journal.record(intent), at)
+    journal.mark_applied(journal.record(intent), at)
 
 
 def kinds(database: Database, span: Span = ALL) -> dict[str, list[str]]:

@@ -186,7 +186,7 @@ def test_nothing_of_the_journal_sees_a_proposal(database: Database, table: Propo
     table.decide(decided(name, "rejected"), 2.0)
     propose(table, wanted(edit("b")))
     assert (book.pending(), history(book, "/a"), book.change("/a", "c1")) == ((), (), None)
-    assert book.known("/a", ["a.md", "b.md"]) == frozenset()
+    assert book.known_paths("/a", ["a.md", "b.md"]) == frozenset()
     assert all(step.temp == "" for step in book.steps(2))
 
 

@@ -22,7 +22,7 @@ def test_a_purged_body_is_gone_and_marked(tmp_path: Path, database: Database) ->
     """A body and the words of any row are gone from the raw files; the change says it is purged."""
     journal, purge = Journal(database), Purge(database)
     record = recorded(journal, "d")
-    journal.applied(record, 2.0)
+    journal.mark_applied(record, 2.0)
     assert traces(tmp_path, SECRET) != []
     (body,) = purge.removable(purge.holding(lambda text: SECRET.encode() in text))
     assert (body.hash, body.paths, body.changes) == (KEY, ("a.md",), ("c1",))
@@ -32,7 +32,7 @@ def test_a_purged_body_is_gone_and_marked(tmp_path: Path, database: Database) ->
     assert traces(tmp_path, SECRET) == []
     (change,) = history(journal, "d")
     assert (change.files[0].purged, change.by.client) == (True, "client [x]")
-    assert (journal.blob(KEY), journal.keeps(KEY)) == (None, False)
+    assert (journal.blob(KEY), journal.has_body(KEY)) == (None, False)
     assert purge.removable({KEY}) == ()
 
 
@@ -45,7 +45,7 @@ def test_what_a_crash_would_need_stays(database: Database) -> None:
 def test_the_same_text_is_kept_anew(database: Database) -> None:
     """What is written again after a purge has a body again, by a change and by a look."""
     journal, purge = Journal(database), Purge(database)
-    journal.applied(recorded(journal, "d"), 2.0)
+    journal.mark_applied(recorded(journal, "d"), 2.0)
     for save in (lambda: recorded(journal, "e"), lambda: looked(journal)):
         purge.remove([KEY])
         assert journal.blob(KEY) is None
@@ -75,7 +75,7 @@ def recorded(journal: Journal, directory: str) -> ChangeRecord:
 def looked(journal: Journal) -> None:
     """Have a look find the file."""
     intent = PlannedChange("d", 3.0, BY, "", "t", (Step("b.md", None, KEY),), {KEY: BODY})
-    journal.noticed(intent, BaselineChange({"b.md": FileState(KEY)}))
+    journal.record_external(intent, BaselineChange({"b.md": FileState(KEY)}))
 
 
 def cleaned(text: str) -> str:

@@ -36,9 +36,9 @@ def fill(
         request = PlannedChange("/m", float(at), BY, f"r{at}", "0123abcd", steps, kept)
         record = book.record(request)
         if end == "applied":
-            book.applied(record, float(at))
+            book.mark_applied(record, float(at))
         elif end:
-            book.ended(record, end)
+            book.mark_ended(record, end)
     with database.transaction() as cursor:
         cursor.execute("DELETE FROM shadows")  # the files of all these sets are gone
 
@@ -85,7 +85,7 @@ def test_a_pruned_change_was_still_done(database: Database) -> None:
     """A request whose change is forgotten is answered all the same, and not carried out again."""
     fill(database, 1)
     prune(database, most=0)
-    answer = Journal(database).answered("/m", "editor", "r1")
+    answer = Journal(database).earlier_result("/m", "editor", "r1")
     assert answer is not None
     assert (answer.change, answer.repeated) == (None, True)
 
@@ -94,10 +94,10 @@ def test_what_no_mark_covers_stays(database: Database) -> None:
     """A set and a request with a number above the bound stay, however old their times are."""
     fill(database, 4)
     requested = PlannedChange("/m", 0.5, BY, "nothing new", "0123abcd", (), {})
-    Journal(database).effects_only(requested)
+    Journal(database).record_effects(requested)
     assert prune(database, before=1e9, upto=3) == Pruned(3, 3, 3)
     assert (numbers(database), count(database, "requests")) == ([4], 2)
-    assert Journal(database).answered("/m", "editor", "nothing new") is not None
+    assert Journal(database).earlier_result("/m", "editor", "nothing new") is not None
     assert prune(database, before=1e9, upto=4) == Pruned(1, 1, 2)
 
 
@@ -108,7 +108,7 @@ def test_a_body_that_somebody_names_stays(database: Database) -> None:
     for at in (1.0, 100.0):
         step = Step("a.md", None, key)
         record = book.record(PlannedChange("/m", at, BY, "", "0123abcd", (step,), {key: body}))
-        book.applied(record, at)
+        book.mark_applied(record, at)
     with database.transaction() as cursor:
         cursor.execute("DELETE FROM shadows")
     assert prune(database, before=50.0) == Pruned(1, 0)

@@ -99,7 +99,7 @@ def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
     by = Provenance(Actor.TEAM)
     record = journal.record(PlannedChange("/m", 1.0, by, "", "0123abcd", (), {}, (effect,)))
     assert table.bases("/m")["a.md"] == BASE
-    journal.applied(record, 2.0)
+    journal.mark_applied(record, 2.0)
     assert table.bases("/m") == {"a.md": Base("a.md", TWO, 4), "h.md": Base("h.md", "", 5)}
     assert (table.held("/m"), table.left_out("/m")) == ({"h.md": held}, {})
     assert table.conflicts("/m") == {"c.md": Conflict("c.md", ONE, TWO, change="c1", at=3.0)}
@@ -116,7 +116,7 @@ def test_bodies_outlive_the_journal_while_something_names_them(database: Databas
     move_bases(table, "/m", [BASE])
     journal, by = Journal(database), Provenance(Actor.TEAM)
     effect = moved(conflicts=[Conflict("c.md", TWO, ONE)])
-    journal.effects_only(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
+    journal.record_effects(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
     table.begin("/m", PushBatch("i", 1.0, (Outgoing("d.md", THREE, None),)), {})
     for expected in (BODIES.keys(), {ONE, TWO}, {ONE}):
         table.prune("/m")
@@ -175,7 +175,7 @@ def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory,
     move_bases(TeamTable(database), "/m", [BASE])
     by = Provenance(Actor.TEAM)
     effect = TeamMoved(text, "{}" if text.startswith('["a') else text, json.dumps(text), text)
-    Journal(database).effects_only(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
+    Journal(database).record_effects(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
     assert TeamTable(database).bases("/m") == {"a.md": BASE}
     database.close()
 

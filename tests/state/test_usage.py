@@ -38,7 +38,7 @@ def applied(database: Database, who: Provenance, *steps: Step, at: float = NOW) 
     """Journal a change set of ``M`` that was made."""
     journal = Journal(database)
     record = journal.record(PlannedChange(M, at, who, "", "ab", steps, {}))
-    journal.applied(record, at)
+    journal.mark_applied(record, at)
 
 
 def surface(database: Database, session: str, path: str, at: float = NOW, mark: str = "1") -> Item:
@@ -147,7 +147,7 @@ class UsageMachine(RuleBasedStateMachine):
         journal = Journal(self.database)
         step = Step(path, old, new)
         intent = PlannedChange(M, self.now, by("", Actor.EXTERNAL), "", "", (step,), {})
-        journal.noticed(intent, BaselineChange())
+        journal.record_external(intent, BaselineChange())
         self.comes(path)
         journal.attribute(M, {path}, by(session, Actor.ASSISTANT), self.now)
         if old is not None:

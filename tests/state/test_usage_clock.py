@@ -25,7 +25,7 @@ def change(database: Database, path: str, at: float) -> None:
     journal = Journal(database)
     steps = (Step(path, "1", "2"),)
     record = journal.record(PlannedChange(M, at, Provenance(Actor.CLIENT), "", "ab", steps, {}))
-    journal.applied(record, at)
+    journal.mark_applied(record, at)
 
 
 class Life:

@@ -67,10 +67,10 @@ def test_who_asks_waits_for_a_batch_alone(tmp_path: Path) -> None:
     """What comes while retention is at it is answered afterwards; who asks may ask once more."""
     with state(tmp_path) as database:
         lock, journal, answers = database.file.pruning, Journal(database), list[str]()
-        thread = threading.Thread(target=lambda: answers.append(journal.unpruned(str)))
+        thread = threading.Thread(target=lambda: answers.append(journal.without_pruning(str)))
         with lock.alone():
             thread.start()
             thread.join(0.1)
             assert answers == []
         thread.join()
-        assert journal.unpruned(lambda: [*answers, journal.unpruned(str)]) == ["", ""]
+        assert journal.without_pruning(lambda: [*answers, journal.without_pruning(str)]) == ["", ""]

@@ -39,7 +39,7 @@ def test_a_look_that_fails_or_waits_forgets_nothing(tmp_path: Path) -> None:
             PlannedChange(watched.real, 1.0, BY, "", "00000000", (step,), {sha256(b"x"): b"x"})
         )
         assert not watched.inspect().looked
-        watched.bench.journal.ended(record, "abandoned")
+        watched.bench.journal.mark_ended(record, "abandoned")
         away = watched.path.rename(tmp_path / "away")
         watched.path.touch()
         with pytest.raises(DirectoryUnusableError):

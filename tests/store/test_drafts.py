@@ -19,7 +19,7 @@ from memd.store.door import (
     TooLargeError,
     TooManyFilesError,
 )
-from memd.store.drafts import ImportedTexts, Prepared, StoreDraft, refused
+from memd.store.drafts import ImportedTexts, Prepared, StoreDraft, prepare_refused
 from memd.store.drafts import prepare as prepare_with
 from memd.store.tree import LiveTree
 from tests.store.bench import topic
@@ -190,7 +190,7 @@ def test_what_cannot_be_merged_is_a_conflict(
     with pytest.raises(ConflictError) as caught:
         prepare(draft, changed)
     assert (caught.value.path, caught.value.expected) == (path, base)
-    kept = refused(draft, changed)
+    kept = prepare_refused(draft, changed)
     assert [step.path for step in kept.steps if step.after] == [path] * bool(content) + ["new.md"]
     assert content is None or content in kept.bodies.values()
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_merged_is_a_conflict(
 def test_no_secret_is_kept_of_a_conflict(changed: LiveTree, path: str, base: str) -> None:
     """The texts of a refused set pass the door before the journal gets them."""
     with pytest.raises(SecretRefusedError):
-        refused(Draft((FileEdit(path, LEAK, base),)), changed)
+        prepare_refused(Draft((FileEdit(path, LEAK, base),)), changed)
 
 
 def test_in_a_directory_of_many_only_what_is_written_gets_a_line(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.values import newest_first
 from memd.files.directory import Directory
-from memd.store.live import LOGGED, Live
+from memd.store.live import LOGGED_PATHS, LiveCatalogue
 from tests.store.bench import topic
 from tests.store.watched import LONG_AGO, Copy, Watched, open_watched
 
@@ -149,24 +149,24 @@ def test_deltas_lead_to_what_is_there(story: list[tuple[str, str, str, bool]]) -
 
 def test_a_foreign_mark_is_not_known() -> None:
     """Neither no mark, nor one of an earlier or later catalogue, is taken for one of this one."""
-    older, live = Live(), Live()
+    older, live = LiveCatalogue(), LiveCatalogue()
     older._log_changes(["x"])
-    newer = Live()
+    newer = LiveCatalogue()
     for foreign in (-1, 0, mark_of(older), mark_of(newer)):
         assert live.since("/d", foreign).whole
     assert not live.since("/d", mark_of(live)).whole
 
 
 ROUNDS = st.tuples(
-    st.sets(st.integers(0, 2 * LOGGED), max_size=4),
-    st.sampled_from([0, LOGGED - 1, LOGGED, LOGGED + 1]),
+    st.sets(st.integers(0, 2 * LOGGED_PATHS), max_size=4),
+    st.sampled_from([0, LOGGED_PATHS - 1, LOGGED_PATHS, LOGGED_PATHS + 1]),
 )
 
 
 @given(st.lists(ROUNDS, max_size=12))
 def test_a_full_log_forgets_and_says_so(rounds: list[tuple[set[int], int]]) -> None:
     """However much changes, a mark gives every path that changed since, or none is left out."""
-    live = Live()
+    live = LiveCatalogue()
     given_out: list[tuple[int, set[str]]] = []
     for few, many in rounds:
         paths = {f"{number}.md" for number in (*few, *range(many))}
@@ -180,14 +180,14 @@ def test_a_full_log_forgets_and_says_so(rounds: list[tuple[set[int], int]]) -> N
     assert live.since("/d", mark_of(live)).gone == ()
 
 
-def mark_of(live: Live) -> int:
+def mark_of(live: LiveCatalogue) -> int:
     """Return the mark that a reader is given now."""
     return live.since("/d", -1).mark
 
 
 def test_what_cannot_be_read_is_told_and_still_a_file(tmp_path: Path) -> None:
     """A file that memd may not read is no header, a sentence, and not gone; so of the index."""
-    live = Live()
+    live = LiveCatalogue()
 
     class Refusing(Directory):
         def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:

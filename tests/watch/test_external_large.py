@@ -79,7 +79,7 @@ def test_a_look_holds_a_bounded_part_in_memory(looking: Looking) -> None:
         bench.save(f"{number}.md", text(4 * MIB))
     change = looking.change()
     assert change is not None
-    lost = [step for step in change.steps if not bench.journal.keeps(step.after or "")]
+    lost = [step for step in change.steps if not bench.journal.has_body(step.after or "")]
     assert 0 < len(lost) < files
     assert all(step.path in change.by.reason for step in lost[: external._NAMED_FILES])
 
