@@ -119,8 +119,8 @@ MUTANTS = (
     Mutant(
         "recovery writes over what was saved since",
         RECOVERY,
-        "        elif hash_of(live) == step.before and _is_ours(step, body, temp):\n",
-        "        elif True:\n",
+        "        elif hash_of(live) == step.before and _is_ours(step, body, temp):",
+        "        elif True:",
         ("tests/store/test_recovery.py",),
     ),
     Mutant(
