@@ -38,5 +38,5 @@ def store_of(kind: type[S], folder: str | Path, database: Database, clock: Clock
 
 def files_of(baseline: Baseline, directory: str) -> dict[str, FileState] | None:
     """Return what a baseline has of a directory, ``None`` for one that was never looked at."""
-    known = baseline.knows(directory)
-    return baseline.some(directory, baseline.fingerprints(directory)) if known else None
+    known = baseline.is_scanned(directory)
+    return baseline.states(directory, baseline.fingerprints(directory)) if known else None

@@ -269,7 +269,7 @@ class Dreams:
         """
         with checking(dream.check):
             now = self._clock.now()
-            lately = self._table.lately(dream.directory, now - _LATELY_SECONDS)
+            lately = self._table.removed_since(dream.directory, now - _LATELY_SECONDS)
             return find(tree, done, past, now, lately, covered=dream.covered)
 
     async def _choose_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:

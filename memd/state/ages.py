@@ -44,7 +44,7 @@ class Bound(Struct, frozen=True):
     surfaced: int = 0
 
 
-NOTHING = Bound()
+NO_BOUND = Bound()
 
 
 class Ages:
@@ -79,14 +79,14 @@ class Ages:
     def bound(self, check: ClockCheck, days: float) -> Bound:
         """Return the bound of rows older than ``days``.
 
-        ``NOTHING`` if the clock is not proved or no mark is that old.
+        ``NO_BOUND`` if the clock is not proved or no mark is that old.
         """
         before = check.at - days * DAY_SECONDS
         rows = self._database.read(
             "SELECT change, surfaced FROM clock_marks WHERE at <= ? ORDER BY at DESC LIMIT 1",
             (before,),
         )
-        return Bound(before, *rows[0]) if rows and check.proved else NOTHING
+        return Bound(before, *rows[0]) if rows and check.proved else NO_BOUND
 
 
 def last_check(database: Database) -> ClockCheck | None:

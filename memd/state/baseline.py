@@ -69,7 +69,7 @@ class Baseline:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def knows(self, directory: str) -> bool:
+    def is_scanned(self, directory: str) -> bool:
         """Return whether a directory has been scanned as a whole."""
         return bool(
             self._database.read(
@@ -92,7 +92,7 @@ class Baseline:
                 return result
             last = rows[-1]["path"]
 
-    def some(self, directory: str, paths: Iterable[str]) -> dict[str, FileState]:
+    def states(self, directory: str, paths: Iterable[str]) -> dict[str, FileState]:
         """Return the states of the given paths of a directory, without those not stored."""
         result: dict[str, FileState] = {}
         remaining = iter(paths)
@@ -112,7 +112,7 @@ class Baseline:
         with self._database.transaction() as cursor:
             move(cursor, directory, moves)
 
-    def seen(self, directory: str, at: float) -> None:
+    def mark_scanned(self, directory: str, at: float) -> None:
         """Note that the whole directory is in the baseline; ``at`` is seconds since 1970."""
         self._database.write(
             "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
@@ -137,7 +137,7 @@ def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
     )
 
 
-def committed(
+def update_for_commit(
     cursor: Cursor, directory: str, files: Iterable[tuple[str, str | None, int | None]]
 ) -> None:
     """Update the baseline after a change set was applied, inside the caller's transaction.

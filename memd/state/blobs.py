@@ -38,20 +38,20 @@ def unpacked(body: object) -> bytes:
         return b""
 
 
-def read(database: Database, key: str) -> bytes | None:
+def read(database: Database, body_hash: str) -> bytes | None:
     """Return the body with this hash, or ``None`` if it is missing, purged or damaged."""
-    rows = database.read("SELECT body FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
+    rows = database.read("SELECT body FROM blobs WHERE hash = ? AND length(body) > 0", (body_hash,))
     body = unpacked(rows[0]["body"]) if rows else None
-    return body if body is not None and sha256(body) == key else None
+    return body if body is not None and sha256(body) == body_hash else None
 
 
 def save(cursor: Cursor, bodies: Mapping[str, bytes]) -> None:
     """Store the bodies, given by hash, inside the caller's transaction."""
-    for key, body in bodies.items():
+    for body_hash, body in bodies.items():
         # Most are stored already, and compressing takes time.
-        cursor.execute("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
+        cursor.execute("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (body_hash,))
         if cursor.fetchone() is None:
-            save_packed(cursor, [(key, packed(body))])
+            save_packed(cursor, [(body_hash, packed(body))])
 
 
 def save_packed(cursor: Cursor, bodies: Iterable[tuple[str, bytes]]) -> None:

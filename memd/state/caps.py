@@ -36,7 +36,7 @@ class Sum(Struct, frozen=True):
         return Sum(*map(operator.add, astuple(self), astuple(other)))
 
 
-def reached(
+def exceeded_cap(
     kind: str, used: Mapping[str, Sum], more: Sum, settings: SpendSettings, *, by_runs: bool = False
 ) -> str:
     """Return the name of the first setting whose cap ``more`` would exceed, or "".

@@ -14,6 +14,6 @@ INSERT INTO uses (kind, session, directory, path, at, counted) VALUES ('kept', '
 """  # noqa: S608 - our own words
 
 
-def keep(cursor: Cursor, directory: str, paths: Iterable[str], at: float) -> None:
+def store_keeping(cursor: Cursor, directory: str, paths: Iterable[str], at: float) -> None:
     """Store that a person wants to keep memories of a directory, inside a transaction."""
     cursor.executemany(_KEEP, [(directory, path, at) for path in paths])

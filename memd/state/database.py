@@ -133,12 +133,12 @@ class StateFile:
         if self.tell is not None:
             self.tell(sentence)
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         """Reset the count of damages, and count the commit that succeeded."""
         self._damages = 0
         self.checkpoints.count_commit()
 
-    def failed(self, error: sqlite3.Error) -> None:
+    def note_failure(self, error: sqlite3.Error) -> None:
         """Close the file if the error means damage or a connection that cannot be used any more."""
         code = formats.code_of(error)
         if code in formats.DAMAGED:
@@ -201,7 +201,7 @@ class StateFile:
                 connection.execute(setting)
             _check(connection, thorough=thorough)
             migrate = self._migrate and partial(self._migrate, connection.cursor(Cursor))
-            if sentence := formats.bring_up(self.path, connection, migrate):
+            if sentence := formats.migrate_file(self.path, connection, migrate):
                 self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
@@ -271,7 +271,7 @@ class Database:
             try:
                 rows: list[Row] = connection.cursor(Cursor).execute(query, parameters).fetchall()
             except sqlite3.Error as error:
-                self.file.failed(error)
+                self.file.note_failure(error)
                 raise StateUnusableError(self.path, str(error)) from error
             return rows
 
@@ -319,7 +319,7 @@ class Database:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 connection.rollback()
-            self.file.failed(error)
+            self.file.note_failure(error)
             raise StateUnusableError(self.path, str(error)) from error
         finally:
             cursor.close()  # an error's frames would keep it open, and with it the file
@@ -334,7 +334,7 @@ class Database:
                 self.file.health.failed(errno.EIO, str(error))
             raise
         self.file.health.succeeded()
-        self.file.worked()
+        self.file.note_success()
 
     def _probe(self) -> None:
         """Run a small test transaction. Raises StateReadOnlyError if it fails."""

@@ -79,28 +79,24 @@ class DreamTable:
         """Delete the row of a lock whose file has its final mtime."""
         self._database.write("DELETE FROM dream_locks WHERE directory = ?", (directory,))
 
-    def lately(self, directory: str, since: float) -> tuple[frozenset[str], dict[str, int]]:
-        """Return what dreams removed since a time (seconds since 1970), undone or not.
+    def removed_since(self, directory: str, since: float) -> tuple[frozenset[str], dict[str, int]]:
+        """Return the paths that dreams removed after ``since``, and the lost words by path.
 
-        These are the paths of the memories that they removed without merging them, and by path how
-        many words other memories lost.
+        Only memories that were removed without merging them count; the words are those that other
+        memories lost. Dreams that were undone count as well. ``since`` is seconds since 1970.
         """
         rows = self._database.read(
             "SELECT result FROM jobs WHERE kind = 'dream' AND directory = ? AND ended >= ?"
             " AND state = 'completed'",
             (directory, since),
         )
-        results = [_changed(row["result"]) for row in rows]
-        gone = frozenset(path for facts in results for path in _removed(facts.get("removed")))
-        lost: Counter[str] = Counter()
-        for facts in results:
-            words = facts.get("lost")
-            lost.update(
-                {path: n for path, n in words.items() if type(n) is int and n > 0}
-                if isinstance(words, dict)
-                else {}
-            )
-        return gone, dict(lost)
+        removed: set[str] = set()
+        lost_words: Counter[str] = Counter()  # by path
+        for row in rows:
+            facts = _facts_of_change(row["result"])
+            removed.update(_removed_paths(facts.get("removed")))
+            lost_words.update(_lost_words(facts.get("lost")))
+        return frozenset(removed), dict(lost_words)
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""
@@ -109,29 +105,42 @@ class DreamTable:
             "SELECT CAST(directory AS BLOB) AS directory, pid, CAST(taken_ns AS BLOB) AS taken_ns,"
             " CAST(prior_ns AS BLOB) AS prior_ns FROM dream_locks ORDER BY directory"
         )
-        return tuple(lock for row in rows if (lock := _lock(row)) is not None)
+        locks = (_read_lock(row) for row in rows)
+        return tuple(lock for lock in locks if lock is not None)
 
 
-def _lock(row: Row) -> LockRow | None:
+def _read_lock(row: Row) -> LockRow | None:
     """Return the lock in a row, or ``None`` if the row is damaged."""
     prior = row["prior_ns"]
     try:
         directory = row["directory"].decode()
-        taken_ns, prior_ns = int(row["taken_ns"]), None if prior is None else int(prior)
+        taken_ns = int(row["taken_ns"])
+        prior_ns = None if prior is None else int(prior)
     except ValueError:
         return None
-    return None if "\0" in directory else LockRow(directory, row["pid"], taken_ns, prior_ns)
+    has_valid_path = "\0" not in directory
+    return LockRow(directory, row["pid"], taken_ns, prior_ns) if has_valid_path else None
 
 
-def _changed(result: str | None) -> dict[str, Any]:
+def _facts_of_change(result: str | None) -> dict[str, Any]:
     """Return the facts in a dream job's result, or an empty dict if the dream changed nothing."""
     facts = read_object(result)
     return facts if facts.get("change") else {}
 
 
-def _removed(gone: Any) -> Iterator[str]:
-    """Yield the paths of removed memories from the list in a dream job's result."""
-    for item in gone if isinstance(gone, list) else ():
+def _removed_paths(items: Any) -> Iterator[str]:
+    """Yield the paths of removed memories from the list in a dream job's result.
+
+    The state file may be damaged: any other value has none.
+    """
+    for item in items if isinstance(items, list) else ():
         path = item.get("path") if isinstance(item, dict) else None
         if isinstance(path, str):
             yield path
+
+
+def _lost_words(words: Any) -> dict[str, int]:
+    """Return the lost words by path from a dream job's result, without invalid numbers."""
+    if not isinstance(words, dict):
+        return {}
+    return {path: number for path, number in words.items() if type(number) is int and number > 0}

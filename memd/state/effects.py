@@ -38,7 +38,7 @@ _KINDS: dict[str, type[Effect]] = {
 }
 
 
-def make_true(
+def carry_out(
     cursor: Cursor, directory: str, effects: Iterable[Effect], change: str | None, at: float
 ) -> None:
     """Carry out effects inside the caller's transaction.
@@ -57,9 +57,9 @@ def make_true(
         elif isinstance(effect, SuggestionDecided):
             suggestions.decide(cursor, directory, effect)
         elif isinstance(effect, TeamMoved):
-            teams.pulled(cursor, directory, effect, change)
+            teams.store_pull(cursor, directory, effect, change)
         elif isinstance(effect, Imported):
-            imported.applied(cursor, directory, effect, at)
+            imported.store_originals(cursor, directory, effect, at)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 

@@ -107,7 +107,9 @@ def code_of(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
-def bring_up(path: str, connection: sqlite3.Connection, migrate: Callable[[], None] | None) -> str:
+def migrate_file(
+    path: str, connection: sqlite3.Connection, migrate: Callable[[], None] | None
+) -> str:
     """Migrate an open file of an older format, and store this memd's version in it.
 
     Return a sentence about the migration, "" if there was none. Raises StateNotMigratedError if

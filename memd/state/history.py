@@ -72,18 +72,18 @@ class JournalHistory:
             result.append(record.change())
         return tuple(result)
 
-    def last(self, directory: str, at: float = float("inf")) -> int:
+    def last_number(self, directory: str, at: float = float("inf")) -> int:
         """Return the number of a directory's last set at or before a time, 0 if there is none."""
         result = self._journal.select("directory = ? AND at <= ?", (directory, at), limit=1)
         return result[0].number if result else 0
 
-    def between(self, directory: str, first: int, last: int) -> tuple[ChangeRecord, ...]:
+    def sets_between(self, directory: str, first: int, last: int) -> tuple[ChangeRecord, ...]:
         """Return the sets of a directory between two numbers, both included, oldest first."""
         values = (directory, first, last)
         result = self._journal.select("directory = ? AND id BETWEEN ? AND ?", values, limit=_ALL)
         return tuple(reversed(result))
 
-    def of_file(self, directory: str, path: str) -> tuple[ChangeRecord, ...]:
+    def sets_of_file(self, directory: str, path: str) -> tuple[ChangeRecord, ...]:
         """Return the sets that changed a file, oldest first, with the steps of only that file.
 
         The step of the index is included, because it has the file's index line.
@@ -98,7 +98,7 @@ class JournalHistory:
             if any(step.path == path and not step.conflict for step in record.steps)
         )
 
-    def done_before(self, directory: str, actor: Actor, steps: Iterable[Step]) -> frozenset[str]:
+    def repeated_paths(self, directory: str, actor: Actor, steps: Iterable[Step]) -> frozenset[str]:
         """Return the paths of those steps that applied sets of an actor have made before.
 
         A step is the same if it has the same path and the same hashes. For the index the hash

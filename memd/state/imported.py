@@ -159,7 +159,7 @@ class ImportTable:
                 blobs.save(cursor, batch)
 
 
-def applied(cursor: Cursor, directory: str, effect: Imported, at: float) -> None:
+def store_originals(cursor: Cursor, directory: str, effect: Imported, at: float) -> None:
     """Store the originals of an import, in the transaction that applies its change set.
 
     An original without ``live`` gets the file's hash from the baseline.

@@ -144,7 +144,7 @@ class Journal:
         """Record external edits as an applied change set, and update the baseline with it."""
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
-            uses.follow(cursor, intent.directory, intent.by, intent.steps, intent.at)
+            uses.follow_steps(cursor, intent.directory, intent.by, intent.steps, intent.at)
             return insert(cursor, intent, APPLIED)
 
     def attribute(
@@ -156,7 +156,7 @@ class Journal:
             cursor.execute(_UNCLAIMED, (directory, since, json.dumps(sorted(paths))))
             for number in [row["id"] for row in cursor.fetchall()]:
                 cursor.execute(_ATTRIBUTE, (*values, number))
-                uses.act(cursor, directory, by, self.steps(number), since)
+                uses.count_acted(cursor, directory, by, self.steps(number), since)
 
     def mark_applied(
         self, record: ChangeRecord, at: float, left: Collection[str] = ()
@@ -170,9 +170,9 @@ class Journal:
             exists = _end(cursor, record, APPLIED)
             written_steps = [step for step in record.steps if step.path not in left]
             files = ((step.path, step.after, step.mode) for step in written_steps)
-            baseline.committed(cursor, record.directory, files)
-            uses.follow(cursor, record.directory, record.by, written_steps, at)
-            effects.make_true(cursor, record.directory, record.effects, record.id, at)
+            baseline.update_for_commit(cursor, record.directory, files)
+            uses.follow_steps(cursor, record.directory, record.by, written_steps, at)
+            effects.carry_out(cursor, record.directory, record.effects, record.id, at)
             _store_answer(cursor, record, record.number if exists else None)
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
         return replace(record, state=APPLIED, steps=steps)
@@ -188,7 +188,7 @@ class Journal:
             return
         empty = ChangeRecord(0, intent.directory, APPLIED, intent.at, intent.by, intent.request, ())
         with self._database.transaction() as cursor:
-            effects.make_true(cursor, intent.directory, intent.effects, None, intent.at)
+            effects.carry_out(cursor, intent.directory, intent.effects, None, intent.at)
             _store_answer(cursor, replace(empty, conflicts=intent.conflicts), None)
 
     def earlier_result(self, directory: str, client: str, request: str) -> CommitResult | None:

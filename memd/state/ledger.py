@@ -46,12 +46,12 @@ CREATE INDEX IF NOT EXISTS surfaced_use ON surfaced (session) WHERE path = '';
 """
 SCHEMA = f"{_TABLE}{uses.SCHEMA}"
 
-RESUMED_DAYS = 30  # after that long Claude Code removes a transcript
-SIGHTED_DAYS = 90  # for so long "last surfaced" has an answer
-_NOTED_SECONDS = 60 * 60.0  # a session's last use is written down once in so long
-_SESSIONS = 512  # kept in memory; the least recently used one is read again when it comes back
-_MADE_UP = "memctl-"  # begins the name of a session that memctl makes up for one look
-_UNWRITTEN = 10_000  # statements kept while the state file cannot be written (some 3 MB)
+RESUMED_DAYS = 30  # after that time Claude Code removes a transcript
+SIGHTED_DAYS = 90  # for that time "last surfaced" has an answer
+_SECONDS_BETWEEN_USES = 60 * 60.0  # a session's last use is stored at most once in this time
+_MOST_SESSIONS = 512  # in memory; one that was dropped is read again when it comes back
+_MEMCTL_SESSION = "memctl-"  # the start of a session's name that memctl makes for one request
+_MOST_UNWRITTEN = 10_000  # statements in memory while the state file cannot be written (some 3 MB)
 
 _MARK = (
     "INSERT OR IGNORE INTO surfaced (session, path, fingerprint, bytes, at, live)"
@@ -67,12 +67,15 @@ _INHERIT = (
     " SELECT ?, path, fingerprint, bytes, at, 1 FROM surfaced WHERE session = ? AND live"
 )
 # The last use of a session is stored as a row without a path.
-_USED = (
+_INSERT_USE = (
     "INSERT INTO surfaced (session, path, fingerprint, bytes, at, live) VALUES (?, '', '', 0, ?, 0)"
 )
-_USED_BEFORE = "DELETE FROM surfaced WHERE session = ? AND path = '' AND id < last_insert_rowid()"
+_DELETE_EARLIER_USES = (
+    "DELETE FROM surfaced WHERE session = ? AND path = '' AND id < last_insert_rowid()"
+)
 _LAST_USE = "SELECT max(at) AS at FROM surfaced WHERE session = ? AND path = ''"
-_OVER = (
+# Ends the marks of sessions whose last use is before a bound.
+_END_MARKS = (
     "UPDATE surfaced SET live = 0 WHERE live AND at < ?1 AND id <= ?2 AND session NOT IN"
     " (SELECT session FROM surfaced WHERE path = '' AND (at >= ?1 OR id > ?2))"
 )
@@ -82,24 +85,24 @@ Parents = Callable[[], Collection[str]]  # finds the sessions that one was made 
 
 
 class Item(Struct, frozen=True):
-    """A memory about to be given: absolute path, fingerprint, bytes of its content.
+    """A memory that is about to be given to a session.
 
     ``directory`` is the real path of its memory directory and ``name`` the path below it; without
     them the item is marked but not counted as surfaced.
     """
 
-    path: str
-    fingerprint: str
-    bytes: int
+    path: str  # absolute
+    fingerprint: str  # of the version
+    bytes: int  # of the content
     directory: str = ""
     name: str = ""
 
 
 class Surfaced(Struct, frozen=True):
-    """The memories that a session has been given: bytes in all, latest fingerprint by path."""
+    """The memories that a session has been given."""
 
-    bytes: int
-    paths: Mapping[str, str]
+    bytes: int  # of all of them
+    paths: Mapping[str, str]  # the latest fingerprint by absolute path
 
 
 class Sighting(Struct, frozen=True):
@@ -109,11 +112,13 @@ class Sighting(Struct, frozen=True):
     at: float
 
 
-class _Given(Struct):
-    """The memories that one session was given, in order."""
+class _SessionRecord(Struct):
+    """The memories that one session was given."""
 
-    items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
-    used: float | None = None  # when its last use was noted, in seconds since 1970
+    # By path and fingerprint of the memory: bytes. The memory that was given last comes last.
+    items: dict[tuple[str, str], int] = field(default_factory=dict)
+    # The last use that is stored, in seconds since 1970; ``None`` for a session without one.
+    last_use: float | None = None
 
 
 class Ledger:
@@ -121,14 +126,16 @@ class Ledger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sessions: OrderedDict[str, _Given] = OrderedDict()
-        self._unwritten: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=_UNWRITTEN)
-        self._writing = threading.Lock()
+        # By session; the session that was used last comes last.
+        self._sessions: OrderedDict[str, _SessionRecord] = OrderedDict()
+        # SQL statements with their parameters to run later; the oldest are dropped.
+        self._unwritten: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=_MOST_UNWRITTEN)
+        self._flush_lock = threading.Lock()  # held by ``flush``, so that statements stay in order
 
     def known(self, session: str) -> bool:
         """Return whether a session's marks are in memory and in use; if not, call ``load``."""
-        given = self._sessions.get(session)
-        return given is not None and given.used is not None
+        record = self._sessions.get(session)
+        return record is not None and record.last_use is not None
 
     def load(self, session: str, parents: Parents = frozenset) -> Collection[str]:
         """Read a session's marks; return the parents to pass to ``use``, empty for a known session.
@@ -137,30 +144,34 @@ class Ledger:
         """
         with suppress(StateUnusableError):  # reading works on a full disk; the rest is in memory
             self.flush()
-        given = self._sessions.get(session) or self._read_marks(session)
-        result = parents() if given.used is None and not given.items else ()
-        for parent in result:
-            self._sessions.setdefault(parent, self._read_marks(parent))
-        self._sessions.setdefault(session, given)
-        return result
+        record = self._sessions.get(session) or self._read_record(session)
+        is_new = record.last_use is None and not record.items
+        parent_sessions = parents() if is_new else ()
+        for parent in parent_sessions:
+            self._sessions.setdefault(parent, self._read_record(parent))
+        self._sessions.setdefault(session, record)
+        return parent_sessions
 
     def use(self, session: str, at: float, parents: Iterable[str] = ()) -> None:
         """Store that a session is in use at ``at``, in seconds since 1970.
 
         It gets the marks of its ``parents``, whose messages are in its context.
         """
-        given = self._marks_of(session)
+        record = self._record_of(session)
         for parent in parents:
-            given.items = self._marks_of(parent).items | given.items
+            record.items = self._record_of(parent).items | record.items
             self._unwritten.append((_INHERIT, (session, parent)))
-        if given.used is None or abs(at - given.used) >= _NOTED_SECONDS:
-            given.used = at
-            self._unwritten += [(_USED, (session, at)), (_USED_BEFORE, (session,))]
+        # The clock may have been set back, hence the absolute value.
+        if record.last_use is None or abs(at - record.last_use) >= _SECONDS_BETWEEN_USES:
+            record.last_use = at
+            self._unwritten += [(_INSERT_USE, (session, at)), (_DELETE_EARLIER_USES, (session,))]
 
     def surfaced(self, session: str) -> Surfaced:
         """Return what a session has been given since it began or was reset."""
-        items = self._sessions.get(session, _Given()).items
-        return Surfaced(sum(items.values()), dict(items.keys()))
+        items = self._sessions.get(session, _SessionRecord()).items
+        # Of several versions of a memory the latest comes last, so its fingerprint stays.
+        latest_fingerprints = dict(items.keys())
+        return Surfaced(sum(items.values()), latest_fingerprints)
 
     def mark(
         self, session: str, items: Sequence[Item], cap: int, at: float
@@ -170,19 +181,19 @@ class Ledger:
         An item is left out if the session already has this version of it, or if the session's bytes
         would exceed ``cap``. Items are considered in the order given.
         """
-        given = self._marks_of(session)
+        record = self._record_of(session)
         marked = self.fitting(session, items, cap)
         for item in marked:
-            given.items[item.path, item.fingerprint] = item.bytes
-            key = (session, item.path, item.fingerprint)
-            self._unwritten.append((_MARK, (*key, item.bytes, at)))
-        used = [(item.directory, item.name) for item in marked if _counts(session, item)]
-        self._unwritten += uses.surfaced(used, session, at)
-        return marked, sum(given.items.values())
+            record.items[item.path, item.fingerprint] = item.bytes
+            values = (session, item.path, item.fingerprint, item.bytes, at)
+            self._unwritten.append((_MARK, values))
+        counted = [(item.directory, item.name) for item in marked if _counts(session, item)]
+        self._unwritten += uses.count_surfaced(counted, session, at)
+        return marked, sum(record.items.values())
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
         """Return the items that ``mark`` would mark now, without marking them."""
-        taken = dict(self._marks_of(session).items)
+        taken = dict(self._record_of(session).items)
         total = sum(taken.values())
         fitting = []
         for item in items:
@@ -195,22 +206,22 @@ class Ledger:
 
     def unmark(self, session: str, items: Iterable[Item]) -> None:
         """Remove the marks of items whose response was cancelled before it was sent."""
-        given = self._marks_of(session)
+        record = self._record_of(session)
         for item in items:
-            given.items.pop((item.path, item.fingerprint), None)
+            record.items.pop((item.path, item.fingerprint), None)
             self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
             if _counts(session, item):
-                self._unwritten += uses.not_surfaced(item.directory, item.name, session)
+                self._unwritten += uses.uncount_surfaced(item.directory, item.name, session)
 
     def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Delete the marks of a session that was compacted or cleared, so it is given all again.
 
         ``but`` are absolute paths of memories that are still in its context.
         """
-        given = self._marks_of(session)
-        given.items = {
+        record = self._record_of(session)
+        record.items = {
             (path, fingerprint): size
-            for (path, fingerprint), size in given.items.items()
+            for (path, fingerprint), size in record.items.items()
             if path in but
         }
         self._unwritten.append((_RESET, (session, json.dumps(list(but)))))
@@ -220,17 +231,18 @@ class Ledger:
 
         At most 10,000 statements wait for a failing disk; the oldest beyond that are never written.
         """
-        with self._writing:
-            waiting = len(self._unwritten)
-            if not waiting:
+        with self._flush_lock:
+            count = len(self._unwritten)
+            if not count:
                 return
-            statements = [self._unwritten.popleft() for _ in range(waiting)]
+            # One by one: the event loop's thread may add statements meanwhile.
+            statements = [self._unwritten.popleft() for _ in range(count)]
             try:
                 with self._database.transaction(synced=False) as cursor:
                     # In their order, since a mark may follow a reset; equal neighbours run as one
                     # call.
-                    for statement, same in groupby(statements, itemgetter(0)):
-                        cursor.executemany(statement, map(itemgetter(1), same))
+                    for statement, equal_statements in groupby(statements, itemgetter(0)):
+                        cursor.executemany(statement, map(itemgetter(1), equal_statements))
             except BaseException:
                 # In front of those that were added meanwhile.
                 self._unwritten.extendleft(reversed(statements))
@@ -242,7 +254,7 @@ class Ledger:
         Blocks. Raises StateUnusableError.
         """
         with self._database.transaction(synced=False) as cursor:
-            cursor.execute(_OVER, (resumed.before, resumed.surfaced))
+            cursor.execute(_END_MARKS, (resumed.before, resumed.surfaced))
             cursor.execute(_PRUNE, (sighted.before, sighted.surfaced))
 
     def last_surfaced(self, directory: str, path: str) -> Sighting | None:
@@ -257,25 +269,26 @@ class Ledger:
         )
         return Sighting(session=rows[0]["session"], at=rows[0]["at"]) if rows else None
 
-    def _marks_of(self, session: str) -> _Given:
-        """Return a session's marks in memory; drop the least recently used sessions."""
-        given = self._sessions.setdefault(session, _Given())
+    def _record_of(self, session: str) -> _SessionRecord:
+        """Return a session's record in memory; drop the least recently used sessions."""
+        record = self._sessions.setdefault(session, _SessionRecord())
         self._sessions.move_to_end(session)
         # Unwritten marks are only in memory, so no session is dropped before a flush.
-        while len(self._sessions) > _SESSIONS and not self._unwritten:
+        while len(self._sessions) > _MOST_SESSIONS and not self._unwritten:
             self._sessions.popitem(last=False)
-        return given
+        return record
 
-    def _read_marks(self, session: str) -> _Given:
+    def _read_record(self, session: str) -> _SessionRecord:
         """Read a session's marks and the time of its last use from the state file."""
         rows = self._database.read(
             "SELECT path, fingerprint, bytes FROM surfaced WHERE session = ? AND live ORDER BY id",
             (session,),
         )
         items = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
-        return _Given(items, self._database.read(_LAST_USE, (session,))[0]["at"])
+        last_use = self._database.read(_LAST_USE, (session,))[0]["at"]
+        return _SessionRecord(items, last_use)
 
 
 def _counts(session: str, item: Item) -> bool:
     """Return whether an item counts as surfaced: it has a directory and memctl did not ask."""
-    return bool(item.directory) and not session.startswith(_MADE_UP)
+    return bool(item.directory) and not session.startswith(_MEMCTL_SESSION)

@@ -16,7 +16,7 @@ from memd.core.text import read_object
 from memd.core.values import Actor
 from memd.state.database import Database, Row
 from memd.state.records import Step, text_of, time_of
-from memd.state.renames import renamed
+from memd.state.renames import renamed_paths
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
 _OTHERS = (Actor.TEAM, Actor.UNDO)
@@ -232,7 +232,7 @@ def _add_change_set(
         if in_catalogue(text_of(row["path"]))
     ]
     directory, actor = text_of(files[0]["directory"]), text_of(files[0]["actor"])
-    moves = renamed(steps)
+    moves = renamed_paths(steps)
     new_names = set(moves.values())
     by_others = is_import(text_of(files[0]["origin"])) or actor in _OTHERS
     for step in steps:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from memd.core.text import read_json
 from memd.core.values import ProposalDecided
-from memd.state.counted import keep
+from memd.state.counted import store_keeping
 from memd.state.database import Cursor
 
 OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
@@ -105,7 +105,7 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     else:
         files = _open_files(cursor, row["id"], note, paths)
         if row["reason"] == UNUSED and decided.state == REJECTED:
-            keep(cursor, row["directory"], files, at)
+            store_keeping(cursor, row["directory"], files, at)
         for file in files.values():
             file.state = "accepted" if decided.state == ACCEPTED else "rejected"
             file.decided, file.refusal = at, decided.reason

@@ -84,27 +84,27 @@ class Purge:
 
     def holding(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
         """Return the hashes of the bodies for which ``holds`` returns true."""
-        return frozenset(key for key, body in self._bodies() if holds(body))
+        return frozenset(body_hash for body_hash, body in self._bodies() if holds(body))
 
     def removable(self, hashes: Collection[str]) -> tuple[PurgedText, ...]:
         """Return those of the texts that are stored and not needed by an unfinished change set."""
         needed = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
         result = []
-        for key in sorted(set(hashes) - needed):
+        for body_hash in sorted(set(hashes) - needed):
             rows = self._database.read(
                 f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path,"  # noqa: S608 - fixed words
                 " change FROM change_files JOIN changes ON id = change"
                 " WHERE before = ?1 OR after = ?1"
                 " UNION ALL SELECT '', path, 0 FROM imported_files WHERE exported = ?1"
                 " UNION ALL SELECT '', path, 0 FROM past_bodies WHERE hash = ?1 ORDER BY change",
-                (key,),
+                (body_hash,),
             )
             if self._database.read(
-                "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,)
+                "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (body_hash,)
             ):
                 paths = tuple(sorted({str(row["path"]) for row in rows}))
                 names = dict.fromkeys(str(row["name"]) for row in rows if row["name"])
-                result.append(PurgedText(key, paths, tuple(names)))
+                result.append(PurgedText(body_hash, paths, tuple(names)))
         return tuple(result)
 
     def files(self) -> tuple[LiveFile, ...]:
@@ -145,7 +145,8 @@ class Purge:
         tables = self._text_columns()
         with self._database.transaction() as cursor:
             cursor.executemany(
-                "UPDATE blobs SET body = ? WHERE hash = ?", [(_EMPTY, key) for key in hashes]
+                "UPDATE blobs SET body = ? WHERE hash = ?",
+                [(_EMPTY, body_hash) for body_hash in hashes],
             )
             self._store_path_hashes(cursor, cleaned)
             for table, columns in tables.items():

@@ -9,7 +9,7 @@ from memd.state.records import Step
 Key = Callable[[str, str | None, int | None], Hashable]
 
 
-def renamed(steps: Sequence[Step]) -> dict[str, str]:
+def renamed_paths(steps: Sequence[Step]) -> dict[str, str]:
     """Return the new path of each renamed file by its old path.
 
     A removed and a new file are the same memory if their bytes are equal, if one is the other's

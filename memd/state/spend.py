@@ -23,7 +23,7 @@ from memd.core.clock_check import day_to_book
 from memd.core.settings import SpendSettings
 from memd.state import ages
 from memd.state.ages import Bound
-from memd.state.caps import KINDS, Sum, reached
+from memd.state.caps import KINDS, Sum, exceeded_cap
 from memd.state.database import Cursor, Database, Row
 from memd.state.tally import DaySpent, Tally
 
@@ -118,7 +118,7 @@ class SpendTable:
         with self._database.transaction() as cursor:
             day = self._booking_day(now)
             kinds = self._usage_of_day(day)
-            cap = reached(account.kind, kinds, most, settings, by_runs=by_runs)
+            cap = exceeded_cap(account.kind, kinds, most, settings, by_runs=by_runs)
             if cap:
                 return cap
             _add_usage(cursor, day, account, most)
@@ -161,7 +161,7 @@ class SpendTable:
     def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
         """Return the exceeded cap for each kind of work that may send no request today."""
         used, request = self._usage_of_day(self._booking_day(now)), Sum(requests=1)
-        result = {k: reached(k, used, request, settings, by_runs=by_runs) for k in KINDS}
+        result = {k: exceeded_cap(k, used, request, settings, by_runs=by_runs) for k in KINDS}
         return {kind: cap for kind, cap in result.items() if cap}
 
     def prune(self, bound: Bound) -> None:

@@ -4,8 +4,9 @@ A base is the last version of a file that is equal here and on the team's server
 of changed files that is being sent.
 
 Rules of this file
-- A base changes in two places: with the change set that writes pulled files (``pulled``), and with
-  the server's answer to a batch (``end``). A new base deletes the held or left-out row of its key.
+- A base changes in two places: with the change set that writes pulled files (``store_pull``), and
+  with the server's answer to a batch (``end``). A new base deletes the held or left-out row of its
+  key.
 - Bodies are stored in the journal's blobs; ``team_bodies`` names those that pruning must keep.
 - The state file may be damaged: rows that memd did not write are skipped.
 """
@@ -188,7 +189,7 @@ class TeamTable:
         return result
 
 
-def pulled(cursor: Cursor, directory: str, effect: TeamMoved, change: str | None) -> None:
+def store_pull(cursor: Cursor, directory: str, effect: TeamMoved, change: str | None) -> None:
     """Store the results of a pull, in the transaction that applies its change set."""
     _replace_bases(cursor, directory, _read_list(effect.bases, Base), _read_list(effect.gone, str))
     _insert_rows(cursor, directory, _read_list(effect.held, HeldEntry))

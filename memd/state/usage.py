@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.names import in_catalogue
-from memd.state.ages import NOTHING, Bound
+from memd.state.ages import NO_BOUND, Bound
 from memd.state.database import Database, Row
 from memd.state.period import FileEvent, Period
 from memd.state.records import text_of, time_of
@@ -176,7 +176,7 @@ class UsageTable:
             today = int(check.at // DAY_SECONDS)
             if today != date and run >= _RUN_SECONDS:
                 days, date, steady = days + 1, today, check.steady
-            before = before if bound == NOTHING else bound.before
+            before = before if bound == NO_BOUND else bound.before
             cursor.execute(
                 "UPDATE usage_days SET days = ?, date = ?, steady = ?, before = ?",
                 (days, date, steady, before),

@@ -17,7 +17,7 @@ from memd.core.values import Actor, Provenance
 from memd.state.counted import DAYS, REFUSED_DAYS
 from memd.state.database import Cursor
 from memd.state.records import Step
-from memd.state.renames import renamed
+from memd.state.renames import renamed_paths
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -141,24 +141,26 @@ DELETE FROM usage WHERE (directory, path) IN (
 Statement = tuple[str, tuple[object, ...]]
 
 
-def surfaced(memories: Iterable[tuple[str, str]], session: str, at: float) -> Iterator[Statement]:
+def count_surfaced(
+    memories: Iterable[tuple[str, str]], session: str, at: float
+) -> Iterator[Statement]:
     """Return the statements that count memories (directory, path) as surfaced to a session."""
     values = [(*memory, session, at) for memory in memories]
     return ((query, each) for query in _SURFACED for each in values)
 
 
-def not_surfaced(directory: str, path: str, session: str) -> tuple[Statement, ...]:
+def uncount_surfaced(directory: str, path: str, session: str) -> tuple[Statement, ...]:
     """Return the statements that undo the last count of a memory as surfaced to a session."""
     return tuple((query, (directory, path, session)) for query in _NOT_SURFACED)
 
 
-def follow(
+def follow_steps(
     cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float
 ) -> None:
     """Update the rows after files changed, were renamed or removed, inside the transaction."""
     memory_steps = [step for step in steps if in_catalogue(step.path) and not step.conflict]
-    act(cursor, directory, by, memory_steps, at)
-    renames = renamed(memory_steps)
+    count_acted(cursor, directory, by, memory_steps, at)
+    renames = renamed_paths(memory_steps)
     for step in memory_steps:
         if step.path not in renames and step.path not in renames.values():
             renames |= _find_other_half(cursor, directory, step, at)
@@ -191,7 +193,9 @@ def _find_other_half(cursor: Cursor, directory: str, step: Step, at: float) -> d
     return {step.path: row["path"]} if step.after is None else {row["path"]: step.path}
 
 
-def act(cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float) -> None:
+def count_acted(
+    cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float
+) -> None:
     """Count the memories that a session changed after they were surfaced to it or read by it."""
     if not by.session or by.actor not in _ACTORS:
         return

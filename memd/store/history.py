@@ -128,7 +128,7 @@ class Past:
         """
         real_path = os.path.realpath(directory)
         if change is None:
-            number = self._history.last(real_path)
+            number = self._history.last_number(real_path)
             if number == 0:
                 return ()
             change = f"c{number}"
@@ -150,7 +150,7 @@ class Past:
         file raises.
         """
         real_path = os.path.realpath(directory)
-        records = self._history.of_file(real_path, path)
+        records = self._history.sets_of_file(real_path, path)
         if not records:
             raise VersionNotFoundError(path)
         if new is None:
@@ -174,7 +174,7 @@ class Past:
         """
         check_name(path, index=True)
         real_path = os.path.realpath(directory)
-        records = self._history.of_file(real_path, path)
+        records = self._history.sets_of_file(real_path, path)
         number = self._number_at(real_path, at)
         text_hash = _last_step(records, path, number).after if records else None
         content = self._journal.blob(text_hash) if text_hash else None
@@ -186,7 +186,7 @@ class Past:
 
     def writers(self, directory: str, path: str) -> Writers:
         """Return the authors of a file, as far as the journal goes back."""
-        records = self._history.of_file(os.path.realpath(directory), path)
+        records = self._history.sets_of_file(os.path.realpath(directory), path)
         member = self._author_of(directory, path)
         if not records:
             return Writers(None, None, (), member)
@@ -204,7 +204,7 @@ class Past:
             if edit.base is not None:
                 after = None if edit.content is None else sha256(edit.content)
                 steps.append(Step(edit.path, edit.base or None, after))
-        return self._history.done_before(os.path.realpath(directory), Actor.DREAM, steps)
+        return self._history.repeated_paths(os.path.realpath(directory), Actor.DREAM, steps)
 
     def undo(self, directory: str, which: str | Range | float) -> Plan:
         """Return the plan that takes back one change, a range of them, or all after a time.
@@ -219,13 +219,13 @@ class Past:
             if which.last:
                 last = self._record(real_path, which.last).number
             else:
-                last = self._history.last(real_path)
+                last = self._history.last_number(real_path)
             if last < first:
                 raise RangeReversedError(which.first, which.last)
         else:
-            first = self._history.last(real_path, which) + 1  # the first one after that time
-            last = self._history.last(real_path)
-        span = compose(self._history.between(real_path, first, last))
+            first = self._history.last_number(real_path, which) + 1  # the first one after that time
+            last = self._history.last_number(real_path)
+        span = compose(self._history.sets_between(real_path, first, last))
         return SpanPlan(span, self._journal.blob) if span else lambda _: StoreDraft()
 
     def restore(self, directory: str, path: str, change: str = "") -> Plan:
@@ -243,7 +243,7 @@ class Past:
             if all(step.path != path for step in wanted.steps):
                 raise VersionNotFoundError(path)
             return RestorePlan(wanted, path, self._journal.blob, exact=True)
-        records = self._history.of_file(real_path, path)
+        records = self._history.sets_of_file(real_path, path)
         if not records:
             raise VersionNotFoundError(path)
         if wanted is None:
@@ -270,7 +270,7 @@ class Past:
         """Return the number of a change given by its id, or of the last change up to a time."""
         if isinstance(at, str):
             return self._record(real_path, at).number
-        return self._history.last(real_path, at)
+        return self._history.last_number(real_path, at)
 
     def _text(self, text_hash: str | None) -> bytes | None:
         """Return the text with this hash, ``None`` if the journal has lost it.

@@ -18,7 +18,7 @@ from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.tree import StoredFile, read_file
 
-_MARKS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
+_MARK_NUMBERS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
 LOGGED_PATHS = 1024  # of a directory that changed; a reader that missed more gets all headers
 
 
@@ -40,7 +40,7 @@ class LiveCatalogue:
         self._index_trouble: tuple[str, ...] = ()  # a sentence if the index cannot be read
         self._sorted: tuple[Header, ...] | None = None  # newest first; ``None``: to be sorted anew
         # Changes after ``_oldest_mark`` are all in the log; ``_mark`` is the newest mark.
-        self._oldest_mark = self._mark = next(_MARKS)
+        self._oldest_mark = self._mark = next(_MARK_NUMBERS)
         # The mark of each path's last change; the path that changed last comes last.
         self._log: OrderedDict[str, int] = OrderedDict()
 
@@ -171,7 +171,7 @@ class LiveCatalogue:
         """
         if not paths:
             return False
-        self._mark = next(_MARKS)
+        self._mark = next(_MARK_NUMBERS)
         if len(paths) > LOGGED_PATHS:
             self._log.clear()
             self._oldest_mark = self._mark

@@ -68,9 +68,9 @@ class StillDirectory:
     def changes(self) -> Iterator[Change]:
         """Yield the applied changes of the directory, oldest first."""
         history = JournalHistory(self._journal)
-        newest = history.last(self._directory)
+        newest = history.last_number(self._directory)
         for first in range(1, newest + 1, _PAGE):
-            for record in history.between(self._directory, first, first + _PAGE - 1):
+            for record in history.sets_between(self._directory, first, first + _PAGE - 1):
                 yield record.change()
 
     def text(self, text_hash: str) -> bytes | None:

@@ -131,7 +131,7 @@ class ExternalEdits:
         """
         if self._journal.pending(directory):
             return Detected(looked=False)
-        known = self._baseline.knows(directory)
+        known = self._baseline.is_scanned(directory)
         if known and how.paths == frozenset():
             return Detected()
         try:
@@ -144,7 +144,7 @@ class ExternalEdits:
             if opened is not None:
                 self._fill(opened, how)
             if opened is not None or how.claim:
-                self._baseline.seen(directory, how.at)
+                self._baseline.mark_scanned(directory, how.at)
         return Detected()
 
     def record_late_save(self, directory: str, step: Step, body: bytes, at: float) -> ChangeRecord:
@@ -160,7 +160,7 @@ class ExternalEdits:
 
     def last_state(self, directory: str, path: str) -> FileState | None:
         """Return the last state of a file in the baseline, or ``None``."""
-        return self._baseline.some(directory, (path,)).get(path)
+        return self._baseline.states(directory, (path,)).get(path)
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory that was ever looked at."""
@@ -197,7 +197,7 @@ class ExternalEdits:
             paths = {path for path in how.paths if concerns(path)}
         remaining = iter(sorted(paths))
         while chunk := list(islice(remaining, _CHUNK_FILES)):
-            rows = self._baseline.some(directory, chunk)
+            rows = self._baseline.states(directory, chunk)
             for path in chunk:
                 self._compare_file(opened, path, rows.get(path), how, result)
             self._flush_quiet(directory, _QUIET_PAGE)
@@ -281,7 +281,7 @@ class ExternalEdits:
     def _learned(self, directory: str) -> dict[str, FileState]:
         """Return the statuses kept in memory whose hash is still the one in the baseline."""
         quiet = self._quiet.get(directory, {})
-        rows = self._baseline.some(directory, quiet)
+        rows = self._baseline.states(directory, quiet)
         return {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
 
 

@@ -66,7 +66,7 @@ def known(bench: Bench, *paths: str) -> None:
         rows.append((str(bench.memory), path, key, int(AGES[0] * NS)))
     with bench.database.transaction() as cursor:
         cursor.executemany("INSERT OR REPLACE INTO shadows VALUES (?, ?, ?, '', ?, NULL)", rows)
-    Baseline(bench.database).seen(str(bench.memory), NOW)
+    Baseline(bench.database).mark_scanned(str(bench.memory), NOW)
 
 
 def questions(bench: Bench) -> list[list[str]]:

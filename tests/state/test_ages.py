@@ -4,7 +4,7 @@ import pytest
 
 from memd.core.clock_check import DAY_SECONDS
 from memd.core.values import Actor, Provenance
-from memd.state.ages import NOTHING, Ages, Bound
+from memd.state.ages import NO_BOUND, Ages, Bound
 from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.records import PlannedChange, Step
@@ -35,10 +35,10 @@ def test_after_a_jump_nothing_is_old(database: Database, jump: int) -> None:
     change(database, NOON - 500 * DAY_SECONDS)
     days(database, NOON, 2)
     ages, wrong = Ages(database), NOON + (2 + jump) * DAY_SECONDS
-    assert ages.bound(ages.inspect(wrong, 0.0), 1) == NOTHING
-    assert ages.bound(ages.inspect(wrong + DAY_SECONDS - 1, DAY_SECONDS - 1), 1) == NOTHING
+    assert ages.bound(ages.inspect(wrong, 0.0), 1) == NO_BOUND
+    assert ages.bound(ages.inspect(wrong + DAY_SECONDS - 1, DAY_SECONDS - 1), 1) == NO_BOUND
     after = ages.bound(ages.inspect(wrong + DAY_SECONDS, DAY_SECONDS), 1)
-    assert (after != NOTHING) == (jump > -400)
+    assert (after != NO_BOUND) == (jump > -400)
 
 
 def test_what_was_written_under_a_wrong_clock_is_as_young_as_it_is(database: Database) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.settings import SpendSettings
-from memd.state.caps import Sum, reached
+from memd.state.caps import Sum, exceeded_cap
 
 SETTINGS = SpendSettings(
     dollars_per_day=1.0, tokens_per_day=1000, recall_share=0.5, recall_requests_per_day=10
@@ -25,7 +25,7 @@ SETTINGS = SpendSettings(
 )
 def test_each_cap_says_its_name(of_kind: Sum, others: Sum, more: Sum, cap: str) -> None:
     """Money, tokens, the kind's share of both, and its requests stop a request in that order."""
-    assert reached("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == cap
+    assert exceeded_cap("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == cap
 
 
 SUMS = st.builds(
@@ -43,7 +43,7 @@ SUMS = st.builds(
 def test_what_is_let_through_stays_under_every_cap(of_kind: Sum, others: Sum, more: Sum) -> None:
     """After a request that was let through, no sum is above its cap."""
     total = of_kind + others
-    if reached("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == "":
+    if exceeded_cap("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == "":
         assert (total + more).dollars <= SETTINGS.dollars_per_day
         assert (total + more).tokens <= SETTINGS.tokens_per_day
         assert (of_kind + more).dollars <= SETTINGS.dollars_per_day * SETTINGS.recall_share
@@ -60,14 +60,14 @@ def test_what_is_let_through_stays_under_every_cap(of_kind: Sum, others: Sum, mo
 )
 def test_the_runs_of_a_program_have_a_cap_of_their_own(used: dict[str, Sum], cap: str) -> None:
     """Of 30 runs a day learning has its share; what prompts asked another model does not count."""
-    assert reached("extract", used, Sum(1), SpendSettings(), by_runs=True) == cap
-    assert reached("extract", used, Sum(1), SpendSettings()) == ""
+    assert exceeded_cap("extract", used, Sum(1), SpendSettings(), by_runs=True) == cap
+    assert exceeded_cap("extract", used, Sum(1), SpendSettings()) == ""
 
 
 def test_lines_of_progress_have_a_twentieth_of_the_day() -> None:
     """Their share is 0.05 of the day's money, and their requests are bounded."""
     settings = SpendSettings()
-    assert reached("progress", {}, Sum(1, dollars=0.05), settings) == ""
-    assert reached("progress", {}, Sum(1, dollars=0.051), settings) == "spend.progress_share"
+    assert exceeded_cap("progress", {}, Sum(1, dollars=0.05), settings) == ""
+    assert exceeded_cap("progress", {}, Sum(1, dollars=0.051), settings) == "spend.progress_share"
     many = {"progress": Sum(settings.progress_requests_per_day)}
-    assert reached("progress", many, Sum(1), settings) == "spend.progress_requests_per_day"
+    assert exceeded_cap("progress", many, Sum(1), settings) == "spend.progress_requests_per_day"

@@ -76,7 +76,7 @@ def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
                 "UPDATE jobs SET result = ? WHERE number = (SELECT max(number) FROM jobs)", [result]
             )
         other.close()
-    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md"}), {"b.md": 7})
+    assert DreamTable(opened).removed_since("/m", 150.0) == (frozenset({"a.md"}), {"b.md": 7})
     opened.close()
 
 
@@ -107,5 +107,8 @@ def test_what_dreams_removed_lately_is_known(tmp_path: Path) -> None:
     failed = rows.add(NewJob("dream", "/m", "/m", "", {}), 300.0)
     rows.start(failed, 300.0)
     rows.finish(failed, JobState.FAILED, 300.0, error={"kind": "x", "message": "y"})
-    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md", "b.md"}), {"c.md": 90})
+    assert DreamTable(opened).removed_since("/m", 150.0) == (
+        frozenset({"a.md", "b.md"}),
+        {"c.md": 90},
+    )
     opened.close()

@@ -73,8 +73,8 @@ def test_a_job_ends_with_the_change_it_made(tmp_path: Path) -> None:
     first, second = table.add(new, 1.0), table.add(new, 1.0)
     with database.transaction() as cursor:
         ends = (JobEnd(first, "done", '{"saved": []}'), JobEnd(second, "done", "[]"))
-        effects.make_true(cursor, "/m", ends, "c7", 5.0)
-        effects.make_true(cursor, "/m", (CursorMove("s", "t", 1, "m"),), None, 5.0)
+        effects.carry_out(cursor, "/m", ends, "c7", 5.0)
+        effects.carry_out(cursor, "/m", (CursorMove("s", "t", 1, "m"),), None, 5.0)
     rows = database.read("SELECT state, result FROM jobs ORDER BY number")
     assert [row["state"] for row in rows] == ["done", "done"]
     assert [json.loads(row["result"]) for row in rows] == [{"saved": [], "change": "c7"}, []]
@@ -89,7 +89,7 @@ def test_a_locks_time_stands_with_the_change(tmp_path: Path) -> None:
     table.remember(dreams.LockRow("/m", 7, 2**70, None))
     assert not table.locks()[0].finished
     with database.transaction() as cursor:
-        effects.make_true(cursor, "/real/m", (LockTaken("/m", 2**70),), "c7", 5.0)
+        effects.carry_out(cursor, "/real/m", (LockTaken("/m", 2**70),), "c7", 5.0)
     assert table.locks() == (dreams.LockRow("/m", 7, 2**70, 2**70),)
     assert table.locks()[0].finished
     database.close()
@@ -103,7 +103,7 @@ def test_a_decision_stands_with_the_change(tmp_path: Path) -> None:
     name = table.propose(wanted, Provenance(Actor.DREAM))
     with database.transaction() as cursor:
         decided = ProposalDecided(name, "accepted", '["a.md"]')
-        effects.make_true(cursor, "/real/m", (decided,), "c7", 5.0)
+        effects.carry_out(cursor, "/real/m", (decided,), "c7", 5.0)
     (results,) = table.of_directory("/m", decided=True)
     assert (results.state, results.decided) == ("accepted", 5.0)
     database.close()

@@ -27,7 +27,7 @@ def test_memories_are_counted_without_indexes(database: Database) -> None:
     states = {path: FileState("h") for path in (INDEX, TEAM_INDEX, "a.md", "b/c.md")}
     baseline, figures = Baseline(database), Figures(database, SCHEMAS)
     baseline.move("/m", BaselineChange(states))
-    baseline.seen("/m", 1.0)
+    baseline.mark_scanned("/m", 1.0)
     size = figures.size(0.0)
     assert (size.memories, size.surfaced, size.read) == (2, 0, 0)
     assert size.bytes > 0

@@ -46,16 +46,16 @@ def test_an_answer_is_cut_where_sets_are_very_large(database: Database) -> None:
 def test_a_time_stands_for_the_last_set_up_to_it(history: JournalHistory) -> None:
     """Order is by number: a clock that was put back does not hide what came later."""
     times = (9.0, 10.0, 26.0, 1e9)
-    assert [history.last("/m", at) for at in times] == [0, 1, 4, 4]
-    assert history.last("/m") == 4
-    assert [record.id for record in history.between("/m", 2, 3)] == ["c2", "c3"]
+    assert [history.last_number("/m", at) for at in times] == [0, 1, 4, 4]
+    assert history.last_number("/m") == 4
+    assert [record.id for record in history.sets_between("/m", 2, 3)] == ["c2", "c3"]
 
 
 def test_the_sets_of_a_file_hold_its_steps_and_the_index(
     history: JournalHistory, database: Database
 ) -> None:
     """A file's sets come oldest first without the other files; rows that make no sense go."""
-    results = history.of_file("/m", "a.md")
+    results = history.sets_of_file("/m", "a.md")
     assert [[step.path for step in record.steps] for record in results] == [
         ["a.md", "MEMORY.md"],
         ["a.md"],
@@ -63,7 +63,7 @@ def test_the_sets_of_a_file_hold_its_steps_and_the_index(
     ]
     with database.transaction() as cursor:
         cursor.execute("UPDATE change_files SET before = x'ff' WHERE path = 'a.md' AND change = 2")
-    assert [record.id for record in history.of_file("/m", "a.md")] == ["c1", "c4"]
+    assert [record.id for record in history.sets_of_file("/m", "a.md")] == ["c1", "c4"]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_a_step_that_was_made_before_is_known(
     history: JournalHistory, step: Step, actor: Actor, *, known: bool
 ) -> None:
     """Path, actor and both ends must be the same; of the index only what it began with."""
-    assert history.done_before("/m", actor, [step]) == (
+    assert history.repeated_paths("/m", actor, [step]) == (
         frozenset({step.path}) if known else frozenset()
     )
-    assert history.done_before("/n", Actor.DREAM, [step]) == frozenset()
+    assert history.repeated_paths("/n", Actor.DREAM, [step]) == frozenset()
 
 
 def test_a_gap_between_sets_is_told() -> None:

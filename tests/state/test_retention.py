@@ -114,11 +114,11 @@ def test_a_body_that_somebody_names_stays(database: Database) -> None:
     assert prune(database, before=50.0) == Pruned(1, 0)
     assert book.blob(key) == body
     with database.transaction() as cursor:
-        baseline.committed(cursor, "/m", [("a.md", key, None)])
+        baseline.update_for_commit(cursor, "/m", [("a.md", key, None)])
     assert prune(database, before=1e9).bodies == 0
     assert (book.blob(key), numbers(database)) == (body, [])
     with database.transaction() as cursor:
-        baseline.committed(cursor, "/m", [("a.md", None, None)])
+        baseline.update_for_commit(cursor, "/m", [("a.md", None, None)])
     assert prune(database, before=1e9).bodies == 1
     assert book.blob(key) is None
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memd.core.settings import SpendSettings
 from memd.daemon.app import SCHEMAS
-from memd.state.ages import NOTHING, Ages, Bound
+from memd.state.ages import NO_BOUND, Ages, Bound
 from memd.state.caps import Sum
 from memd.state.database import Database, open_database
 from memd.state.spend import Account, Booking, SpendTable, day_of, next_day
@@ -28,7 +28,7 @@ def test_old_days_are_forgotten(database: Database) -> None:
     table = SpendTable(database)
     table.add(RECALL, USED, NOON - 500 * DAY)
     table.reserve(RECALL, USED, SpendSettings(), NOON)
-    table.prune(NOTHING)
+    table.prune(NO_BOUND)
     assert len(table.summary(1000, "day", NOON)) == 2
     table.prune(Bound(NOON - 400 * DAY))
     assert len(table.summary(1000, "day", NOON)) == 1

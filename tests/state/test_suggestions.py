@@ -27,7 +27,7 @@ def file(database: Database, *texts: str, at: float = NOW, origin: str = "user")
     """File suggestions as a change set does."""
     wanted = [Suggestion("s", text, at, origin, "feedback", "unmarked") for text in texts]
     with database.transaction() as cursor:
-        effects.make_true(cursor, "/m", wanted, "c1", at)
+        effects.carry_out(cursor, "/m", wanted, "c1", at)
     return SuggestionTable(database)
 
 
@@ -118,7 +118,7 @@ def test_no_text_keeps_a_change_from_coming_true(text: str, session: str, at: fl
     with emptied() as database:
         wanted = effects.from_text(effects.to_text([Suggestion(session, text, at, text)]))
         with database.transaction() as cursor:
-            effects.make_true(cursor, "/m", wanted, "c1", NOW)
+            effects.carry_out(cursor, "/m", wanted, "c1", NOW)
         table = SuggestionTable(database)
         assert len(table.open_in("/m", NOW)) == bool(suggestions.letters(text))
         table.surface("/m", ["s1", "", "s", "s\u0663", text], session, NOW)

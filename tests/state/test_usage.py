@@ -18,7 +18,7 @@ from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.ledger import Item, Ledger
 from memd.state.records import PlannedChange, Step
-from memd.state.renames import renamed
+from memd.state.renames import renamed_paths
 from memd.state.tables import SCHEMAS
 from memd.state.usage import SingleUse, UsageTable
 from memd.state.uses import UNUSED_DAYS
@@ -320,8 +320,8 @@ def test_a_folder_that_is_renamed_keeps_each_count() -> None:
     """Of files with equal bytes each goes to its own name."""
     steps = [Step(f"old/{n}.md", "same", None) for n in "abc"]
     steps += [Step(f"new/{n}.md", None, "same") for n in "cab"]
-    assert renamed(steps) == {f"old/{n}.md": f"new/{n}.md" for n in "abc"}
-    assert renamed([Step("a.md", "1", None), Step("b.md", None, "2")]) == {}
+    assert renamed_paths(steps) == {f"old/{n}.md": f"new/{n}.md" for n in "abc"}
+    assert renamed_paths([Step("a.md", "1", None), Step("b.md", None, "2")]) == {}
 
 
 def test_rows_are_bounded(database: Database) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.values import Actor, Provenance
-from memd.state.ages import NOTHING, Ages
+from memd.state.ages import NO_BOUND, Ages
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
@@ -141,6 +141,6 @@ def test_a_state_file_that_was_begun_anew_knows_nothing(database: Database) -> N
     usage = UsageTable(database)
     database.write("INSERT INTO usage VALUES ('/m','a.md',1,1,1,1,9e99,-5,NULL,0,0,0,NULL)")
     assert usage.of(M).memories["a.md"].last_surfaced == 253_402_214_400.0
-    usage.count_day(ClockCheck(NOW), NOTHING)
+    usage.count_day(ClockCheck(NOW), NO_BOUND)
     Baseline(database).move(M, BaselineChange({"a.md": FileState("0")}))
     assert not usage.of(M).unused
