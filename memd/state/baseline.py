@@ -57,10 +57,11 @@ class FileState(Struct, frozen=True):
 
 
 class BaselineChange(Struct, frozen=True):
-    """New states of a baseline's files by path (``None``: removed), and packed bodies by hash."""
+    """New states of a baseline's files, and the texts that belong to them."""
 
+    # By path; ``None`` for a file that was removed.
     states: Mapping[str, FileState | None] = field(default_factory=dict)
-    bodies: Mapping[str, bytes] = field(default_factory=dict)
+    bodies: Mapping[str, bytes] = field(default_factory=dict)  # compressed, by hash
 
 
 class Baseline:
@@ -80,17 +81,18 @@ class Baseline:
     def fingerprints(self, directory: str) -> dict[str, str]:
         """Return the fingerprint of each file of a directory, by path."""
         result: dict[str, str] = {}
-        last: object = ""
+        last_path: object = ""
         while True:
             rows = self._database.read(
                 "SELECT path, fingerprint FROM shadows WHERE directory = ? AND path > ?"
                 " ORDER BY path LIMIT ?",
-                (directory, last, _PAGE),
+                (directory, last_path, _PAGE),
             )
-            result.update((path, mark) for path, mark in rows if isinstance(path, str))
+            # The state file may be damaged, so a path need not be a text.
+            result |= {path: value for path, value in rows if isinstance(path, str)}
             if len(rows) < _PAGE:
                 return result
-            last = rows[-1]["path"]
+            last_path = rows[-1]["path"]
 
     def states(self, directory: str, paths: Iterable[str]) -> dict[str, FileState]:
         """Return the states of the given paths of a directory, without those not stored."""
@@ -99,7 +101,9 @@ class Baseline:
         while batch := list(islice(remaining, _QUERY_PATHS)):
             slots = ",".join("?" * len(batch))
             rows = self._database.read(f"{_FILES} AND path IN ({slots})", (directory, *batch))
-            result |= {r["path"]: _state_of(r) for r in rows if isinstance(r["path"], str)}
+            for row in rows:
+                if isinstance(row["path"], str):
+                    result[row["path"]] = _state_of(row)
         return result
 
     def directories(self) -> tuple[str, ...]:
@@ -142,14 +146,20 @@ def update_for_commit(
 ) -> None:
     """Update the baseline after a change set was applied, inside the caller's transaction.
 
-    ``files`` are paths with the new hash (``None``: removed) and the mode.
+    ``files`` are paths with the new hash (``None`` for a removed file) and the mode.
     """
-    states = {path: None if key is None else FileState(key, mode=mode) for path, key, mode in files}
+    states: dict[str, FileState | None] = {}
+    for path, new_hash, mode in files:
+        states[path] = None if new_hash is None else FileState(new_hash, mode=mode)
     move(cursor, directory, BaselineChange(states))
 
 
 def _state_of(row: Row) -> FileState:
     """Return the state in a row, or one with an empty hash if the row is damaged."""
-    texts, numbers = (row["hash"], row["fingerprint"]), (row["mtime_ns"] or 0, row["mode"] or 0)
-    sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
-    return FileState(*texts, row["mtime_ns"], row["mode"]) if sane else FileState("")
+    body_hash, fingerprint = row["hash"], row["fingerprint"]
+    mtime_ns, mode = row["mtime_ns"], row["mode"]
+    has_texts = type(body_hash) is str and type(fingerprint) is str
+    has_numbers = type(mtime_ns or 0) is int and type(mode or 0) is int
+    if not has_texts or not has_numbers:
+        return FileState("")
+    return FileState(body_hash, fingerprint, mtime_ns, mode)

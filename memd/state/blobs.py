@@ -11,7 +11,7 @@ from memd.core import limits
 from memd.core.text import sha256
 from memd.state.database import Cursor, Database
 
-_TABLES = 5  # memLevel of zlib: 8 is the default
+_TABLE_SIZE = 5  # zlib's memLevel, from 1 to 9; 8 is the default
 SCHEMA = "CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, body BLOB NOT NULL);"
 
 
@@ -22,7 +22,7 @@ def packed(body: bytes) -> bytes:
         return zlib.compress(body, 1)
     # With tables for small bodies a memory of 1,100 bytes takes 50 us instead of 108, and no more
     # bytes; a first look at 10,000 memories spent a sixth of its time in these tables.
-    packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, _TABLES)
+    packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, _TABLE_SIZE)
     return packer.compress(body) + packer.flush()
 
 
@@ -31,9 +31,10 @@ def unpacked(body: object) -> bytes:
 
     At most one byte more than a file may have (``limits.READ_BYTES``) is returned.
     """
+    if not isinstance(body, bytes):  # the state file may be damaged
+        return b""
     try:
-        unpack = zlib.decompressobj()
-        return unpack.decompress(body, limits.READ_BYTES + 1) if isinstance(body, bytes) else b""
+        return zlib.decompressobj().decompress(body, limits.READ_BYTES + 1)
     except zlib.error:
         return b""
 

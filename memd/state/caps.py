@@ -44,17 +44,23 @@ def exceeded_cap(
     ``used`` is today's usage by kind. ``by_runs`` says that a program answers, so that the number
     of its runs is limited too.
     """
-    after, total = used.get(kind, Sum()) + more, sum(used.values(), Sum()) + more
-    # A program never answers prompts, so their requests are no runs.
-    runs = total.requests - used.get(_PROMPTS, Sum()).requests if by_runs else 0
+    after = used.get(kind, Sum()) + more  # usage of this kind with ``more``
+    total = sum(used.values(), Sum()) + more
+    runs = 0
+    if by_runs:  # a program never answers prompts, so their requests are no runs
+        runs = total.requests - used.get(_PROMPTS, Sum()).requests
     caps = _caps(kind, after, total, settings, runs)
-    return next((name for name, exceeded in caps if exceeded), "")
+    return next((name for name, is_exceeded in caps if is_exceeded), "")
 
 
 def _caps(
     kind: str, after: Sum, total: Sum, settings: SpendSettings, runs: int
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each setting, and whether the usage after the request exceeds its cap."""
+    """Yield the name of each setting, and whether the usage after the request exceeds its cap.
+
+    ``after`` is the usage of the kind, ``total`` that of all kinds, ``runs`` how often a program
+    ran.
+    """
     share, requests = {
         "recall": (settings.recall_share, settings.recall_requests_per_day),
         "extract": (settings.extract_share, settings.extract_requests_per_day),
@@ -65,13 +71,11 @@ def _caps(
     }[kind]
     yield "spend.dollars_per_day", total.dollars > settings.dollars_per_day
     yield "spend.tokens_per_day", total.tokens > settings.tokens_per_day
-    yield (
-        f"spend.{kind}_share",
-        (
-            after.dollars > share * settings.dollars_per_day
-            or after.tokens > share * settings.tokens_per_day
-            or (bool(runs) and after.requests > share * settings.runs_per_day)
-        ),
+    exceeds_share = (
+        after.dollars > share * settings.dollars_per_day
+        or after.tokens > share * settings.tokens_per_day
+        or (runs != 0 and after.requests > share * settings.runs_per_day)
     )
+    yield f"spend.{kind}_share", exceeds_share
     yield "spend.runs_per_day", runs > settings.runs_per_day
     yield f"spend.{kind}_requests_per_day", after.requests > requests

@@ -78,21 +78,22 @@ class StateFile:
     def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate = None) -> None:
         self.path = path
         self._migrate = migrate
-        self.lock = threading.RLock()
+        self.lock = threading.RLock()  # whoever uses the file holds it
         # Retention holds it alone; readers of several rows that belong together share it.
         self.pruning = SharedLock()
-        self.health = Health()
+        self.health = Health()  # counts the commits that the disk refused
         self.repaired: str | None = None
         self.notes: list[str] = []
-        self.tell: Callable[[str], None] | None = None
+        self.tell: Callable[[str], None] | None = None  # gets each later note
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
-        self._identity = FileIdentity(None, None)
-        self._damages = 0
+        self._identity = FileIdentity(None, None)  # of the file that is open
+        self._damages = 0  # how often the file was reported as damaged since a commit succeeded
         self.checkpoints = Checkpoints(self._copy_log)
         self._copier: sqlite3.Connection | None = None  # for checkpoints alone
+        # A file whose migration failed: its identity, the old and the new format, the cause.
         self._unmigrated: tuple[FileIdentity, tuple[int, int], str] | None = None
-        self._ended = False
+        self._ended = False  # closed for good
 
     def connection(self) -> sqlite3.Connection:
         """Return a connection to the file that is there now.
@@ -156,9 +157,9 @@ class StateFile:
     def _open_again(self) -> sqlite3.Connection:
         """Open the file; raise StateNotMigratedError at once if its migration failed before."""
         if self._unmigrated is not None:
-            identity, formats_, cause = self._unmigrated
+            identity, old_and_new_format, cause = self._unmigrated
             if identity.file == identity_of(self.path).file:
-                raise StateNotMigratedError(self.path, formats_, cause)
+                raise StateNotMigratedError(self.path, old_and_new_format, cause)
         try:
             return self._open()
         # The error itself is not stored, because its frames would keep the connection open.
@@ -201,7 +202,8 @@ class StateFile:
                 connection.execute(setting)
             _check(connection, thorough=thorough)
             migrate = self._migrate and partial(self._migrate, connection.cursor(Cursor))
-            if sentence := formats.migrate_file(self.path, connection, migrate):
+            sentence = formats.migrate_file(self.path, connection, migrate)
+            if sentence:
                 self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
@@ -220,7 +222,8 @@ class StateFile:
         before = self._identity
         file_replaced = now.file != before.file
         self.close()
-        if file_replaced and now.log == before.log:
+        is_old_log = now.log == before.log
+        if file_replaced and is_old_log:
             with suppress(FileNotFoundError):
                 os.unlink(self.path + formats.LOG)  # it belongs to the file that was removed
         lost = "state file" if file_replaced else "log of the state file"
@@ -379,9 +382,9 @@ def _by_number(values: Sequence[Any]) -> dict[str, Any]:
 def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
     """Raise sqlite3.Error if a file is damaged; ``thorough`` also checks its indexes."""
     pragma = "integrity_check" if thorough else "quick_check"
-    answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
-    if answer != "ok":
-        raise sqlite3.DatabaseError(answer)
+    result = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
+    if result != "ok":
+        raise sqlite3.DatabaseError(result)
 
 
 @contextmanager

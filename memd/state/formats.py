@@ -4,7 +4,7 @@ Rules of this file
 - A file of a newer format is only read: no byte of it or of its log changes.
 - Before a file is migrated it is copied to ``state.db.format-<old format>`` beside it, mode 0600.
   The copy is synced before it gets that name. So an older memd can be used again with it.
-- At most ``_COPIES`` copies are kept, those of the newest formats. They contain texts, so a purge
+- At most two copies are kept, those of the newest formats. They contain texts, so a purge
   removes them, and retention removes them like history of their age (``daemon/retention.py``).
 """
 
@@ -30,7 +30,7 @@ _OF_DISK = (  # the next try may succeed
 _MIGRATION_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)
 LOG = "-wal"  # what the name of SQLite's log appends to the file's name
 COPIED = ".format-*"  # the pattern of what copies' names append to the file's name
-_COPIES = 2
+_MOST_COPIES = 2
 _WRITER = "SELECT version FROM written_by WHERE one = 1"
 _WRITERS = (
     "CREATE TABLE IF NOT EXISTS written_by"
@@ -78,8 +78,9 @@ def refuse_newer(path: str) -> None:
         # A process that died while it created the file left a journal to roll back first.
         number, writer = _written_by(path, "rw")
     if number > FORMAT:
-        copy = next((copy for older, copy in copies(path) if older <= FORMAT), "")
-        raise StateTooNewError(path, (number, FORMAT), (writer, __version__), copy)
+        usable_copies = [copy for copy_format, copy in copies(path) if copy_format <= FORMAT]
+        newest_copy = usable_copies[0] if usable_copies else ""
+        raise StateTooNewError(path, (number, FORMAT), (writer, __version__), newest_copy)
 
 
 def _written_by(path: str, mode: str) -> tuple[int, str]:
@@ -116,18 +117,19 @@ def migrate_file(
     the migration failed, sqlite3.Error and OSError if the disk did; then the file is unchanged.
     """
     number = format_of(connection)
-    older = migrate is not None and 0 < number < FORMAT
-    copy = copy_aside(path, connection, number) if older else ""
+    must_migrate = migrate is not None and 0 < number < FORMAT  # a new file has the format 0
+    copy = copy_aside(path, connection, number) if must_migrate else ""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if migrate is not None and older:
+        if migrate is not None and must_migrate:
             migrate()
         _store_version(connection)
         connection.execute("COMMIT")
     except _MIGRATION_ERRORS as error:
         with suppress(sqlite3.Error):  # an open cursor would keep the transaction after closing
             connection.execute("ROLLBACK")
-        if not older or code_of(error) in (*_OF_DISK, *DAMAGED):
+        is_of_disk = code_of(error) in (*_OF_DISK, *DAMAGED)
+        if not must_migrate or is_of_disk:
             raise
         raise StateNotMigratedError(path, (number, FORMAT), str(error)) from error
     if not copy:
@@ -147,7 +149,8 @@ def _store_version(connection: sqlite3.Connection) -> None:
 def copies(path: str) -> list[tuple[int, str]]:
     """Return format and path of each copy beside a state file, the newest format first."""
     numbered = [(name.rpartition("-")[2], name) for name in glob(escape(path) + COPIED)]
-    return sorted(((int(end), name) for end, name in numbered if end.isdecimal()), reverse=True)
+    valid = [(int(number), name) for number, name in numbered if number.isdecimal()]
+    return sorted(valid, reverse=True)
 
 
 def copy_aside(path: str, connection: sqlite3.Connection, number: int) -> str:
@@ -171,8 +174,8 @@ def copy_aside(path: str, connection: sqlite3.Connection, number: int) -> str:
     finally:
         os.close(descriptor)
     _sync_folder(os.path.dirname(path))
-    for _, old in copies(path)[_COPIES:]:
-        os.unlink(old)
+    for _, surplus_copy in copies(path)[_MOST_COPIES:]:
+        os.unlink(surplus_copy)
     return copy
 
 
@@ -197,8 +200,8 @@ def rename_damaged(path: str) -> str:
     number = 1
     while os.path.lexists(f"{path}.damaged-{number}"):
         number += 1
-    aside = f"{path}.damaged-{number}"
-    for tail in ("", "-wal", "-shm"):
+    new_path = f"{path}.damaged-{number}"
+    for ending in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
-            os.rename(path + tail, aside + tail)
-    return aside
+            os.rename(path + ending, new_path + ending)
+    return new_path

@@ -16,8 +16,8 @@ from memd.core.values import Actor, Change
 from memd.state.journal import Journal
 from memd.state.records import ChangeRecord, Step
 
-_FILES = 10_000  # in the sets of one result; older sets come with the next page
-_ALL = 2**63 - 1  # a limit that is none
+_MOST_FILES = 10_000  # in the sets of one result; older sets come with the next page
+_NO_LIMIT = 2**63 - 1
 
 
 class Filter(Struct, frozen=True):
@@ -38,16 +38,12 @@ class Filter(Struct, frozen=True):
 
 
 class CombinedChange(Struct, frozen=True):
-    """Several change sets as one: the first and the last state of each file that they changed.
-
-    ``gaps`` are files that changed between two of the sets without a set for it; they are not in
-    the steps of ``record``. ``first_index`` is the hash of the index before the first set that
-    changed it, or ``None``.
-    """
+    """Several change sets as one: the first and the last state of each file that they changed."""
 
     record: ChangeRecord
+    # Files that changed between two of the sets without a set for it; ``record`` lacks their steps.
     gaps: tuple[str, ...]
-    first_index: str | None
+    first_index: str | None  # the hash of the index before the first set that changed it
 
 
 class JournalHistory:
@@ -67,7 +63,7 @@ class JournalHistory:
         for record in self._journal.select(conditions, values, limit=limit):
             files += len(record.steps)
             # At least one set, however many files it has.
-            if result and files > _FILES:
+            if result and files > _MOST_FILES:
                 break
             result.append(record.change())
         return tuple(result)
@@ -80,8 +76,9 @@ class JournalHistory:
     def sets_between(self, directory: str, first: int, last: int) -> tuple[ChangeRecord, ...]:
         """Return the sets of a directory between two numbers, both included, oldest first."""
         values = (directory, first, last)
-        result = self._journal.select("directory = ? AND id BETWEEN ? AND ?", values, limit=_ALL)
-        return tuple(reversed(result))
+        condition = "directory = ? AND id BETWEEN ? AND ?"
+        newest_first = self._journal.select(condition, values, limit=_NO_LIMIT)
+        return tuple(reversed(newest_first))
 
     def sets_of_file(self, directory: str, path: str) -> tuple[ChangeRecord, ...]:
         """Return the sets that changed a file, oldest first, with the steps of only that file.
@@ -89,14 +86,13 @@ class JournalHistory:
         The step of the index is included, because it has the file's index line.
         """
         conditions, values = _where(Filter(directory, path))
-        result = self._journal.select(conditions, values, limit=_ALL)
-        return tuple(
-            replace(
-                record, steps=tuple(step for step in record.steps if step.path in {path, INDEX})
-            )
-            for record in reversed(result)
-            if any(step.path == path and not step.conflict for step in record.steps)
-        )
+        newest_first = self._journal.select(conditions, values, limit=_NO_LIMIT)
+        records: list[ChangeRecord] = []
+        for record in reversed(newest_first):
+            steps = tuple(step for step in record.steps if step.path in {path, INDEX})
+            if any(step.path == path and not step.conflict for step in steps):
+                records.append(replace(record, steps=steps))
+        return tuple(records)
 
     def repeated_paths(self, directory: str, actor: Actor, steps: Iterable[Step]) -> frozenset[str]:
         """Return the paths of those steps that applied sets of an actor have made before.
@@ -122,29 +118,31 @@ def select_past(past: Sequence[PastChange], only: Filter, limit: int) -> tuple[P
     ``past`` is in the order oldest first. The filter's ``directory`` and ``before`` are ignored,
     since past changes have no numbers.
     """
-    return tuple(islice((each for each in reversed(past) if _meets(each, only)), limit))
+    newest_first = (change for change in reversed(past) if _meets_filter(change, only))
+    return tuple(islice(newest_first, limit))
 
 
-def _meets(change: PastChange, only: Filter) -> bool:
+def _meets_filter(change: PastChange, only: Filter) -> bool:
     """Return whether a past change meets the conditions of a filter."""
-    pairs = (
+    wanted_and_actual = (
         (only.actor and only.actor.value, change.actor),
         (only.session, change.session),
         (only.client, change.client),
     )
-    return (
-        all(wanted in (None, "", value) for wanted, value in pairs)
-        and (not only.path or any(file.path == only.path for file in change.files))
-        and (only.since is None or change.at >= only.since)
-        and (only.until is None or change.at < only.until)
-    )
+    if any(wanted not in (None, "", actual) for wanted, actual in wanted_and_actual):
+        return False
+    if only.path and all(file.path != only.path for file in change.files):
+        return False
+    is_new_enough = only.since is None or change.at >= only.since
+    is_old_enough = only.until is None or change.at < only.until
+    return is_new_enough and is_old_enough
 
 
 def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:
     """Return change sets, given oldest first, combined into one; ``None`` if there are none."""
-    first: dict[str, Step] = {}
-    last: dict[str, Step] = {}
-    gaps: dict[str, None] = {}
+    first: dict[str, Step] = {}  # by path: the first step of the file
+    last: dict[str, Step] = {}  # by path: the last step of the file
+    gaps: dict[str, None] = {}  # an ordered set of paths
     newest: ChangeRecord | None = None
     for newest in records:
         for step in newest.steps:

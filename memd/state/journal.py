@@ -100,7 +100,7 @@ CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 _OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA, uses.SCHEMA)
 SCHEMA = "".join((_TABLES, *_OTHERS))
 
-# External sets since a time whose files are all in a list of paths (JSON).
+# External sets from a time on, all of whose files are in a list of paths (JSON).
 _UNCLAIMED = """
 SELECT id FROM changes
 WHERE directory = ? AND state = 'applied' AND actor = 'external' AND at >= ? AND NOT EXISTS (
@@ -161,7 +161,7 @@ class Journal:
     def mark_applied(
         self, record: ChangeRecord, at: float, left: Collection[str] = ()
     ) -> ChangeRecord:
-        """Mark a set applied and carry out its effects; ``left`` are paths not written."""
+        """Mark a set applied and carry out its effects; ``left`` are paths of files left alone."""
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "UPDATE change_files SET conflict = 1 WHERE change = ? AND path = ?",
@@ -174,7 +174,9 @@ class Journal:
             uses.follow_steps(cursor, record.directory, record.by, written_steps, at)
             effects.carry_out(cursor, record.directory, record.effects, record.id, at)
             _store_answer(cursor, record, record.number if exists else None)
-        steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
+        steps = tuple(
+            replace(step, conflict=step.conflict or step.path in left) for step in record.steps
+        )
         return replace(record, state=APPLIED, steps=steps)
 
     def mark_ended(self, record: ChangeRecord, state: str) -> None:
@@ -206,7 +208,10 @@ class Journal:
         return replace(result, conflicts=conflicts)
 
     def pending(self, directory: str | None = None) -> tuple[ChangeRecord, ...]:
-        """Return the recorded sets that have not ended, oldest first (``None``: of all)."""
+        """Return a directory's recorded sets that have not ended, oldest first.
+
+        ``None`` stands for all directories.
+        """
         condition = "state = 'recorded' AND (? IS NULL OR directory = ?)"
         return self._records(condition, (directory, directory), "ORDER BY id")
 
@@ -219,8 +224,9 @@ class Journal:
         number = _parse_id(change)
         record = self.load(number) if change == f"c{number}" else None
         states = {APPLIED, CONFLICT} if refused else {APPLIED}
-        matches = record and directory in {"", record.directory} and record.state in states
-        return record if matches else None
+        if record is None or record.state not in states:
+            return None
+        return record if directory in {"", record.directory} else None
 
     def select(
         self, condition: str, values: Sequence[object], *, limit: int
@@ -232,9 +238,9 @@ class Journal:
         condition = f"state = 'applied' AND {condition}"
         return self._records(condition, (*values, limit), "ORDER BY id DESC LIMIT ?")
 
-    def blob(self, key: str) -> bytes | None:
+    def blob(self, body_hash: str) -> bytes | None:
         """Return the body with this hash, or ``None`` when the journal has none that matches."""
-        return blobs.read(self._database, key)
+        return blobs.read(self._database, body_hash)
 
     def known_paths(self, directory: str, paths: Collection[str]) -> frozenset[str]:
         """Return those of the paths that a change set of the directory has, also if purged."""
@@ -243,8 +249,12 @@ class Journal:
             f" WHERE f.path = ?1 AND c.directory = ?2 AND NOT ({proposed.IS_PROPOSAL})"
             " UNION ALL SELECT 1 FROM purged_paths WHERE hash = ?3 AND directory = ?2 LIMIT 1"
         )
-        keys = {path: (path, directory, sha256(path.encode(errors="replace"))) for path in paths}
-        return frozenset(path for path, key in keys.items() if self._database.read(query, key))
+        known: set[str] = set()
+        for path in paths:
+            path_hash = sha256(path.encode(errors="replace"))
+            if self._database.read(query, (path, directory, path_hash)):
+                known.add(path)
+        return frozenset(known)
 
     def versions(self, directory: str, path: str) -> frozenset[str]:
         """Return the hashes of all texts of a file before and after applied change sets."""
@@ -253,10 +263,10 @@ class Journal:
             " WHERE f.path = ? AND c.directory = ? AND c.state = 'applied' AND NOT f.conflict",
             (path, directory),
         )
-        return frozenset(key for row in rows for key in row if key)
+        return frozenset(body_hash for row in rows for body_hash in row if body_hash)
 
-    def was_written_by_memd(self, directory: str, path: str, key: str) -> bool:
-        """Return whether the text with the hash ``key`` is the last one and memd wrote it.
+    def was_written_by_memd(self, directory: str, path: str, body_hash: str) -> bool:
+        """Return whether the text with this hash is the last one of a memory and memd wrote it.
 
         True also if the journal has no change set of the memory.
         """
@@ -266,15 +276,16 @@ class Journal:
             " ORDER BY f.change DESC LIMIT 1",
             (path, directory),
         )
-        others = (Actor.EXTERNAL, Actor.ASSISTANT)
-        # Also true without a row, as the docstring says.
-        return all(row["after"] == key and row["actor"] not in others for row in rows)
+        if not rows:
+            return True
+        last = rows[0]
+        is_of_memd = last["actor"] not in (Actor.EXTERNAL, Actor.ASSISTANT)
+        return is_of_memd and last["after"] == body_hash
 
-    def has_body(self, key: str) -> bool:
+    def has_body(self, body_hash: str) -> bool:
         """Return whether the body with this hash is stored and not purged."""
-        return bool(
-            self._database.read("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
-        )
+        query = "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0"
+        return bool(self._database.read(query, (body_hash,)))
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory with a change set in the journal."""

@@ -5,6 +5,7 @@ import brought do not count as learnt here, and what an undo did is not reported
 """
 
 import os
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 
@@ -19,14 +20,14 @@ from memd.state.records import Step, text_of, time_of
 from memd.state.renames import renamed_paths
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
-_OTHERS = (Actor.TEAM, Actor.UNDO)
-_MOST = 100_000  # files of change sets in one query
+_ACTORS_WHO_TEACH_NOTHING = (Actor.TEAM, Actor.UNDO)  # what they write does not count as learnt
+_MOST_FILES = 100_000  # of change sets, in one query
 _FILES = f"""
 SELECT c.id AS change, c.directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
     f.before_mtime_ns, f.after_mtime_ns
 FROM changes c JOIN change_files f ON f.change = c.id
 WHERE c.state = 'applied' AND c.at >= ?1 AND c.at <= ?2 AND NOT f.conflict
-    AND (?3 = '' OR c.directory = ?3) ORDER BY c.id DESC, f.number LIMIT {_MOST}
+    AND (?3 = '' OR c.directory = ?3) ORDER BY c.id DESC, f.number LIMIT {_MOST_FILES}
 """  # noqa: S608 - our own words
 _DREAMS = """
 SELECT directory, ended, result FROM jobs WHERE kind = 'dream' AND state = 'completed'
@@ -128,23 +129,21 @@ _Place = tuple[str, str]  # directory and path
 class _MemoryHistory(Struct):
     """What the span's change sets tell about one memory, from its last event to its first.
 
-    ``exists`` and ``existed`` are after the last and before the first event. ``by_us`` says that
-    neither a team, an import nor an undo made the last event, ``learnt`` that none of these and no
-    dream made the first.
+    Its events are those of the span; the first three fields are of the last event.
     """
 
-    at: float
-    exists: bool
-    by_us: bool
-    existed: bool = True
-    learnt: bool = False
+    at: float  # seconds since 1970
+    exists: bool  # after the last event
+    by_us: bool  # neither a team, an import nor an undo made the last event
+    existed: bool = True  # before the first event
+    learnt: bool = False  # neither these nor a dream made the first event
 
     @property
     def kind(self) -> str:
         """The list of ``MemoryEvents`` that it belongs to, "" if it is not reported."""
         if self.exists and not self.existed:
             return "learnt" if self.learnt else ""
-        if not (self.existed and self.by_us):
+        if not self.existed or not self.by_us:  # it came and went in the span, or others did it
             return ""
         return "changed" if self.exists else "removed"
 
@@ -165,12 +164,14 @@ class Period:
         for _, files in groupby(rows, itemgetter("change")):
             _add_change_set(tuple(files), histories, final_names)
         events = MemoryEvents(dreams=len(dreams))
-        for place, life in histories.items():
-            kind = life.kind
-            if kind:
-                # A dream removes the memories that it merges into another one.
-                kind = "merged" if kind == "removed" and place in merged_places else kind
-                getattr(events, kind).append(FileEvent(*place, life.at))
+        for place, history in histories.items():
+            kind = history.kind
+            if not kind:
+                continue
+            # A dream removes the memories that it merges into another one.
+            if kind == "removed" and place in merged_places:
+                kind = "merged"
+            getattr(events, kind).append(FileEvent(*place, history.at))
         return events
 
     def _dream_merges(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -179,12 +180,8 @@ class Period:
         for row in self._database.read(_DREAMS, (span.since, span.until)):
             directory = os.path.realpath(text_of(row["directory"]))
             if span.directory in ("", directory):
-                merged = read_object(row["result"]).get("merged")
-                groups = (
-                    one.get("from") for one in _list_or_empty(merged) if isinstance(one, dict)
-                )
-                paths = (path for group in groups for path in _list_or_empty(group))
-                result.append((directory, tuple(p for p in paths if isinstance(p, str))))
+                merges = read_object(row["result"]).get("merged")
+                result.append((directory, tuple(_merged_paths(merges))))
         return tuple(result)
 
     def uses(self, span: Span) -> dict[str, UseCounts]:
@@ -214,11 +211,13 @@ class Period:
 
 
 def _add_change_set(
-    files: tuple[Row, ...], histories: dict[_Place, _MemoryHistory], names: dict[_Place, _Place]
+    files: tuple[Row, ...],
+    histories: dict[_Place, _MemoryHistory],
+    final_names: dict[_Place, _Place],
 ) -> None:
     """Add a change set's files to the memories' histories; sets come newest first.
 
-    ``names`` maps the earlier places of renamed memories to the last one.
+    ``final_names`` maps the earlier places of renamed memories to the last one.
     """
     steps = [
         Step(
@@ -234,20 +233,26 @@ def _add_change_set(
     directory, actor = text_of(files[0]["directory"]), text_of(files[0]["actor"])
     moves = renamed_paths(steps)
     new_names = set(moves.values())
-    by_others = is_import(text_of(files[0]["origin"])) or actor in _OTHERS
+    at, is_imported = time_of(files[0]["at"]), is_import(text_of(files[0]["origin"]))
+    by_others = is_imported or actor in _ACTORS_WHO_TEACH_NOTHING
     for step in steps:
         place = (directory, step.path)
-        if step.path in moves:
-            names[place] = names.get((directory, moves[step.path]), (directory, moves[step.path]))
+        if step.path in moves:  # the step that removes the old name of a renamed memory
+            new_place = (directory, moves[step.path])
+            final_names[place] = final_names.get(new_place, new_place)
             continue
-        history = histories.setdefault(
-            names.get(place, place),
-            _MemoryHistory(
-                time_of(files[0]["at"]), exists=step.after is not None, by_us=not by_others
-            ),
-        )
+        last_event = _MemoryHistory(at, exists=step.after is not None, by_us=not by_others)
+        # A history that is there already has a later event as its last one.
+        history = histories.setdefault(final_names.get(place, place), last_event)
         history.existed = step.before is not None or step.path in new_names
         history.learnt = not by_others and actor != Actor.DREAM
+
+
+def _merged_paths(merges: object) -> Iterator[str]:
+    """Yield the paths that were merged into others, from the list in a dream job's result."""
+    for merge in _list_or_empty(merges):
+        paths = merge.get("from") if isinstance(merge, dict) else None
+        yield from (path for path in _list_or_empty(paths) if isinstance(path, str))
 
 
 def _list_or_empty(value: object) -> list[object]:

@@ -21,7 +21,8 @@ from memd.state.proposed import IS_PROPOSAL, NAME
 from memd.state.teams import TeamTable
 
 _PAGE = 100  # bodies read at once
-_EMPTY = b""
+_PURGED_BODY = b""
+# Columns that have no text of a person.
 _FIXED = frozenset(
     {"action", "actor", "before", "after", "day", "digest", "directory", "exported"}
     | {
@@ -42,20 +43,20 @@ _LIVE = ("shadows", "path")  # names of existing files, which only their owner m
 
 
 class PurgedText(Struct, frozen=True):
-    """A text in the history: its SHA-256, and its files, changes and proposals."""
+    """A text in the history, named by its SHA-256."""
 
     hash: str
-    paths: tuple[str, ...]
-    changes: tuple[str, ...]
+    paths: tuple[str, ...]  # of the files that had it
+    changes: tuple[str, ...]  # ids of the change sets and proposals that have it
 
 
 class LiveFile(Struct, frozen=True):
-    """A file of a memory directory as memd last saw it; ``stored``: the journal has its text."""
+    """A file of a memory directory as memd last saw it."""
 
     directory: str
     path: str
     hash: str
-    stored: bool
+    stored: bool  # the journal has its text
 
 
 class Purge:
@@ -99,9 +100,9 @@ class Purge:
                 " UNION ALL SELECT '', path, 0 FROM past_bodies WHERE hash = ?1 ORDER BY change",
                 (body_hash,),
             )
-            if self._database.read(
-                "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (body_hash,)
-            ):
+            query = "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0"
+            is_stored = bool(self._database.read(query, (body_hash,)))
+            if is_stored:
                 paths = tuple(sorted({str(row["path"]) for row in rows}))
                 names = dict.fromkeys(str(row["name"]) for row in rows if row["name"])
                 result.append(PurgedText(body_hash, paths, tuple(names)))
@@ -113,7 +114,9 @@ class Purge:
             "SELECT directory, path, hash, EXISTS (SELECT 1 FROM blobs WHERE length(body) > 0"
             " AND blobs.hash = shadows.hash) AS kept FROM shadows ORDER BY directory, path"
         )
-        return tuple(LiveFile(r["directory"], r["path"], r["hash"], bool(r["kept"])) for r in rows)
+        return tuple(
+            LiveFile(row["directory"], row["path"], row["hash"], bool(row["kept"])) for row in rows
+        )
 
     def running(self) -> int:
         """Return the number of jobs that have not ended; they may still write what they read."""
@@ -146,7 +149,7 @@ class Purge:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "UPDATE blobs SET body = ? WHERE hash = ?",
-                [(_EMPTY, body_hash) for body_hash in hashes],
+                [(_PURGED_BODY, body_hash) for body_hash in hashes],
             )
             self._store_path_hashes(cursor, cleaned)
             for table, columns in tables.items():
@@ -178,15 +181,15 @@ class Purge:
             f"SELECT before, after FROM change_files WHERE {condition}",  # noqa: S608 - fixed words
             values,
         )
-        return frozenset(body for row in rows for body in row if isinstance(body, str))
+        # The state file may be damaged, and there is no hash where there was no file.
+        return frozenset(value for row in rows for value in row if isinstance(value, str))
 
     def _bodies(self) -> Iterator[tuple[str, bytes]]:
         """Yield hash and text of each stored body, reading a page at a time."""
-        last = ""
-        while rows := self._database.read(
-            "SELECT hash, body FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", (last, _PAGE)
-        ):
-            last = rows[-1]["hash"]
+        query = "SELECT hash, body FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?"
+        last_hash = ""
+        while rows := self._database.read(query, (last_hash, _PAGE)):
+            last_hash = rows[-1]["hash"]
             for row in rows:
                 if row["body"]:
                     yield row["hash"], unpacked(row["body"])

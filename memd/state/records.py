@@ -21,28 +21,22 @@ from memd.state.database import Row
 
 RECORDED, APPLIED, ABANDONED, FAILED = "recorded", "applied", "abandoned", "failed"
 CONFLICT = "conflict"
-_INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
-_LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
-_MODE_BITS = 0o777
+_LARGEST_INTEGER = 2**63 - 1  # of SQLite; a file's mtime may be beyond it
+_LATEST_TIME = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
+_MODE_BITS = 0o777  # the permissions
 
 
 class Step(Struct, frozen=True):
-    """One file of a change set.
-
-    ``before`` and ``after`` are SHA-256 in hex, ``None`` if there is no file. ``temp`` is the
-    temporary name beside the file for its new content; the journal chooses it. ``after_mtime_ns``
-    is set if the new file must get this mtime. ``mode`` is the file's mode before, or that of a new
-    file (``None``: 0600).
-    """
+    """One file of a change set; its texts are named by SHA-256 in hexadecimal digits."""
 
     path: str
-    before: str | None
-    after: str | None
+    before: str | None  # the hash of the text before, ``None`` for no file
+    after: str | None  # the hash of the text after, ``None`` for no file
     before_mtime_ns: int | None = None
-    mode: int | None = None
-    after_mtime_ns: int | None = None
-    temp: str = ""
-    conflict: bool = False
+    mode: int | None = None  # of the file before, or of a new file; ``None`` stands for 0600
+    after_mtime_ns: int | None = None  # what the new file's mtime must be, ``None`` for any
+    temp: str = ""  # the name beside the file for its new content; the journal gives it
+    conflict: bool = False  # the file was left as another program wrote it
     purged: bool = False  # one of the two texts was purged
 
     @property
@@ -54,26 +48,22 @@ class Step(Struct, frozen=True):
 
 
 class PlannedChange(Struct, frozen=True):
-    """A change set to be recorded; ``token`` makes its temporary names unique.
+    """A change set to be recorded."""
 
-    ``conflicts`` are paths that an undo left alone, ``merged`` those merged with newer text of
-    others; both are part of the result.
-    """
-
-    directory: str
-    at: float
+    directory: str  # its real path
+    at: float  # seconds since 1970
     by: Provenance
-    request: str
-    token: str
+    request: str  # the client's own id of the request, "" for none
+    token: str  # makes its temporary names unique; without one it cannot be applied
     steps: tuple[Step, ...]
-    bodies: Mapping[str, bytes]
+    bodies: Mapping[str, bytes]  # by hash
     effects: tuple[Effect, ...] = ()
-    conflicts: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()  # paths that an undo left alone
+    merged: tuple[str, ...] = ()  # paths whose text was merged with newer text of others
 
 
 class ChangeRecord(Struct, frozen=True):
-    """A change set as it is stored in the journal."""
+    """A change set as it is stored in the journal; its other fields are as in ``PlannedChange``."""
 
     number: int
     directory: str
@@ -106,7 +96,9 @@ class ChangeRecord(Struct, frozen=True):
 def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
     """Return the change of each file of a set, without files that were left alone."""
     return tuple(
-        FileChange(s.path, s.action, s.before, s.after, s.purged) for s in steps if not s.conflict
+        FileChange(step.path, step.action, step.before, step.after, step.purged)
+        for step in steps
+        if not step.conflict
     )
 
 
@@ -165,12 +157,14 @@ def read_result_text(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _texts(items: object) -> tuple[str, ...]:
     """Return the texts in a list, none for any other value."""
-    return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()
+    if not isinstance(items, list):
+        return ()
+    return tuple(item for item in items if isinstance(item, str))
 
 
 def bounded(number: int | None) -> int | None:
     """Return a number limited to the 64-bit range of SQLite, ``None`` for ``None``."""
-    return None if number is None else max(-_INTEGER, min(number, _INTEGER))
+    return None if number is None else max(-_LARGEST_INTEGER, min(number, _LARGEST_INTEGER))
 
 
 def _provenance(row: Row) -> Provenance:
@@ -190,4 +184,4 @@ def time_of(value: Any) -> float:
     """Return a time in seconds since 1970 that has an ISO form, 0 for an invalid value."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0.0
-    return float(max(0.0, min(value, _LATEST)))
+    return float(max(0.0, min(value, _LATEST_TIME)))

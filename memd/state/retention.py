@@ -22,10 +22,11 @@ from memd.state.ages import Bound
 from memd.state.database import Cursor, Database
 from memd.state.figures import used_bytes
 
-_SETS = 50  # change sets deleted in one transaction, fewer if they have many files
-_FILES = 500
-_BODIES = 500  # bodies inspected in one transaction
-_REQUESTS = 500
+# The most that one transaction deletes or inspects.
+_SETS_AT_ONCE = 50
+_FILES_AT_ONCE = 500  # of the change sets; a single set may have more
+_BODIES_AT_ONCE = 500
+_REQUESTS_AT_ONCE = 500
 _OLD = (
     "SELECT id FROM changes WHERE state NOT IN ('recorded', 'proposed') AND at < ?1 AND id <= ?2"
     " AND coalesce(decided, at) < ?1 ORDER BY at, id LIMIT ?3"
@@ -50,12 +51,12 @@ _NAMED = (
 
 
 class Pruned(Struct, frozen=True):
-    """What one batch deleted; ``more`` says that another batch has work."""
+    """What one batch deleted."""
 
     changes: int = 0
     bodies: int = 0
     requests: int = 0
-    more: bool = False
+    more: bool = False  # another batch may have something to delete
 
     def __add__(self, other: "Pruned") -> "Pruned":
         """Return the sum of both; ``more`` is that of the later one."""
@@ -72,9 +73,9 @@ class Retention:
 
     def __init__(self, database: Database, bound: Bound, most: int) -> None:
         self._database = database
-        self._old = (bound.before, bound.change)
+        self._limits = (bound.before, bound.change)  # of a row's time and id, in queries
         self._most = most
-        self._last_swept_hash = ""
+        self._last_swept_hash = ""  # bodies are inspected in the order of their hashes
 
     def batch(self) -> Pruned:
         """Delete one batch and return what it deleted. Blocks. Raise StateUnusableError."""
@@ -83,18 +84,18 @@ class Retention:
 
     def _batch(self) -> Pruned:
         """Delete rows of the first kind that has old ones, and return what was deleted."""
-        past = self._select_numbers(_PAST, (*self._old, _SETS))
-        old = self._select_numbers(_OLD, (*self._old, _SETS))
+        past = self._select_numbers(_PAST, (*self._limits, _SETS_AT_ONCE))
+        old = self._select_numbers(_OLD, (*self._limits, _SETS_AT_ONCE))
         if not past and not old and used_bytes(self._database) > self._most:
-            past = self._select_numbers(_OLDEST_PAST, (_SETS,))
-            old = [] if past else self._select_numbers(_OLDEST, (_SETS,))
+            past = self._select_numbers(_OLDEST_PAST, (_SETS_AT_ONCE,))
+            old = [] if past else self._select_numbers(_OLDEST, (_SETS_AT_ONCE,))
         if past:
             return self._prune_past(past)
         if old:
             return self._prune_changes(old)
-        if self._database.read(f"SELECT 1 {_ORIGINALS}", (*self._old, 1)):
+        if self._database.read(f"SELECT 1 {_ORIGINALS}", (*self._limits, 1)):
             return self._prune_originals()
-        if self._database.read(f"SELECT 1 {_OLD_REQUESTS}", (*self._old, 1)):
+        if self._database.read(f"SELECT 1 {_OLD_REQUESTS}", (*self._limits, 1)):
             return self._prune_requests()
         return self._prune_unused_bodies()
 
@@ -110,10 +111,10 @@ class Retention:
                 cursor.execute("SELECT before, after FROM change_files WHERE change = ?", (number,))
                 rows = cursor.fetchall()
                 # At least one set for each batch, however many files it has.
-                if changes and files + len(rows) > _FILES:
+                if changes and files + len(rows) > _FILES_AT_ONCE:
                     break
                 files += len(rows)
-                hashes.update(key for row in rows for key in row if isinstance(key, str))
+                hashes.update(value for row in rows for value in row if isinstance(value, str))
                 cursor.execute("DELETE FROM change_files WHERE change = ?", (number,))
                 cursor.execute("DELETE FROM changes WHERE id = ?", (number,))
                 changes += 1
@@ -130,7 +131,7 @@ class Retention:
                 cursor.execute("DELETE FROM past_bodies WHERE number = ?", (number,))
                 cursor.execute("DELETE FROM past_changes WHERE number = ?", (number,))
                 changes += 1
-                if len(hashes) > _BODIES:
+                if len(hashes) > _BODIES_AT_ONCE:  # the next batch goes on
                     break
             bodies = _delete_unnamed_bodies(cursor, hashes)
         return Pruned(changes, bodies, more=True)
@@ -139,7 +140,8 @@ class Retention:
         """Delete old originals of imported files that have changed since."""
         with self._database.transaction() as cursor:
             cursor.execute(
-                f"SELECT directory, path, live, exported {_ORIGINALS}", (*self._old, _FILES)
+                f"SELECT directory, path, live, exported {_ORIGINALS}",
+                (*self._limits, _FILES_AT_ONCE),
             )
             rows = cursor.fetchall()
             cursor.executemany(
@@ -154,7 +156,7 @@ class Retention:
         requests = self._database.write(
             "DELETE FROM requests WHERE (directory, client, request) IN"  # noqa: S608 - fixed words
             f" (SELECT directory, client, request {_OLD_REQUESTS})",
-            (*self._old, _REQUESTS),
+            (*self._limits, _REQUESTS_AT_ONCE),
         )
         return Pruned(requests=requests, more=True)
 
@@ -162,7 +164,7 @@ class Retention:
         """Delete the unnamed bodies among the next page of all bodies."""
         page = self._database.read(
             f"SELECT hash, {_NAMED} AS named FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?",  # noqa: S608 - fixed words
-            (self._last_swept_hash, _BODIES),
+            (self._last_swept_hash, _BODIES_AT_ONCE),
         )
         if not page:
             return Pruned()
@@ -176,8 +178,8 @@ class Retention:
 
 def _delete_unnamed_bodies(cursor: Cursor, hashes: Iterable[str]) -> int:
     """Delete those of the bodies that no row names; return how many."""
-    dropped = 0
-    for key in hashes:
-        cursor.execute(f"DELETE FROM blobs WHERE hash = ? AND NOT ({_NAMED})", (key,))  # noqa: S608 - fixed words
-        dropped += cursor.rowcount
-    return dropped
+    deleted = 0
+    for body_hash in hashes:
+        cursor.execute(f"DELETE FROM blobs WHERE hash = ? AND NOT ({_NAMED})", (body_hash,))  # noqa: S608 - fixed words
+        deleted += cursor.rowcount
+    return deleted

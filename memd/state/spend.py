@@ -127,7 +127,8 @@ class SpendTable:
 
     def finish(self, booking: Booking, used: Sum) -> None:
         """Replace a booking's estimate by the real usage."""
-        change = Sum(*(a - b for a, b in zip(astuple(used), astuple(booking.booked), strict=True)))
+        pairs = zip(astuple(used), astuple(booking.booked), strict=True)
+        change = Sum(*(real - booked for real, booked in pairs))
         with self._database.transaction() as cursor:
             usage = self._usage_of_day(booking.day)
             _add_usage(cursor, booking.day, booking.account, change)
@@ -160,9 +161,14 @@ class SpendTable:
 
     def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
         """Return the exceeded cap for each kind of work that may send no request today."""
-        used, request = self._usage_of_day(self._booking_day(now)), Sum(requests=1)
-        result = {k: exceeded_cap(k, used, request, settings, by_runs=by_runs) for k in KINDS}
-        return {kind: cap for kind, cap in result.items() if cap}
+        used = self._usage_of_day(self._booking_day(now))
+        next_request = Sum(requests=1)
+        caps: dict[str, str] = {}
+        for kind in KINDS:
+            cap = exceeded_cap(kind, used, next_request, settings, by_runs=by_runs)
+            if cap:
+                caps[kind] = cap
+        return caps
 
     def prune(self, bound: Bound) -> None:
         """Delete the days before a bound."""
@@ -171,11 +177,11 @@ class SpendTable:
     def _booking_day(self, now: float) -> str:
         """Return the day to which a booking made now belongs."""
         rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
-        # The day of the newest booking, from the tally file if there is one.
-        booked = self._read_tally().day or (rows[0]["day"] if rows else "")
+        newest_in_table = rows[0]["day"] if rows else ""
+        last_booked = self._read_tally().day or newest_in_table
         check = ages.last_check(self._database)
         steady = check is not None and check.steady_at(now)
-        return day_to_book(day_of(now), booked, steady=steady)
+        return day_to_book(day_of(now), last_booked, steady=steady)
 
     def _usage_of_day(self, day: str) -> dict[str, Sum]:
         """Return the usage of a day by kind, the larger one of the table and of the tally file."""
@@ -184,12 +190,14 @@ class SpendTable:
             (day,),
         )
         used = {row["kind"]: Sum(**_members(row)) for row in rows}
-        reported = self._read_tally()
-        if reported.day != day:
+        tally = self._read_tally()
+        if tally.day != day:
             return used
-        return used | {
-            k: _larger(used.get(k, Sum()), result) for k, result in reported.kinds.items()
+        larger = {
+            kind: _larger_values(used.get(kind, Sum()), tally_sum)
+            for kind, tally_sum in tally.kinds.items()
         }
+        return used | larger
 
     def _read_tally(self) -> DaySpent:
         """Return the day's usage in the tally file, an empty one without that file."""
@@ -223,9 +231,9 @@ def _add_usage(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
     cursor.execute(_ADD, row)
 
 
-def _larger(one: Sum, other: Sum) -> Sum:
+def _larger_values(first: Sum, second: Sum) -> Sum:
     """Return the larger value of both in each field."""
-    return Sum(*map(max, astuple(one), astuple(other)))
+    return Sum(*map(max, astuple(first), astuple(second)))
 
 
 def _members(row: Row) -> dict[str, Any]:
