@@ -22,13 +22,13 @@ from memd.documents import index
 from memd.files.directory import Directory
 
 FOLDERS = {AgentScope.PROJECT: "agent-memory", AgentScope.LOCAL: "agent-memory-local"}
-_CLIENT = ".claude"
-_HEAD_BYTES = 16 * 1024
-_DEFINITIONS = 500  # files that are read for one agent
-_DEPTH = 8  # folders below a root
-_VISITED = 5_000  # folders in one search for strays
-_STRAYS = 100
-_PASSED_OVER = ("node_modules", "__pycache__")
+_CLIENT_FOLDER = ".claude"
+_HEAD_BYTES = 16 * 1024  # of a file that are read
+_MOST_DEFINITIONS = 500  # files that are read for one agent
+_MOST_DEPTH = 8  # of folders below a root
+_MOST_FOLDERS = 5_000  # in one search for strays
+_MOST_STRAYS = 100  # and worktrees
+_SKIPPED_FOLDERS = ("node_modules", "__pycache__")
 _FRONTMATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
 _NAME = re.compile(r"^name:[ \t]*[\"']?([^\"'\r\n#]+)", re.MULTILINE)
 _MEMORY = re.compile(r"^memory:[ \t]*[\"']?(user|project|local)\b", re.MULTILINE)
@@ -51,11 +51,11 @@ class Stray(Struct, frozen=True):
 
 
 def loads_memory(folders: tuple[str, ...], agent: str) -> bool:
-    """Say whether an agent's definition tells its client to load a memory.
+    """Return whether an agent's definition tells its client to load a memory.
 
     ``folders`` are searched in order, and the first definition counts. At most 500 are read.
     """
-    remaining = _DEFINITIONS
+    remaining = _MOST_DEFINITIONS
     for folder in folders:
         for path in _definitions(folder):
             remaining -= 1
@@ -70,13 +70,13 @@ def loads_memory(folders: tuple[str, ...], agent: str) -> bool:
 
 def definition_folders(cwd: str, root: str, config: str) -> tuple[str, ...]:
     """Return the folders of agents' definitions: from ``cwd`` up to the root, then the user's."""
-    folders, here = [], cwd
-    while True:
-        folders.append(f"{here.rstrip('/')}/{_CLIENT}/agents")
-        if here in (root, "/"):
-            break
+    directories, here = [cwd], cwd
+    while here not in (root, "/"):
         here = os.path.dirname(here)
-    return (*dict.fromkeys((*folders, f"{root.rstrip('/')}/{_CLIENT}/agents")), f"{config}/agents")
+        directories.append(here)
+    directories.append(root)  # also if the working directory does not lie below it
+    folders = [f"{path.rstrip('/')}/{_CLIENT_FOLDER}/agents" for path in directories]
+    return (*dict.fromkeys(folders), f"{config}/agents")
 
 
 def strays(root: str) -> tuple[Stray, ...]:
@@ -84,14 +84,14 @@ def strays(root: str) -> tuple[Stray, ...]:
     if not os.path.exists(f"{root}/.git"):
         return ()  # each directory is a project of its own
     results: list[Stray] = []
-    remaining = _VISITED
+    remaining = _MOST_FOLDERS
     for start in (root, *worktrees(root)):
         for folder in _folders(start):
             remaining -= 1
-            if remaining < 0 or len(results) >= _STRAYS:
+            if remaining < 0 or len(results) >= _MOST_STRAYS:
                 return tuple(results)
             if folder != root:
-                results += _in_folder(folder)
+                results += _memories_below(folder)
     return tuple(results)
 
 
@@ -100,67 +100,71 @@ def agents_in(root: str) -> tuple[AgentMemory, ...]:
 
     A folder that is a link, which a repository may contain, is skipped.
     """
-    every = _in_folder(os.path.realpath(root)) if root else ()
-    return tuple(AgentMemory(each.directory, each.agent, AgentScope(each.scope)) for each in every)
+    memories = _memories_below(os.path.realpath(root)) if root else ()
+    return tuple(
+        AgentMemory(memory.directory, memory.agent, AgentScope(memory.scope)) for memory in memories
+    )
 
 
 def own_agents(config: str) -> tuple[AgentMemory, ...]:
     """Return the memories of sub-agents in the client's folder, which belong to no project."""
-    place = f"{os.path.realpath(config)}/{FOLDERS[AgentScope.PROJECT]}"
-    return tuple(AgentMemory(path, name, AgentScope.USER) for path, name in _agents_in(place))
+    folder = f"{os.path.realpath(config)}/{FOLDERS[AgentScope.PROJECT]}"
+    return tuple(AgentMemory(path, name, AgentScope.USER) for path, name in _agents_in(folder))
 
 
 def worktrees(root: str) -> tuple[str, ...]:
     """Return the linked worktrees of a repository that exist and point back to it."""
     results = []
     with suppress(OSError):
-        for name in sorted(os.listdir(f"{root}/.git/worktrees"))[:_STRAYS]:
-            link = _head(f"{root}/.git/worktrees/{name}/gitdir").strip()
-            back = _head(link).strip() if link.startswith("/") else ""
-            if back == f"gitdir: {root}/.git/worktrees/{name}":
-                results.append(os.path.dirname(link))
+        for name in sorted(os.listdir(f"{root}/.git/worktrees"))[:_MOST_STRAYS]:
+            git_file = _head(f"{root}/.git/worktrees/{name}/gitdir").strip()
+            back_link = _head(git_file).strip() if git_file.startswith("/") else ""
+            if back_link == f"gitdir: {root}/.git/worktrees/{name}":
+                results.append(os.path.dirname(git_file))
     return tuple(results)
 
 
 def _folders(start: str) -> Iterator[str]:
     """Yield a folder and the visible ones below it of the same checkout, to a bounded depth."""
-    waiting = [(start, 0)]
-    while waiting:
-        here, depth = waiting.pop()
-        yield here
-        with suppress(OSError), os.scandir(here) as entries:
+    pending = [(start, 0)]  # folders to visit, each with its depth
+    while pending:
+        folder, depth = pending.pop()
+        yield folder
+        with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                hidden = entry.name.startswith(".") or entry.name in _PASSED_OVER
-                if depth >= _DEPTH or hidden or not entry.is_dir(follow_symlinks=False):
+                is_skipped = entry.name.startswith(".") or entry.name in _SKIPPED_FOLDERS
+                if depth >= _MOST_DEPTH or is_skipped or not entry.is_dir(follow_symlinks=False):
                     continue
                 if not os.path.lexists(f"{entry.path}/.git"):
-                    waiting.append((entry.path, depth + 1))
+                    pending.append((entry.path, depth + 1))
 
 
-def _in_folder(folder: str) -> Iterator[Stray]:
-    """Yield the memories of sub-agents that lie directly below a folder."""
+def _memories_below(folder: str) -> Iterator[Stray]:
+    """Yield the memories of sub-agents that lie in a folder's client folder."""
     for scope, name in FOLDERS.items():
-        for path, agent in _agents_in(f"{folder}/{_CLIENT}/{name}"):
+        for path, agent in _agents_in(f"{folder}/{_CLIENT_FOLDER}/{name}"):
             yield Stray(path, agent, scope)
 
 
-def _agents_in(place: str) -> Iterator[tuple[str, str]]:
+def _agents_in(folder: str) -> Iterator[tuple[str, str]]:
     """Yield path and agent of each memory in a folder; nothing if its path has a link."""
-    if os.path.realpath(place) != place:
+    if os.path.realpath(folder) != folder:
         return
-    with suppress(OSError), os.scandir(place) as entries:
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False) and _has_memories(entry.path):
                 yield entry.path, entry.name
 
 
 def _has_memories(directory: str) -> bool:
-    """Say whether an agent's directory has a memory or an index with a person's own lines."""
+    """Return whether an agent's directory has a memory or an index with a person's own lines."""
     with suppress(OSError, MemdError):
         check_component(os.path.basename(directory))
         with Directory(directory) as opened:
-            text = opened.read_head(INDEX, _HEAD_BYTES)
-            return bool(text and index.own_lines(text[0])) or next(opened.walk(), None) is not None
+            head = opened.read_head(INDEX, _HEAD_BYTES)
+            if head and index.own_lines(head[0]):
+                return True
+            return next(opened.walk(), None) is not None  # it has a file
     return False
 
 

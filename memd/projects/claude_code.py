@@ -27,25 +27,22 @@ POLICY = (
     if sys.platform == "darwin"
     else "/etc/claude-code/managed-settings.json"
 )
-_BYTES = 4 * 1024 * 1024
+_FILE_BYTES = 4 * 1024 * 1024  # of a settings file that are read
+# Options in the settings.
 _EXCLUDES = "claudeMdExcludes"
 _ENABLED, _DIRECTORY = "autoMemoryEnabled", "autoMemoryDirectory"
 _COMPACTS = "autoCompactEnabled"
-_NEVER_COMPACTS = ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT")
+_NEVER_COMPACTS = ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT")  # variables of the environment
 _FALSY = ("", "0", "false", "no", "off")
 
 
 class ClientMemory(Struct, frozen=True):
-    """Claude Code's memory settings: is it on, and its ``directory``, "" for the default one.
-
-    ``trusted`` is false if settings in an untrusted folder chose the directory. ``compacts`` says
-    whether Claude Code compacts a conversation by itself.
-    """
+    """Claude Code's memory settings."""
 
     enabled: bool = True
-    directory: str = ""
-    trusted: bool = True
-    compacts: bool = True
+    directory: str = ""  # of the memories, "" for the default one
+    trusted: bool = True  # false if settings in an untrusted folder chose the directory
+    compacts: bool = True  # whether Claude Code compacts a conversation by itself
 
 
 class ClaudeSettings:
@@ -58,26 +55,24 @@ class ClaudeSettings:
         self._home = home
         self._policy = policy
         self.managed = os.path.dirname(policy)
+        # The identity and the options of each file, by its path.
         self._files: Recent[str, tuple[tuple[int, ...], dict[str, Any]]] = Recent()
 
     def memory(self, place: tuple[str, str], environ: Mapping[str, str]) -> ClientMemory:
         """Return the memory settings for ``place``: a working directory and its project's root."""
         cwd, root = place
         folder = environ.get("CLAUDE_CONFIG_DIR", "")
-        user = f"{folder or f'{self._home}/.claude'}/settings.json"
+        user_file = f"{folder or f'{self._home}/.claude'}/settings.json"
         repository_files = (
             f"{cwd}/.claude/settings.json",
             f"{cwd}/.claude/settings.local.json",
             f"{root}/.claude/settings.local.json",
         )
         enabled, directory, source = True, "", ""
-        older = self._read(f"{folder or self._home}/.claude.json").get(_COMPACTS)
-        compacts = older is not False
-        for path in (
-            user,
-            *repository_files,
-            self._policy,
-        ):  # the last one that sets an option wins
+        older_option = self._read(f"{folder or self._home}/.claude.json").get(_COMPACTS)
+        compacts = older_option is not False
+        # The last file that sets an option wins.
+        for path in (user_file, *repository_files, self._policy):
             options = self._read(path)
             if isinstance(options.get(_ENABLED), bool):
                 enabled = options[_ENABLED]
@@ -86,9 +81,9 @@ class ClaudeSettings:
             if isinstance(options.get(_DIRECTORY), str) and options[_DIRECTORY]:
                 directory, source = options[_DIRECTORY], path
         trusted = source not in repository_files or self._trusts(folder or self._home, cwd)
-        switches = (environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS)
-        compacts = compacts and all(value in _FALSY for value in switches)
-        return ClientMemory(enabled, directory, trusted, compacts)
+        switches = [environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS]
+        is_disabled = any(value not in _FALSY for value in switches)
+        return ClientMemory(enabled, directory, trusted, compacts and not is_disabled)
 
     def excludes(self, config: str) -> tuple[str, ...]:
         """Return the globs of instruction files that are not to be loaded.
@@ -96,18 +91,22 @@ class ClaudeSettings:
         They come from the user's settings in the folder ``config`` and from the policy. Those of a
         repository do not count, or it could hide what the user wrote.
         """
-        read = (
-            self._read(path).get(_EXCLUDES) for path in (f"{config}/settings.json", self._policy)
-        )
-        lists = (value for value in read if isinstance(value, list))
-        return tuple(glob for globs in lists for glob in globs if isinstance(glob, str))
+        result: list[str] = []
+        for path in (f"{config}/settings.json", self._policy):
+            globs = self._read(path).get(_EXCLUDES)
+            if isinstance(globs, list):
+                result += [glob for glob in globs if isinstance(glob, str)]
+        return tuple(result)
 
     def _trusts(self, folder: str, cwd: str) -> bool:
-        """Say whether the person has trusted a directory or one above it in Claude Code."""
+        """Return whether the person has trusted a directory or one above it in Claude Code."""
         projects = self._read(f"{folder}/.claude.json").get("projects")
         by_path = projects if isinstance(projects, dict) else {}
-        rows = (by_path.get(path) for path in _upwards(cwd))
-        return any(isinstance(r, dict) and r.get("hasTrustDialogAccepted") is True for r in rows)
+        for path in _upwards(cwd):
+            facts = by_path.get(path)
+            if isinstance(facts, dict) and facts.get("hasTrustDialogAccepted") is True:
+                return True
+        return False
 
     def _read(self, path: str) -> dict[str, Any]:
         """Return a settings file's JSON object, empty if it cannot be read."""
@@ -118,7 +117,7 @@ class ClaudeSettings:
             if cached is None or cached[0] != identity:
                 descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 with open(descriptor, "rb") as file:
-                    cached = (identity, read_object(file.read(_BYTES)))
+                    cached = (identity, read_object(file.read(_FILE_BYTES)))
                 self._files[path] = cached
             return cached[1]
         return {}

@@ -22,11 +22,13 @@ from memd.core.settings import INBOUND, MessagesSettings, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
 _FILE_BYTES = 1024 * 1024
-_KEYS = ("api_key", "auth_token")
-_INCOMING = ("inbound", "inbound_across", "inbound_unregistered")
+_OTHERS_WRITE, _OTHERS_ACCESS = 0o022, 0o077  # bits of a file's mode: write, and anything at all
+_KEYS = ("api_key", "auth_token")  # options of [model] that count in a private file alone
+_INCOMING = ("inbound", "inbound_across", "inbound_unregistered")  # a repository may set these
 
+# A file's inode, mtime in ns, size and mode, by which a change is noticed; None without a file.
 Identity = tuple[int, int, int, int] | None
-Loaded = tuple[Identity, dict[str, Any], str]
+Loaded = tuple[Identity, dict[str, Any], str]  # with the options, and a problem or ""
 
 
 class Configuration:
@@ -35,21 +37,23 @@ class Configuration:
     def __init__(self, user_file: str, policy_file: str = SYSTEM_POLICY) -> None:
         self.user_file = user_file
         self.policy_file = policy_file
-        self._files: Recent[str, Loaded] = Recent()
+        self._files: Recent[str, Loaded] = Recent()  # by path
+        # The last settings with their problems, by the identities of their files.
         self._parsed: dict[tuple[Identity, ...], tuple[Settings, tuple[str, ...]]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while files are read and settings are made
 
     def current(self, root: str | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings for a project root (or for none) and a sentence per problem."""
         with self._lock:
             user, policy = self._load(self.user_file), self._load(self.policy_file)
             repository = self._load(f"{root}/{REPOSITORY_FILE}", private=False) if root else None
-            key = (user[0], policy[0], repository[0] if repository else None)
-            if key not in self._parsed:
-                self._parsed = {key: _combine(self.user_file, user, self.policy_file, policy)}
+            identities = (user[0], policy[0], repository[0] if repository else None)
+            if identities not in self._parsed:
+                parsed = _combine(self.user_file, user, self.policy_file, policy)
                 if repository:
-                    self._parsed[key] = _with_repository(*self._parsed[key], repository)
-            return self._parsed[key]
+                    parsed = _with_repository(*parsed, repository)
+                self._parsed = {identities: parsed}
+            return self._parsed[identities]
 
     def own(self) -> tuple[Mapping[str, Any], int]:
         """Return the options in the user's own file, and its mtime in ns, 0 without a file."""
@@ -60,30 +64,34 @@ class Configuration:
     def _load(self, path: str, *, private: bool = True) -> Loaded:
         """Return a settings file's identity, options and problem; reread it if it changed."""
         try:
-            facts = os.stat(path)
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None, {}, ""
         except OSError as error:
-            missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-            return None, {}, "" if missing else f"{path} cannot be read: {error.strerror}"
-        identity = (facts.st_ino, facts.st_mtime_ns, facts.st_size, facts.st_mode)
-        known = self._files.get(path)
-        if known is None or known[0] != identity:
-            known = (identity, *_read(path, facts, private=private))
-            self._files[path] = known
-        return known
+            return None, {}, f"{path} cannot be read: {error.strerror}"
+        identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
+        loaded = self._files.get(path)
+        if loaded is None or loaded[0] != identity:
+            loaded = (identity, *_read(path, status, private=private))
+            self._files[path] = loaded
+        return loaded
 
 
-def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
-    """Return the options of a settings file, and why it is ignored, "" if it is not."""
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > _FILE_BYTES:
+def _read(path: str, status: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
+    """Return the options of a settings file, and why it is ignored, "" if it is not.
+
+    A ``private`` file must belong to the user or root, and nobody else may write it.
+    """
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
         return {}, f"{path} is not a regular file of at most 1 MiB; it is ignored"
-    if private and facts.st_uid not in (os.getuid(), 0):
+    if private and status.st_uid not in (os.getuid(), 0):
         return {}, f"{path} belongs to another user; it is ignored"
-    if private and facts.st_mode & 0o022:
+    if private and status.st_mode & _OTHERS_WRITE:
         return {}, f"{path} may be written by others; it is ignored until you run chmod go-w on it"
     try:
         with open(path, "rb") as file:
             options = tomllib.load(file)
-        return _without_open_keys(path, facts, options) if private else (options, "")
+        return _without_open_keys(path, status, options) if private else (options, "")
     except OSError as error:  # pragma: no cover - its test gives up its rights, and coverage
         return {}, f"{path} cannot be read: {error.strerror}"
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -91,19 +99,19 @@ def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str,
 
 
 def _without_open_keys(
-    path: str, facts: os.stat_result, options: dict[str, Any]
+    path: str, status: os.stat_result, options: dict[str, Any]
 ) -> tuple[dict[str, Any], str]:
     """Return the options without the API keys if others may read the file, and a sentence on it."""
     model = options.get("model")
-    if not facts.st_mode & 0o077 or not isinstance(model, dict):
+    if not status.st_mode & _OTHERS_ACCESS or not isinstance(model, dict):
         return options, ""
-    held = [name for name in _KEYS if model.get(name)]
-    if not held:
+    open_keys = [name for name in _KEYS if model.get(name)]
+    if not open_keys:
         return options, ""
-    retained = {name: value for name, value in model.items() if name not in held}
-    names = " and ".join(f"model.{name}" for name in held)
+    without_keys = {name: value for name, value in model.items() if name not in open_keys}
+    names = " and ".join(f"model.{name}" for name in open_keys)
     return (
-        {**options, "model": retained},
+        {**options, "model": without_keys},
         f"{path} may be read by others; {names} in it is ignored until you run chmod 600 on it",
     )
 
@@ -122,12 +130,11 @@ def _with_repository(
     """Return the settings with a repository's permitted options, and all problems."""
     _, options, problem = repository
     more = [problem] if problem else []
-    incoming = options.get("messages")
-    stricter, not_allowed = _stricter(
-        settings.messages, incoming if isinstance(incoming, dict) else {}
-    )
-    known = {"enabled", "messages"} if isinstance(incoming, dict) else {"enabled"}
-    ignored = sorted({*(set(options) - known), *not_allowed})
+    messages = options.get("messages")
+    incoming = messages if isinstance(messages, dict) else {}
+    stricter, not_allowed = _stricter(settings.messages, incoming)
+    permitted = {"enabled", "messages"} if isinstance(messages, dict) else {"enabled"}
+    ignored = sorted({*(set(options) - permitted), *not_allowed})
     if ignored:
         more.append(
             f"{REPOSITORY_FILE} in the project may only switch memory off and make "
@@ -142,13 +149,12 @@ def _stricter(
     settings: MessagesSettings, incoming: dict[str, Any]
 ) -> tuple[MessagesSettings, list[str]]:
     """Return the settings made stricter by a repository, and the names that are ignored."""
-    present = {name: getattr(settings, name) for name in _INCOMING}
-    wanted = {
-        name: value
-        for name, value in incoming.items()
-        if name in present
-        and value in INBOUND
-        and INBOUND.index(value) >= INBOUND.index(present[name])
-    }
-    not_allowed = [f"messages.{name}" for name in incoming if name not in wanted]
-    return replace(settings, **wanted), not_allowed
+    stricter: dict[str, Any] = {}
+    for name, value in incoming.items():
+        if name not in _INCOMING or value not in INBOUND:
+            continue
+        present = getattr(settings, name)
+        if INBOUND.index(value) >= INBOUND.index(present):  # the strictest is the last
+            stricter[name] = value
+    not_allowed = [f"messages.{name}" for name in incoming if name not in stricter]
+    return replace(settings, **stricter), not_allowed

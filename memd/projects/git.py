@@ -13,7 +13,7 @@ import os
 import stat
 
 _POINTER_BYTES = 8 * 1024  # two longest paths; git writes one
-_MEMO = 256
+_CACHED_ROOTS = 256
 
 
 def find_root(directory: str) -> str:
@@ -39,7 +39,10 @@ def find_checkout(directory: str) -> str:
 
 
 def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
-    """Return the folder with the nearest ``.git`` and that one's status; or directory, None."""
+    """Return the folder with the nearest ``.git``, and the status of that ``.git``.
+
+    Without one, the result is the directory itself and ``None``.
+    """
     here = directory
     while True:
         try:
@@ -55,9 +58,12 @@ class _UnprovenLinkError(Exception):
     """A ``.git`` file that no main repository confirms; raised, so ``lru_cache`` keeps nothing."""
 
 
-@functools.lru_cache(maxsize=_MEMO)
+@functools.lru_cache(maxsize=_CACHED_ROOTS)
 def _main_root(checkout: str, _device: int, _inode: int, _mtime_ns: int) -> str:
-    """Return the root of a linked worktree's main repository. Raises _UnprovenLinkError."""
+    """Return the root of a linked worktree's main repository. Raises _UnprovenLinkError.
+
+    The other parameters are the identity of the checkout's ``.git`` file, for the cache alone.
+    """
     link = os.path.join(checkout, ".git")
     claim = _pointer(link)
     if not claim.startswith("gitdir:"):
@@ -68,13 +74,11 @@ def _main_root(checkout: str, _device: int, _inode: int, _mtime_ns: int) -> str:
     if not common or not back_link:  # a submodule, or a git directory kept elsewhere
         raise _UnprovenLinkError
     common = os.path.realpath(os.path.join(git_dir, common))
-    linked = os.path.join(git_dir, back_link)
-    proven = (
-        os.path.dirname(git_dir) == os.path.join(common, "worktrees")
-        and os.path.basename(linked) == ".git"
-        and os.path.realpath(os.path.dirname(linked)) == checkout
-    )
-    if not proven:
+    git_file = os.path.join(git_dir, back_link)
+    is_listed = os.path.dirname(git_dir) == os.path.join(common, "worktrees")
+    is_git_file = os.path.basename(git_file) == ".git"
+    points_back = is_git_file and os.path.realpath(os.path.dirname(git_file)) == checkout
+    if not (is_listed and points_back):
         raise _UnprovenLinkError
     # A bare repository has no root of its own; its directory is what its worktrees share.
     return os.path.dirname(common) if os.path.basename(common) == ".git" else common
@@ -85,8 +89,8 @@ def _pointer(path: str) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            regular = stat.S_ISREG(os.fstat(fd).st_mode)
-            text = os.fsdecode(os.read(fd, _POINTER_BYTES)) if regular else ""
+            is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
+            text = os.fsdecode(os.read(fd, _POINTER_BYTES)) if is_regular else ""
         finally:
             os.close(fd)
     except (OSError, ValueError):  # ValueError: a NUL in a path that another file named

@@ -11,25 +11,25 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 
-_BYTES = 256 * 1024
+_FILE_BYTES = 256 * 1024  # of an ignore file that are read
 
 
 def is_ignored(root: str, folder: str, home: str, environ: Mapping[str, str]) -> bool:
-    """Say whether git ignores a folder, given relative to the root of its repository. Blocks."""
+    """Return whether git ignores a folder, given relative to the root of its repository. Blocks."""
     config = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
-    shared = [*_lines(f"{config}/git/ignore"), *_lines(f"{root}/.git/info/exclude")]
+    general = [*_lines(f"{config}/git/ignore"), *_lines(f"{root}/.git/info/exclude")]
+    rules = [("", line) for line in general]
     parts = folder.split("/")
-    rules = [("", line) for line in shared]
-    for depth in range(1, len(parts) + 1):
-        parent = "/".join(parts[: depth - 1])
+    for depth in range(len(parts)):  # from the root down
+        parent, child = "/".join(parts[:depth]), "/".join(parts[: depth + 1])
         rules += [(parent, line) for line in _lines(f"{root}/{parent}/.gitignore")]
-        if _is_excluded(rules, "/".join(parts[:depth])):
+        if _is_excluded(rules, child):
             return True
     return False
 
 
 def _is_excluded(rules: list[tuple[str, str]], path: str) -> bool:
-    """Say whether the last rule that matches a folder ignores it.
+    """Return whether the last rule that matches a folder ignores it.
 
     A rule is the folder of its ignore file, relative to the root, and a line of that file.
     """
@@ -46,8 +46,8 @@ def _is_excluded(rules: list[tuple[str, str]], path: str) -> bool:
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
     """Return a git pattern as a regular expression; with a slash it matches the whole path."""
-    anchored = "/" in pattern
-    result, at = "", 0
+    is_whole_path = "/" in pattern
+    result, at = "", 0  # the expression so far, and the offset of the rest of the pattern
     text = pattern.removeprefix("/")
     while at < len(text):
         if text.startswith("**/", at):
@@ -56,14 +56,16 @@ def _expression(pattern: str) -> re.Pattern[str]:
             result, at = f"{result}.*", at + 2
         elif group := re.match(r"\[(!|\^)?(\]?[^\]/]*)\]", text[at:]):
             members = group[2].replace("\\", "\\\\").replace("[", "\\[")
-            result, at = f"{result}[{'^' if group[1] else ''}{members}]", at + group.end()
+            negation = "^" if group[1] else ""
+            result, at = f"{result}[{negation}{members}]", at + group.end()
         else:
             char = text[at + 1 : at + 2] if text[at] == "\\" else text[at]
             at += 2 if text[at] == "\\" else 1
-            wildcards = {"*": "[^/]*", "?": "[^/]"} if text[at - 2 : at - 1] != "\\" else {}
+            is_escaped = text[at - 2 : at - 1] == "\\"
+            wildcards = {} if is_escaped else {"*": "[^/]*", "?": "[^/]"}
             result += wildcards.get(char, re.escape(char))
     with suppress(re.error):
-        return re.compile(result if anchored else f"(?:.*/)?{result}", re.DOTALL)
+        return re.compile(result if is_whole_path else f"(?:.*/)?{result}", re.DOTALL)
     return re.compile(r"(?!)")  # an invalid pattern matches nothing
 
 
@@ -72,7 +74,7 @@ def _lines(path: str) -> list[str]:
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
-            text = file.read(_BYTES).decode(errors="replace")
+            text = file.read(_FILE_BYTES).decode(errors="replace")
         lines = (line.rstrip(" \r") for line in text.split("\n"))
         return [line for line in lines if line and not line.startswith("#")]
     return []

@@ -63,17 +63,17 @@ def known_projects(
     ``visited`` the projects in which somebody worked.
     """
     config = os.path.dirname(base)
-    every = [*visited]
+    projects = [*visited]
     for directory, root in roots.items():
         real = os.path.realpath(directory)
-        every.append(KnownProject(real, root, (f"{base}/{slug(root)}",), config))
+        projects.append(KnownProject(real, root, (f"{base}/{slug(root)}",), config))
     with suppress(OSError):
         for name in os.listdir(base):
             real = os.path.realpath(f"{base}/{name}/memory")
-            every.append(KnownProject(real, "", (f"{base}/{name}",), config))
+            projects.append(KnownProject(real, "", (f"{base}/{name}",), config))
     # The first entry of a directory counts: visits know most, folders least.
-    first = {each.directory: each for each in reversed(every)}
-    return tuple(first[real] for real in sorted(first) if os.path.isdir(real))
+    by_directory = {project.directory: project for project in reversed(projects)}
+    return tuple(by_directory[real] for real in sorted(by_directory) if os.path.isdir(real))
 
 
 def working_directory(known: KnownProject) -> str:

@@ -21,19 +21,20 @@ from memd.files.directory import PathRefusedError
 from memd.projects.claude_code import ClientMemory
 from memd.projects.git import find_root as git_root
 
+# Variables of the environment.
 _CLIENT_OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
-_OVERRIDES = ("MEMD_MEMORY_PATH", _CLIENT_OVERRIDE)
+_OVERRIDES = ("MEMD_MEMORY_PATH", _CLIENT_OVERRIDE)  # they name the whole path
 _REMOTE_BASE = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 _CLIENT_SWITCH = "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
-_SWITCHES = ("MEMD_DISABLE", _CLIENT_SWITCH)
-_OF_CLAUDE_CODE = "autoMemoryDirectory"
+_SWITCHES = ("MEMD_DISABLE", _CLIENT_SWITCH)  # they switch memory off
+_CLIENT_OPTION = "autoMemoryDirectory"  # an option of Claude Code
 _FALSY = frozenset(("0", "false", "no", "off"))
-_SHORTEST = 3  # "/" and "/a" are no places for memories
+_SHORTEST_PATH = 3  # "/" and "/a" are no places for memories
 _WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_MEMORY = "memory"  # memories lie where sessions have their folders
+_MEMORY_FOLDER = "memory"  # it lies where sessions have their folders
 _SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
 
 Environ = Mapping[str, str]
@@ -93,29 +94,29 @@ def locate(cwd: str) -> tuple[str, str]:
 def slug(path: str) -> str:
     """Return the name of a project's folder, exactly as Claude Code derives it from the path.
 
-    In NFC, each UTF-16 unit that is no ASCII letter or digit becomes a dash; beyond 200 units a
-    32-bit hash of the whole path takes the place of the rest.
+    In the path's form NFC, each UTF-16 unit that is no ASCII letter or digit becomes a dash. A
+    32-bit hash of the whole path takes the place of what is behind 200 units.
     """
     encoded = unicodedata.normalize("NFC", path).encode("utf-16-le", errors="surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
     text = _NOT_ALPHANUMERIC.sub("-", "".join(map(chr, units)))
     if len(text) <= limits.SLUG_CHARACTERS:
         return text
-    hashed = 0
+    digest = 0
     for unit in units:
-        hashed = (hashed * 31 + unit) & 0xFFFFFFFF
-    number = abs(hashed - (1 << 32) if hashed >> 31 else hashed)
-    return f"{text[: limits.SLUG_CHARACTERS]}-{_base36(number)}"
+        digest = (digest * 31 + unit) & 0xFFFFFFFF
+    signed = digest - (1 << 32) if digest >> 31 else digest  # as an integer of 32 bits
+    return f"{text[: limits.SLUG_CHARACTERS]}-{_base36(abs(signed))}"
 
 
 def is_session(name: str) -> bool:
-    """Say whether a name may be a session's id."""
+    """Return whether a name may be a session's id."""
     return bool(_SESSION.fullmatch(name))
 
 
 def check_session(project: Project, session: str) -> None:
     """Check that a session's id can be a folder's name. Raises SessionRefusedError."""
-    reserved = (_MEMORY, os.path.basename(project.memory_dir))
+    reserved = (_MEMORY_FOLDER, os.path.basename(project.memory_dir))
     if session in reserved or not is_session(session):
         raise SessionRefusedError(session)
 
@@ -133,7 +134,7 @@ def projects_folder(
 
     For each refused path a sentence is added to ``problems``.
     """
-    base, source = _first(_bases(settings, environs, home), home, problems)
+    base, source = _first_usable(_bases(settings, environs, home), home, problems)
     return f"{base}/projects", source
 
 
@@ -156,12 +157,13 @@ def find_project(
         raise NoProjectError(cwd, _HOME)
     problems: list[str] = []
     base, base_source = projects_folder(settings, environs, home, problems)
-    chosen, source = _first(_directories(settings, environs[0], client), home, problems)
-    reason = _why_off(settings, environs)
+    directories = _directories(settings, environs[0], client)
+    directory, source = _first_usable(directories, home, problems)
+    reason = _reason_for_off(settings, environs)
     return Project(
         cwd=cwd,
         root=root,
-        memory_dir=chosen or f"{base}/{slug(root)}/memory",
+        memory_dir=directory or f"{base}/{slug(root)}/memory",
         source=source or base_source,
         transcripts=base,
         enabled=not reason,
@@ -201,7 +203,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
 
 
 def is_of_agent(directory: str) -> bool:
-    """Say whether a memory directory is a sub-agent's, from its parent folder's name."""
+    """Return whether a memory directory is a sub-agent's, from its parent folder's name."""
     return os.path.basename(os.path.dirname(directory)) in _SCOPES.values()
 
 
@@ -227,7 +229,7 @@ def _directories(
         yield name, environ.get(name, "")
     yield "auto_memory_directory", settings.auto_memory_directory
     if client.trusted:
-        yield _OF_CLAUDE_CODE, client.directory
+        yield _CLIENT_OPTION, client.directory
 
 
 def _bases(
@@ -251,20 +253,26 @@ def _client_directory(
 ) -> str:
     """Return the directory that Claude Code loads by itself, "" if its memory is off."""
     switch = environs[0].get(_CLIENT_SWITCH, "").strip().lower()
-    if not (switch in _FALSY if switch else client.enabled):
+    is_enabled = switch in _FALSY if switch else client.enabled
+    if not is_enabled:
         return ""
-    chosen = environs[0].get(_CLIENT_OVERRIDE) or client.directory
-    if chosen:
-        return os.path.normpath(_expanded(chosen, home))
+    directory = environs[0].get(_CLIENT_OVERRIDE) or client.directory
+    if directory:
+        return os.path.normpath(_expanded(directory, home))
     remote = (_REMOTE_BASE, _get(_REMOTE_BASE, environs))
-    base, _ = _first(iter((remote, *_client_bases(environs, home))), home, [])
+    base, _ = _first_usable(iter((remote, *_client_bases(environs, home))), home, [])
     return f"{base}/projects/{slug(root)}/memory"
 
 
-def _first(sources: Iterator[tuple[str, str]], home: str, problems: list[str]) -> tuple[str, str]:
-    """Return the first usable path and its source, or "", ""; add a problem per refused path."""
+def _first_usable(
+    sources: Iterator[tuple[str, str]], home: str, problems: list[str]
+) -> tuple[str, str]:
+    """Return the first usable path and its source, or twice "" if there is none.
+
+    For each refused path a sentence is added to ``problems``.
+    """
     for source, value in sources:
-        if source == "default":
+        if source == "default":  # it is not configured, so it needs no check
             return value, source
         if not value:
             continue
@@ -290,7 +298,7 @@ def _refusal(value: str, home: str) -> str:
         why = "it is relative"
     elif value.startswith("//"):
         why = "it begins with two slashes"
-    elif len(os.path.normpath(path)) < _SHORTEST:
+    elif len(os.path.normpath(path)) < _SHORTEST_PATH:
         why = "it is the root directory or a single letter below it"
     elif home and _at_or_above(path, home):
         why = "it is the home directory or above it"
@@ -299,21 +307,21 @@ def _refusal(value: str, home: str) -> str:
 
 def _expanded(value: str, home: str) -> str:
     """Return a path with a leading ``~`` replaced by the home, if there is one."""
-    tilde = home and (value == "~" or value.startswith("~/"))
-    return home + value[1:] if tilde else value
+    begins_at_home = value == "~" or value.startswith("~/")
+    return home + value[1:] if home and begins_at_home else value
 
 
 def _at_or_above(path: str, home: str) -> bool:
-    """Say whether a path is the home directory or above it, as written or as links resolve it."""
-    real = os.path.realpath(path)
-    return any(
-        f"{spelling}/".startswith(f"{prefix.rstrip('/')}/")
-        for prefix in (os.path.normpath(path), real)
-        for spelling in (os.path.normpath(home), os.path.realpath(home))
-    )
+    """Return whether a path is the home or above it, as written or as links resolve it."""
+    homes = (os.path.normpath(home), os.path.realpath(home))
+    for spelling in (os.path.normpath(path), os.path.realpath(path)):
+        folder = f"{spelling.rstrip('/')}/"
+        if any(f"{home_path}/".startswith(folder) for home_path in homes):
+            return True
+    return False
 
 
-def _why_off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
+def _reason_for_off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
     """Return why memory is off, "" if it is on; the first variable that is set decides."""
     for environ in environs:
         for name in _SWITCHES:
@@ -337,7 +345,7 @@ def _get(name: str, environs: tuple[Environ, Environ]) -> str:
 
 
 def _encodes(path: str) -> bool:
-    """Say whether a text can be a file name."""
+    """Return whether a text can be a file name."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

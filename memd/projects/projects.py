@@ -63,8 +63,8 @@ class Projects:
         self, configuration: Configuration, roots: Roots, environ: Mapping[str, str], home: str
     ) -> None:
         self._configuration = configuration
-        self._roots = roots
-        self._environ = environ
+        self._roots = roots  # which project's root uses which memory directory
+        self._environ = environ  # the daemon's variables, behind those of a client
         self._home = home
         self._client = ClaudeSettings(home)
 
@@ -113,7 +113,7 @@ class Projects:
         )
 
     def loads_memory(self, project: Project, agent: str, environ: Mapping[str, str]) -> bool:
-        """Say whether Claude Code itself loads the memory of a sub-agent. Blocks."""
+        """Return whether Claude Code itself loads the memory of a sub-agent. Blocks."""
         config = self._folder("CLAUDE_CONFIG_DIR", environ, ".claude")
         return agents.loads_memory(
             agents.definition_folders(project.cwd, project.root, config), agent
@@ -126,7 +126,8 @@ class Projects:
     def committed(self, project: Project) -> str:
         """Return the line to add to .gitignore for agents' local memories, "" if none. Blocks."""
         folder = f".claude/{agents.FOLDERS[AgentScope.LOCAL]}"
-        if not all(os.path.lexists(f"{project.root}/{name}") for name in (".git", folder)):
+        has_git = os.path.lexists(f"{project.root}/.git")
+        if not has_git or not os.path.lexists(f"{project.root}/{folder}"):
             return ""
         ignored = ignoring.is_ignored(project.root, folder, self._home, self._environ)
         return "" if ignored else f"/{folder}/"

@@ -40,8 +40,8 @@ def repository_of(root: str) -> str:
         if stat.S_ISLNK(os.lstat(f"{root}/.git").st_mode):
             return ""
         with open(os.open(f"{root}/.git/config", flags), "rb") as file:
-            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            text = file.read(_CONFIG_BYTES) if regular else b""
+            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            text = file.read(_CONFIG_BYTES) if is_regular else b""
     except (OSError, ValueError):  # ValueError: a NUL in the path
         return ""
     return normalised(origin(text.decode("utf-8", "replace")))
@@ -56,10 +56,13 @@ def normalised(url: str) -> str:
     if len(url) > _URL_CHARACTERS or not url.isprintable():
         return ""
     address = _URL.fullmatch(url)
-    if address is None:
-        short = _SCP.fullmatch(url)
-        return _joined(short[1], short[2]) if short and "://" not in url else ""
-    return _joined(address[2], address[3]) if address[1].lower() in _SCHEMES else ""
+    if address is not None:
+        scheme, authority, path = address.groups()
+        return _host_and_path(authority, path) if scheme.lower() in _SCHEMES else ""
+    short_form = _SCP.fullmatch(url)
+    if short_form is None or "://" in url:
+        return ""
+    return _host_and_path(short_form[1], short_form[2])
 
 
 def origin(config: str) -> str:
@@ -70,31 +73,37 @@ def origin(config: str) -> str:
     """
     if len(config) > _CONFIG_CHARACTERS:
         return ""
-    remotes: dict[str, list[str]] = {}
+    remotes: dict[str, list[str]] = {}  # the addresses of each remote by its name
     urls: list[str] = []  # of the section being read; not stored if it is no remote
     config, at = config.removeprefix("\ufeff").replace("\r\n", "\n"), 0
     while (at := _end(_BLANK.match(config, at))) < len(config):
         if header := _HEADER.match(config, at):
             section, _, name = header[1].lower().partition(".")
-            if header[2] is not None:
+            if header[2] is not None:  # the name stands in quotation marks behind the section
                 name = re.sub(r"\\(.)", r"\1", header[2])
             urls = remotes.setdefault(name, []) if section == "remote" and name else []
             at = header.end()
-        elif name_of := _NAME.match(config, at):
-            value = _VALUE.match(config, name_of.end()) if name_of[2] else None
-            if value and name_of[1].lower() == "url":
+        elif option := _NAME.match(config, at):
+            value = _VALUE.match(config, option.end()) if option[2] else None
+            if value and option[1].lower() == "url":
                 urls.append(_QUOTED.sub(_plain, value[0]).strip())
-            at = _end(value or name_of)
+            at = _end(value or option)
         else:
             return ""
-    only = next(iter(remotes.values())) if len(remotes) == 1 else []
-    return next(iter(remotes.get("origin", only)), "")
+    only_remote = next(iter(remotes.values())) if len(remotes) == 1 else []
+    addresses = remotes.get("origin", only_remote)
+    return addresses[0] if addresses else ""
 
 
-def _joined(authority: str, path: str) -> str:
-    """Return host, port and path in a uniform spelling, or "" if one of them is invalid."""
+def _host_and_path(authority: str, path: str) -> str:
+    """Return host, port and path in a uniform spelling, or "" if one of them is invalid.
+
+    ``authority`` is the part of an address with the user, the host and the port.
+    """
     parts = _AUTHORITY.fullmatch(authority)
-    host = _host(parts[1]) if parts else ""
+    if parts is None:
+        return ""
+    host, port = _host(parts[1]), parts[2] or ""
     try:
         names = [name for name in unquote(path, errors="strict").lower().split("/") if name]
     except UnicodeDecodeError:
@@ -102,8 +111,9 @@ def _joined(authority: str, path: str) -> str:
     path = "/".join(names).removesuffix(".git").rstrip("/")
     if not host or not path or not path.isprintable() or {".", ".."} & set(names):
         return ""
-    port = (parts and parts[2]) or ""
-    return f"{host}/{path}" if port in _DEFAULT_PORTS | {""} else f"{host}:{int(port)}/{path}"
+    if not port or port in _DEFAULT_PORTS:
+        return f"{host}/{path}"
+    return f"{host}:{int(port)}/{path}"
 
 
 def _host(name: str) -> str:

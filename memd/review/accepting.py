@@ -106,16 +106,13 @@ class Acceptance(Struct, frozen=True):
 
 
 class _Result(Struct, frozen=True):
-    """The result for one file; ``edit`` is ``None`` if nothing changes, ``left`` says why it stays.
+    """The result for one file."""
 
-    ``old`` and ``new`` are its content before and after, ``None`` for no file.
-    """
-
-    old: bytes | None = None
-    new: bytes | None = None
-    edit: FileEdit | None = None
-    merged: bool = False
-    left: str = ""
+    old: bytes | None = None  # its content before, ``None`` for no file
+    new: bytes | None = None  # its content afterwards, ``None`` for no file
+    edit: FileEdit | None = None  # ``None`` if nothing changes
+    merged: bool = False  # whether the edit is merged with newer work
+    left: str = ""  # why the file stays as it is, "" if it does not
 
 
 def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit, ...]:
@@ -125,65 +122,69 @@ def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit
     """
     if proposal.state != OPEN:
         raise ProposalDecidedError(proposal.id, proposal.state)
-    known = {edit.path: edit for edit in proposal.edits or ()}
+    edits = {edit.path: edit for edit in proposal.edits or ()}
     for path in paths:
-        if path not in known:
+        if path not in edits:
             raise PathNotProposedError(proposal.id, path)
-        if known[path].state != OPEN:
-            raise ProposalDecidedError(proposal.id, known[path].state, path)
-    wanted = [known[path] for path in known if not paths or path in paths]
-    return tuple(edit for edit in wanted if edit.state == OPEN)
+        if edits[path].state != OPEN:
+            raise ProposalDecidedError(proposal.id, edits[path].state, path)
+    selected = [edit for path, edit in edits.items() if not paths or path in paths]
+    return tuple(edit for edit in selected if edit.state == OPEN)
 
 
 def accept(
     edits: Sequence[ProposedEdit],
-    wanted: Sequence[ProposedEdit],
+    selected: Sequence[ProposedEdit],
     tree: Tree,
     *,
     strict: bool,
     imports: bool = False,
 ) -> Acceptance:
-    """Return the plan for accepting ``wanted``, which are some of the proposal's ``edits``.
+    """Return the plan for accepting ``selected``, which are some of the proposal's ``edits``.
 
     A removal that would lose text is left; with ``strict`` it raises NotTakenInError. Files of
     ``imports`` may have odd names.
     """
-    results = {edit.path: _result(edit, tree, imports=imports) for edit in wanted}
-    leaving = [edit for edit in wanted if edit.content is None and edit.merged_into]
-    texts = {edit.path: edit.content for edit in edits}
-    again = True
-    while again:  # a file that is left may be the target of another one's merge
-        again = False
-        for edit in leaving:
+    results = {edit.path: _result_of_edit(edit, tree, imports=imports) for edit in selected}
+    # Memories that are removed because another one takes in what they say.
+    merged_away = [edit for edit in selected if edit.content is None and edit.merged_into]
+    proposed_texts = {edit.path: edit.content for edit in edits}
+    has_changed = True
+    while has_changed:  # a file that is left may be the target of another one's merge
+        has_changed = False
+        for edit in merged_away:
             result = results[edit.path]
             if result.edit is None:
                 continue
-            into = _final_target(edit, leaving, results)
+            into = _final_target(edit, merged_away, results)
             target = results.get(into)
             if target is None:
-                covered = _says(tree, into, result.old or b"", texts.get(into))
+                is_said = _says(tree, into, result.old or b"", proposed_texts.get(into))
             else:
-                covered = target.new is not None
+                is_said = target.new is not None
             if target is not None and target.left:
                 reason = f"{printable(into)}, which was to say it, stays as it is"
-            elif covered:
+            elif is_said:
                 continue
             elif strict:
                 raise NotTakenInError(edit.path, into)
             else:
                 reason = NotTakenInError(edit.path, into).sentence
             results[edit.path] = _Result(left=reason)
-            again = True
+            has_changed = True
     return Acceptance(
-        tuple(result.edit for result in results.values() if result.edit is not None),
-        tuple(path for path, result in results.items() if not result.left),
-        tuple(path for path, result in results.items() if result.merged),
-        tuple(LeftFile(path, result.left) for path, result in results.items() if result.left),
+        edits=tuple(result.edit for result in results.values() if result.edit is not None),
+        accepted=tuple(path for path, result in results.items() if not result.left),
+        merged=tuple(path for path, result in results.items() if result.merged),
+        left=tuple(LeftFile(path, result.left) for path, result in results.items() if result.left),
     )
 
 
-def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
-    """Return the result of applying an edit to its live file."""
+def _result_of_edit(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
+    """Return the result of applying an edit to its live file.
+
+    The file is left if its name is forbidden, or if it changed and cannot be merged.
+    """
     try:
         if imports:
             check_odd_name(edit.path)
@@ -195,10 +196,10 @@ def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
     except MemdError as error:
         return _Result(left=error.sentence)
     live, live_hash = (file.content, file.hash) if file else (None, "")
-    if live == edit.content:
+    if live == edit.content:  # there is nothing to change
         return _Result(live, live)
     new_edit = FileEdit(edit.path, edit.content, edit.base, edit.mtime_ns)
-    if live_hash == edit.base:
+    if live_hash == edit.base:  # the file is as the dream read it
         return _Result(live, edit.content, new_edit)
     if live is None:
         return _Result(left=_GONE)
@@ -210,27 +211,36 @@ def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
 
 
 def _final_target(
-    edit: ProposedEdit, leaving: Sequence[ProposedEdit], results: Mapping[str, _Result]
+    edit: ProposedEdit, merged_away: Sequence[ProposedEdit], results: Mapping[str, _Result]
 ) -> str:
     """Return the path that a memory is merged into in the end; a target may be merged too."""
-    into = {e.path: e.merged_into for e in leaving if results[e.path].edit is not None}
+    targets = {
+        other.path: other.merged_into
+        for other in merged_away
+        if results[other.path].edit is not None
+    }
     path, passed = edit.merged_into, {edit.path}
-    while path in into and path not in passed:
+    while path in targets and path not in passed:  # a circle of targets ends the search
         passed.add(path)
-        path = into[path]
+        path = targets[path]
     return path
 
 
-def _says(tree: Tree, path: str, old: bytes, wanted: bytes | None) -> bool:
-    """Return whether a memory has all words of the ``old`` one, or the body that was proposed."""
+def _says(tree: Tree, path: str, old: bytes, proposed: bytes | None) -> bool:
+    """Return whether a memory has all words of the ``old`` one, or the body that was proposed.
+
+    ``path`` is the memory's, ``proposed`` its text in the proposal, ``None`` if there is none.
+    """
     try:
         file = tree.read(path)
     except MemdError:
         return False
     if file is None:
         return False
-    same = wanted is not None and parse(wanted, path).body == file.body  # the head is memd's
-    return same or _words(parse(old, path).body) <= _words(decode(file.content))
+    # Only the bodies are compared, since the head is memd's.
+    if proposed is not None and parse(proposed, path).body == file.body:
+        return True
+    return _words(parse(old, path).body) <= _words(decode(file.content))
 
 
 def _words(text: str) -> frozenset[str]:

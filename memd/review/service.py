@@ -24,8 +24,8 @@ from memd.review.view import ProposalView, paths, views
 from memd.state.changes import ACCEPTED, REJECTED, Proposal, ProposalTable, ProposedEdit, state_of
 from memd.store.service import Store
 
-_REASON_CHARACTERS = 500
-_SHOWN_CHARACTERS = 40
+_REASON_CHARACTERS = 500  # of a rejection's reason
+_SHOWN_CHARACTERS = 40  # of a proposal's id in an error
 
 
 class ProposalNotFoundError(MemdError):
@@ -84,7 +84,7 @@ class Reviews:
         self._store = store
         self._proposals = proposals
         self._clock = clock
-        self._deciding = anyio.Lock()
+        self._decision_lock = anyio.Lock()  # held while a proposal is decided
 
     async def review(
         self, directory: str, proposal: str = "", *, decided: bool = False
@@ -127,30 +127,31 @@ class Reviews:
         ProposalUnreadableError, ProposalDecidedError, PathNotProposedError, NotTakenInError (only
         with ``names``), and the errors of ``Store.commit``; then nothing was written.
         """
-        async with self._deciding:
+        async with self._decision_lock:
             current = await self._proposal(directory, proposal)
             edits = current.edits
             if not edits:
                 raise ProposalUnreadableError(current.id)
-            wanted = open_edits(current, names)
+            selected = open_edits(current, names)
             acceptance = Acceptance()
 
             def plan(tree: Tree) -> Draft:
                 """Return the change set for the live files, and set the result for each file."""
                 nonlocal acceptance
                 imports = current.imports
-                acceptance = accept(edits, wanted, tree, strict=bool(names), imports=imports)
+                acceptance = accept(edits, selected, tree, strict=bool(names), imports=imports)
                 return acceptance.draft(current.id, imports=imports)
 
-            asks = "a question" if current.asks else "a dream"
-            source = "an import" if current.imports else asks
-            by = Provenance(
+            source = "a question" if current.asks else "a dream"
+            if current.imports:
+                source = "an import"
+            provenance = Provenance(
                 Actor.CLIENT,
                 client,
                 reason=f"accepted proposal {current.id} of {source}",
                 origin=current.origin if current.imports else ASSISTANT,
             )
-            committed = await self._store.commit(directory, plan, by)
+            committed = await self._store.commit(directory, plan, provenance)
         accepted, left = acceptance.accepted, acceptance.left
         state = _state(edits, accepted, ACCEPTED)
         return Accepted(current.id, state, committed.change, accepted, left)
@@ -163,15 +164,16 @@ class Reviews:
         Raises ProposalNotFoundError, ProposalDecidedError, PathNotProposedError and
         StateUnusableError.
         """
-        async with self._deciding:
+        async with self._decision_lock:
             current = await self._proposal(directory, proposal)
             edits = current.edits or ()
-            refused = tuple(edit.path for edit in open_edits(current, names))
+            rejected = tuple(edit.path for edit in open_edits(current, names))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
-            decided = ProposalDecided(current.id, REJECTED, json.dumps(refused), words)
-            await to_thread.run_sync(self._proposals.decide, decided, self._clock.now())
-        state = _state(edits, refused, REJECTED) if edits else REJECTED
-        return Rejected(current.id, state, refused)
+            decision = ProposalDecided(current.id, REJECTED, json.dumps(rejected), words)
+            await to_thread.run_sync(self._proposals.decide, decision, self._clock.now())
+        # An unreadable proposal has no edits and is rejected as a whole.
+        state = _state(edits, rejected, REJECTED) if edits else REJECTED
+        return Rejected(current.id, state, rejected)
 
     async def _proposal(self, directory: str, proposal: str) -> Proposal:
         """Return a proposal by its id. Raises ProposalNotFoundError."""
@@ -182,5 +184,8 @@ class Reviews:
 
 
 def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) -> str:
-    """Return the state of a proposal once some of its edits are decided."""
+    """Return the state of a proposal once some of its edits are decided.
+
+    ``decided`` are the paths of these edits, ``state`` what they become.
+    """
     return state_of(state if edit.path in decided else edit.state for edit in edits)

@@ -10,8 +10,8 @@ from memd.model.port import LOCAL
 from memd.state.changes import OPEN, Proposal, ProposedEdit
 from memd.text.unified import CHARACTERS, bounded
 
-_FILES = 2000  # in one answer
-_ALL_CHARACTERS = 500_000  # of all diffs in one reply, so that it fits a message
+_MOST_FILES = 2000  # in one answer
+_MOST_CHARACTERS = 500_000  # of all diffs in one answer, so that it fits a message
 _UNREADABLE = "it is damaged, or a text of it was purged; it can only be rejected"
 _NO_ROOM = "… no room in this answer: look at this proposal alone\n"
 
@@ -53,33 +53,36 @@ class ProposalView(Struct, frozen=True):
 
 def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
     """Return the paths of the first 2,000 files of these proposals, each once."""
-    named = [edit.path for proposal in proposals for edit in proposal.edits or ()]
-    return tuple(dict.fromkeys(named[:_FILES]))
+    all_paths = [edit.path for proposal in proposals for edit in proposal.edits or ()]
+    return tuple(dict.fromkeys(all_paths[:_MOST_FILES]))
 
 
 def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[ProposalView, ...]:
     """Return the views of proposals; ``live`` has the contents of their existing files by path."""
-    made: list[ProposalView] = []
-    files, characters = _FILES, _ALL_CHARACTERS
+    result: list[ProposalView] = []
+    files_left, characters_left = _MOST_FILES, _MOST_CHARACTERS
     for proposal in proposals:
         edits = proposal.edits
         if edits is None:
-            made.append(_whole(proposal, (_UNREADABLE,), ()))
+            result.append(_proposal_view(proposal, (_UNREADABLE,), ()))
             continue
-        shown: list[FileView] = []
-        for edit in edits[:files]:
-            view = _view(edit, live.get(edit.path), characters)
-            characters -= len(view.diff)
-            shown.append(view)
-        files -= len(shown)
-        more = len(edits) - len(shown)
-        notes = (f"{more} more files have no room in this answer",) if more else ()
-        made.append(_whole(proposal, notes, tuple(shown)))
-    return tuple(made)
+        files: list[FileView] = []
+        for edit in edits[:files_left]:
+            view = _file_view(edit, live.get(edit.path), characters_left)
+            characters_left -= len(view.diff)
+            files.append(view)
+        files_left -= len(files)
+        hidden = len(edits) - len(files)
+        notes = (f"{hidden} more files have no room in this answer",) if hidden else ()
+        result.append(_proposal_view(proposal, notes, tuple(files)))
+    return tuple(result)
 
 
-def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ...]) -> ProposalView:
+def _proposal_view(
+    proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ...]
+) -> ProposalView:
     """Return the view of a proposal with its files, and notes about it as problems."""
+    kind = "unused" if proposal.asks else "dream"
     return ProposalView(
         id=proposal.id,
         at=iso_time(proposal.at),
@@ -90,15 +93,18 @@ def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ..
         problems=(*proposal.problems, *notes),
         said=proposal.said,
         files=files,
-        kind="import" if proposal.imports else "unused" if proposal.asks else "dream",
+        kind="import" if proposal.imports else kind,
     )
 
 
-def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
-    """Return the view of one file with a diff of at most ``characters``."""
+def _file_view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
+    """Return the view of one file with a diff of at most ``characters``.
+
+    ``live`` is the file's content now, ``None`` if there is no file.
+    """
     live_hash = "" if live is None else sha256(live)
     before = edit.before
-    if before is None and live_hash == edit.base:
+    if before is None and live_hash == edit.base:  # the file is as the dream read it
         before = live
     action = "changed" if edit.base else "created"
     diff = _NO_ROOM

@@ -32,18 +32,22 @@ def render(suggestions: Sequence[OpenSuggestion]) -> str:
     quotes = [_quotable(each.text) for each in suggestions]
     request = _REQUEST.format(id=suggestions[0].id)
     without_quotes = "\n".join((tags.OPEN, _INTRODUCTION, *heads, request, tags.CLOSE))
-    left = limits.SUGGESTION_CHARACTERS - units(without_quotes) - len('""') * len(quotes)
-    shown = map(_cut_quote, quotes, shares([units(quote) for quote in quotes], left))
-    lines = [f'{head}"{quote}"' for head, quote in zip(heads, shown, strict=True)]
+    room = limits.SUGGESTION_CHARACTERS - units(without_quotes) - len('""') * len(quotes)
+    sizes = shares([units(quote) for quote in quotes], room)
+    short_quotes = map(_cut_quote, quotes, sizes)
+    lines = [f'{head}"{quote}"' for head, quote in zip(heads, short_quotes, strict=True)]
     return "\n".join((tags.OPEN, _INTRODUCTION, *lines, request, tags.CLOSE))
 
 
 def _quotable(text: str) -> str:
     """Return a text on one line, without tags and double quotation marks."""
-    # Again at the end: joined lines may form a tag.
-    return neutralise(" ".join(neutralise(text).split())).replace('"', "'")
+    one_line = " ".join(neutralise(text).split())
+    # Again, since joined lines may form a tag.
+    return neutralise(one_line).replace('"', "'")
 
 
 def _cut_quote(quote: str, share: int) -> str:
     """Return a quotation with at most ``share`` UTF-16 units, with "…" if it was cut."""
-    return quote if units(quote) <= share else shortened(quote, share - 1).rstrip() + "…"
+    if units(quote) <= share:
+        return quote
+    return shortened(quote, share - 1).rstrip() + "…"

@@ -48,7 +48,7 @@ from memd.suggestions import block, memory
 SHOWN = 3  # at a time
 _SESSIONS_PER_SUGGESTION = 2  # one suggestion is shown in so many sessions
 _MEMORIES_PER_CHECK = 500  # memories that one check reads at most
-_SHOWN_CHARACTERS = 40
+_SHOWN_CHARACTERS = 40  # of a suggestion's id in an error
 
 
 class SuggestionNotFoundError(MemdError):
@@ -71,11 +71,11 @@ class Taken(Struct, frozen=True):
     change: str | None
 
 
-class _Compared(Struct, frozen=True):
-    """The last check of a directory: the compared suggestions, and the newest memory's mtime."""
+class _LastCheck(Struct, frozen=True):
+    """The last check whether memories say a directory's suggestions already."""
 
-    ids: frozenset[str] = frozenset()
-    newest_ns: int = 0
+    ids: frozenset[str] = frozenset()  # of the suggestions that were compared
+    newest_ns: int = 0  # the mtime of the newest memory
 
 
 class Suggestions:
@@ -92,11 +92,12 @@ class Suggestions:
         covered: CoveredIn = in_no_project,
     ) -> None:
         self._store = store
-        self._covered = covered
+        self._covered_in = covered
         self._table = table
         self._clock = clock
-        self._compared: Recent[str, _Compared] = Recent()  # by directory
-        self._briefed: Recent[str, frozenset[str]] = Recent()  # ids returned for a model
+        self._last_checks: Recent[str, _LastCheck] = Recent()  # by directory
+        # By directory, the ids of the suggestions that were last returned for a model.
+        self._ids_for_model: Recent[str, frozenset[str]] = Recent()
 
     async def waiting(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Return the open suggestions of a directory, newest first. Raises StateUnusableError."""
@@ -111,9 +112,10 @@ class Suggestions:
             current = await self.waiting(directory)
         except StateUnusableError:
             return ()
-        seen = self._briefed.get(directory, frozenset())
-        self._briefed[directory] = frozenset(each.id for each in current)
-        return tuple(each for each in current if each.origin == PERSON and each.id not in seen)
+        earlier_ids = self._ids_for_model.get(directory, frozenset())
+        self._ids_for_model[directory] = frozenset(suggestion.id for suggestion in current)
+        new = (suggestion for suggestion in current if suggestion.id not in earlier_ids)
+        return tuple(suggestion for suggestion in new if suggestion.origin == PERSON)
 
     async def surface(
         self, project: Project, settings: Settings, session: str, seconds: float
@@ -132,7 +134,7 @@ class Suggestions:
             try:
                 candidates = await in_thread(self._select_for_session, directory, session)
                 if candidates:
-                    covered = await self._covered(project, settings)
+                    covered = await self._covered_in(project, settings)
                     choose = partial(self._choose, directory, session, until)
                     return await in_thread(choose, candidates, covered)
             except MemdError:  # an unreadable file must not fail a prompt
@@ -148,30 +150,31 @@ class Suggestions:
         open.
         """
         path = ""
-        chosen = await to_thread.run_sync(self._get_open, directory, suggestion)
-        by = Provenance(
+        accepted = await to_thread.run_sync(self._get_open, directory, suggestion)
+        provenance = Provenance(
             Actor.CLIENT,
             client,
-            chosen.session,
+            accepted.session,
             reason=f"accepted suggestion {suggestion} {OTHER_WORDS if text else ''}".rstrip(),
             # Only a quotation of the person proves that the words are theirs.
-            origin=PERSON if chosen.origin == PERSON else "assistant",
+            origin=PERSON if accepted.origin == PERSON else "assistant",
         )
 
         def plan(tree: Tree) -> Draft:
+            """Return the change set that creates the memory, and set the memory's path."""
             nonlocal path
             # Commits run one at a time, so of two callers at once the second one gets the error.
             current = self._get_open(directory, suggestion)
             path, draft = memory.accepted(current, tree, self._clock.now(), text=text, kind=kind)
             return draft
 
-        committed = await self._store.commit(directory, plan, by)
+        committed = await self._store.commit(directory, plan, provenance)
         return Taken(suggestion, path, committed.change)
 
     async def dismiss(self, directory: str, suggestion: str) -> None:
         """Dismiss a suggestion for good. Raises SuggestionNotFoundError."""
-        decided = (SuggestionDecided(suggestion, DISMISSED),)
-        if not await to_thread.run_sync(self._table.decide, directory, decided):
+        decisions = (SuggestionDecided(suggestion, DISMISSED),)
+        if not await to_thread.run_sync(self._table.decide, directory, decisions):
             raise SuggestionNotFoundError(suggestion)
 
     async def counts(self) -> SuggestionCounts:
@@ -188,33 +191,34 @@ class Suggestions:
     def _close_stated(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Close open suggestions whose words a memory has; return the other open ones. Blocks."""
         current = self._table.open_in(directory, self._clock.now())
-        stated = self._find_stated(directory, current) if current else frozenset()
-        if stated:
-            self._table.decide(directory, [SuggestionDecided(id_, TAKEN) for id_ in stated])
-        return tuple(each for each in current if each.id not in stated)
+        stated_ids = self._find_stated(directory, current) if current else frozenset()
+        if stated_ids:
+            self._table.decide(directory, [SuggestionDecided(id_, TAKEN) for id_ in stated_ids])
+        return tuple(suggestion for suggestion in current if suggestion.id not in stated_ids)
 
     def _find_stated(self, directory: str, current: Sequence[OpenSuggestion]) -> frozenset[str]:
         """Return the ids of suggestions whose words are in a memory. Blocks.
 
         Only memories that changed since the last check are read, or all if a suggestion is new.
         """
-        ids = frozenset(each.id for each in current)
-        last = self._compared.get(directory, _Compared())
-        since = last.newest_ns if ids <= last.ids else 0
+        ids = frozenset(suggestion.id for suggestion in current)
+        last_check = self._last_checks.get(directory, _LastCheck())
+        since_ns = last_check.newest_ns if ids <= last_check.ids else 0
         try:
             headers = self._store.reading.snapshot(directory).snapshot.headers
         except MemdError:
             return frozenset()
-        changed = [each for each in headers if each.mtime_ns >= since][:_MEMORIES_PER_CHECK]
+        changed = [header for header in headers if header.mtime_ns >= since_ns]
+        changed = changed[:_MEMORIES_PER_CHECK]
         # Memories from others (tools, agents, imports, the team) do not repeat the person's words.
-        own = [each for each in changed if each.origin not in FOREIGN]
-        paths = [each.path for each in own if each.size <= limits.MEMORY_BYTES]
+        own = [header for header in changed if header.origin not in FOREIGN]
+        paths = [header.path for header in own if header.size <= limits.MEMORY_BYTES]
         files = self._store.reading.read_many(directory, paths)
-        memories = [letters(decode(file.content)) for file in files]
-        newest = max((each.mtime_ns for each in changed), default=since)
-        self._compared[directory] = _Compared(ids, newest)
+        newest_ns = max((header.mtime_ns for header in changed), default=since_ns)
+        self._last_checks[directory] = _LastCheck(ids, newest_ns)
         # Only letters and digits are compared, so marks and line ends make no difference.
-        texts = {each.id: letters(each.text) for each in current}
+        memories = [letters(decode(file.content)) for file in files]
+        texts = {suggestion.id: letters(suggestion.text) for suggestion in current}
         return frozenset(id_ for id_, text in texts.items() if any(text in m for m in memories))
 
     def _select_for_session(self, directory: str, session: str) -> list[OpenSuggestion]:
@@ -223,13 +227,14 @@ class Suggestions:
         A quotation is shown once in a session, and in two sessions at most.
         """
         selected = [
-            each
-            for each in self._close_stated(directory)
-            if each.origin == PERSON
-            and session not in each.offered
-            and len(each.offered) < _SESSIONS_PER_SUGGESTION
+            suggestion
+            for suggestion in self._close_stated(directory)
+            if suggestion.origin == PERSON
+            and session not in suggestion.offered
+            and len(suggestion.offered) < _SESSIONS_PER_SUGGESTION
         ]
-        selected.sort(key=lambda each: len(each.offered))  # stable, so equal ones stay newest first
+        # The sort is stable, so equal ones stay newest first.
+        selected.sort(key=lambda suggestion: len(suggestion.offered))
         return selected
 
     def _choose(
@@ -242,13 +247,14 @@ class Suggestions:
     ) -> str:
         """Choose three suggestions for a session, record that they are shown, and render them.
 
-        Blocks. Returns "" without recording anything after the monotonic second ``until``.
-        ``covered`` returns whether a text is in the project's instruction files.
+        The result is "" if there is none, or after the monotonic second ``until``; then nothing is
+        recorded. ``covered`` returns the instruction file that says a text. Blocks.
         """
-        chosen = [each for each in candidates if not covered(each.text)][:SHOWN]
+        uncovered = [suggestion for suggestion in candidates if not covered(suggestion.text)]
+        chosen = uncovered[:SHOWN]
         if not chosen or self._clock.monotonic() >= until:
             return ""
-        ids = [each.id for each in chosen]
+        ids = [suggestion.id for suggestion in chosen]
         # Without those that were decided or shown elsewhere meanwhile.
-        recorded = self._table.surface(directory, ids, session, self._clock.now())
-        return block.render([each for each in chosen if each.id in recorded])
+        recorded_ids = self._table.surface(directory, ids, session, self._clock.now())
+        return block.render([suggestion for suggestion in chosen if suggestion.id in recorded_ids])
