@@ -69,8 +69,8 @@ EXIT_STATUS = (
     (130, "interrupted"),
 )
 # How argparse words the errors for an invalid choice and an unknown argument.
-_INVALID = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
-_UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
+_INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
+_UNKNOWN_ARGUMENT = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _NAME = re.compile(r"[\w.-]+")
 _MAX_LISTED = 6  # choices that an error message lists in full
 _FILE_METAVARS = ("FILE", "DIR", "PATH")  # of options whose value is a path
@@ -79,7 +79,10 @@ OF_EVERY_COMMAND = "Options of every command: see memctl --help."
 
 
 class CompletionHints(NamedTuple):
-    """What shtab completes: ``file`` for paths, ``listed`` for values that a command lists."""
+    """What shtab completes: ``file`` for paths, ``listed`` for values that a command lists.
+
+    ``listed`` gets the words of the command.
+    """
 
     file: object
     listed: Callable[[str], object]
@@ -105,7 +108,7 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
     for option in GLOBAL_OPTIONS:
         _add_option(top, option, hints)
     commands = top.add_subparsers(metavar="COMMAND", title="commands")
-    groups: dict[str, Any] = {}
+    groups: dict[str, Any] = {}  # the subparsers by the first word of their commands
     for command in COMMANDS:
         first, *rest = command.words
         if rest and first not in groups:
@@ -122,8 +125,9 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
         )
         child.set_defaults(run=command)
         _add_arguments(child, command, hints)
-        if not rest and (names := verbs(first)):  # it may stand alone or be followed by a verb
-            groups[first] = child.add_subparsers(metavar="|".join(names), title="verbs")
+        second_words = [] if rest else verbs(first)
+        if second_words:  # the command may stand alone or be followed by a verb
+            groups[first] = child.add_subparsers(metavar="|".join(second_words), title="verbs")
     return top
 
 
@@ -139,22 +143,22 @@ class _Parser(argparse.ArgumentParser):
         """Print an error with a hint and exit with status 2."""
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
 
-        wrong, valid = "", list[str]()
-        if match := _INVALID.search(message):
-            metavar, wrong, names = match.groups()
-            valid = _NAME.findall(names)
-            what = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
-            message = f"{what} {wrong}"
-        elif match := _UNKNOWN.search(message):
-            wrong = match[1]
+        wrong_word, valid_words = "", list[str]()
+        if match := _INVALID_CHOICE.search(message):
+            metavar, wrong_word, names = match.groups()
+            valid_words = _NAME.findall(names)
+            sentence = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
+            message = f"{sentence} {wrong_word}"
+        elif match := _UNKNOWN_ARGUMENT.search(message):
+            wrong_word = match[1]
             all_options = (*(command.options for command in COMMANDS), GLOBAL_OPTIONS)
-            valid = [option.flag for options in all_options for option in options]
-            message = f"{self.prog} takes no {wrong} there"
-        nearest = get_close_matches(wrong, valid, 1)
+            valid_words = [option.flag for options in all_options for option in options]
+            message = f"{self.prog} takes no {wrong_word} there"
+        nearest = get_close_matches(wrong_word, valid_words, 1)
         if nearest:
             hint = f"the nearest is {nearest[0]}"
-        elif 0 < len(valid) <= _MAX_LISTED:
-            hint = f"it is one of {', '.join(valid)}"
+        elif 0 < len(valid_words) <= _MAX_LISTED:
+            hint = f"it is one of {', '.join(valid_words)}"
         else:
             hint = f"see {self.prog} --help"
         usage = "" if nearest else self.format_usage()
@@ -165,14 +169,18 @@ class _Formatter(argparse.HelpFormatter):
     """A help formatter that wraps paragraphs but leaves indented lines as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return a text wrapped at ``width``; an indented line stays as it is."""
         lines = []
         for line in text.splitlines():
             lines += [line] if line.startswith(" ") else textwrap.wrap(line, width) or [""]
         return "\n".join(indent + line for line in lines)
 
 
-def _make_parser(factory: Any, *names: str, usage: str, **more: Any) -> Any:
-    """Return a parser made by ``factory`` with the settings that all parsers share."""
+def _make_parser(factory: Any, *names: str, usage: str, **settings: Any) -> Any:
+    """Return a parser made by ``factory`` with the settings that all parsers share.
+
+    ``names`` and ``settings`` are further arguments of the factory.
+    """
     return factory(
         *names,
         # argparse formats the usage with %.
@@ -180,7 +188,7 @@ def _make_parser(factory: Any, *names: str, usage: str, **more: Any) -> Any:
         formatter_class=_Formatter,
         # A new option must not change what an abbreviation in a script means.
         allow_abbrev=False,
-        **more,
+        **settings,
     )
 
 
@@ -224,12 +232,12 @@ def _add_operand(
         arguments["nargs"] = "?"
     if operand.choices:
         arguments["choices"] = operand.choices
-    added = child.add_argument(operand.attribute, **arguments)
+    action = child.add_argument(operand.attribute, **arguments)
     if hints and operand.listed:
         hint = hints.listed(operand.listed)
-        added.complete = hint  # type: ignore[attr-defined] # where shtab looks
+        action.complete = hint  # type: ignore[attr-defined] # where shtab looks
     if hints and operand.name in _FILE_OPERANDS:
-        added.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
+        action.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 
 
 def _add_option(
@@ -249,9 +257,9 @@ def _add_option(
             arguments["choices"] = option.choices
         arguments["metavar"] = option.metavar or "|".join(option.choices)
     flags = [option.short, option.flag] if option.short else [option.flag]
-    added = child.add_argument(*flags, **arguments)
+    action = child.add_argument(*flags, **arguments)
     if option.metavar in _FILE_METAVARS and hints:
-        added.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
+        action.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 
 
 def _epilog(command: Command) -> str:

@@ -11,29 +11,30 @@ def can_ask(invocation: Invocation) -> bool:
     return invocation.around.stdin.isatty() and invocation.screen.live
 
 
-def agreed(invocation: Invocation, question: str) -> bool:
+def person_agrees(invocation: Invocation, question: str) -> bool:
     """Return whether the person answers yes; ``False`` if no question can be asked."""
     if not can_ask(invocation):
         return False
     return _read_line(invocation, f"{question} [y/N] ").lower() in {"y", "yes"}
 
 
-def secret(invocation: Invocation, prompt: str) -> str:
+def read_secret(invocation: Invocation, prompt: str) -> str:
     """Return a line typed without echo, or "" if no question can be asked."""
     if not can_ask(invocation):
         return ""
     old_modes = None
-    with suppress(OSError, termios.error):  # stdin has no terminal modes to change
+    with suppress(OSError, termios.error):  # raised if stdin has no terminal modes
         descriptor = invocation.around.stdin.fileno()
         old_modes = termios.tcgetattr(descriptor)
-        no_echo = [*old_modes[:3], old_modes[3] & ~termios.ECHO, *old_modes[4:]]
+        local_flags = old_modes[3]
+        no_echo = [*old_modes[:3], local_flags & ~termios.ECHO, *old_modes[4:]]
         termios.tcsetattr(descriptor, termios.TCSADRAIN, no_echo)
     try:
         return _read_line(invocation, prompt)
     finally:
         if old_modes is not None:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, old_modes)
-            invocation.around.stderr.write("\n")
+            invocation.around.stderr.write("\n")  # the Enter of the person was not echoed either
 
 
 def _read_line(invocation: Invocation, prompt: str) -> str:

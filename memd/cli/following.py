@@ -13,10 +13,10 @@ from memd.cli.output import Screen
 from memd.client.errors import DaemonUnavailableError
 
 _TICK_SECONDS = 1.0  # between two checks that somebody still reads the output
-_SETTLED_SECONDS = 0.05  # a pause this long ends a burst of events, which counts as one event
-_POLL_SECONDS = 0.2
-_CHUNK = 64 * 1024
-_GONE = "memd went away; waiting for it"
+_BURST_SECONDS = 0.05  # a pause this long ends a burst of events, which counts as one event
+_POLL_SECONDS = 0.2  # between two looks for a daemon, or at a file
+_CHUNK_BYTES = 64 * 1024
+_DAEMON_GONE = "memd went away; waiting for it"
 
 
 def follow(invocation: Invocation, topics: list[str], step: Callable[[], None]) -> None:
@@ -30,21 +30,20 @@ def follow(invocation: Invocation, topics: list[str], step: Callable[[], None]) 
         try:
             invocation.call("subscribe", topics=topics)
             step()
-            subscribed = invocation.options.no_start = (
-                True  # do not restart a daemon that a person stops
-            )
+            subscribed = True
+            invocation.options.no_start = True  # a daemon that a person stops stays stopped
             while not invocation.screen.reader_gone:
                 for _ in invocation.client().notifications(_TICK_SECONDS):
                     # The rest of the burst needs no step of its own: a step reads the current
                     # state.
-                    for _ in invocation.client().notifications(_SETTLED_SECONDS):
+                    for _ in invocation.client().notifications(_BURST_SECONDS):
                         pass
                     step()
         except DaemonUnavailableError:
             if not subscribed:
                 raise
             invocation.close()
-            invocation.screen.note(_GONE)
+            invocation.screen.note(_DAEMON_GONE)
             if not _wait_for_daemon(invocation):
                 return
         else:
@@ -66,9 +65,9 @@ class GrowingFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = -1
-        self._offset = 0
-        self._partial_line = b""
+        self._descriptor = -1  # of the open file, -1 while none is open
+        self._offset = 0  # bytes of the open file that were read
+        self._partial_line = b""  # what was read behind the last newline
 
     def lines(self) -> Iterator[str]:
         """Yield the new lines; after a rotation first the last ones of the old file."""
@@ -78,7 +77,7 @@ class GrowingFile:
             if self._descriptor >= 0:
                 opened = os.fstat(self._descriptor)
                 if (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino):
-                    return
+                    return  # the file was not rotated
                 yield from self._read()  # what was written before the rotation
                 self.close()
             self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -107,7 +106,7 @@ class GrowingFile:
             return
         if os.fstat(self._descriptor).st_size < self._offset:  # the file was truncated
             self._offset, self._partial_line = 0, b""
-        while data := os.pread(self._descriptor, _CHUNK, self._offset):
+        while data := os.pread(self._descriptor, _CHUNK_BYTES, self._offset):
             self._offset += len(data)
-            *whole, self._partial_line = (self._partial_line + data).split(b"\n")
-            yield from (line.decode(errors="replace") for line in whole)
+            *lines, self._partial_line = (self._partial_line + data).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)

@@ -22,10 +22,11 @@ from typing import Self, TextIO
 from memd.cli.output import Screen
 from memd.core.errors import MemdError
 
+# Control codes: the alternate screen with a hidden cursor, and back.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-RESIZED, CLOSED = "resized", "closed"
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+RESIZED, CLOSED = "resized", "closed"  # what ``key`` returns beside keys
 
 
 class NoTerminalError(MemdError):
@@ -45,17 +46,17 @@ class FullScreen:
         if not (screen.terminal and stdin.isatty()) or environ_term in {"", "dumb"}:
             raise NoTerminalError
         self._screen = screen
-        self._input = stdin.fileno()
+        self._input = stdin.fileno()  # the descriptor of the terminal
         self._old_modes = termios.tcgetattr(self._input)
         self._old_handlers: dict[signal.Signals, object] = {}
-        self._wake_pipe = (-1, -1)
-        self._stop_requested = False
+        self._wake_pipe = (-1, -1)  # descriptors to read and to write; signals write into it
+        self._stop_requested = False  # whether Ctrl-Z was pressed since the last call of ``key``
 
     def __enter__(self) -> Self:
         self._wake_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         # Each signal writes a byte into the pipe, which ends the wait in ``key``.
         self._old_wakeup = signal.set_wakeup_fd(self._wake_pipe[1], warn_on_full_buffer=False)
-        for number in _ENDING:
+        for number in _END_SIGNALS:
             self._old_handlers[number] = signal.signal(number, _exit_on_signal)
         self._old_handlers[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, _ignore)
         self._old_handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._request_stop)

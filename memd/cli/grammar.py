@@ -12,30 +12,34 @@ from memd.core.instants import spoken
 def number(text: str) -> int:
     """Parse a count, a whole number of at least 1. Raise ValueError."""
     value = int(text)
-    return value if value > 0 else int("")  # int("") raises ValueError
+    if value < 1:
+        raise ValueError
+    return value
 
 
 def seconds(text: str) -> float:
     """Parse a number of seconds above zero and up to a week. Raise ValueError."""
     value = float(text)
-    return value if 0 < value <= _WEEK else float("")  # float("") raises ValueError
+    if not 0 < value <= _WEEK_SECONDS:
+        raise ValueError
+    return value
 
 
 def moment(text: str) -> float:
     """Parse a time as a person writes it into seconds since 1970. Raise ValueError."""
     instant = spoken(text, time.time())
-    return float("") if instant is None else instant  # float("") raises ValueError
+    if instant is None:
+        raise ValueError
+    return instant
 
 
 def version(text: str) -> str | float:
     """Return a change's id unchanged, or parse a time into seconds since 1970. Raise ValueError."""
-    return text if _CHANGE.fullmatch(text) else moment(text)
+    return text if _CHANGE_ID.fullmatch(text) else moment(text)
 
 
-_WEEK = 7 * 24 * 60 * 60
-_CHANGE = re.compile(r"c[0-9]+")
-
-
+_WEEK_SECONDS = 7 * 24 * 60 * 60
+_CHANGE_ID = re.compile(r"c[0-9]+")
 MEMORIES = "list"  # the command that lists the memories
 
 
@@ -152,7 +156,10 @@ GLOBAL_OPTIONS = (
 
 def synopsis(command: Command, width: int = 80) -> str:
     """Return a command's usage, wrapped at ``width`` characters, without the global options."""
-    parts = [f"[{option.shown}]{'...' if option.repeat else ''}" for option in command.options]
+    parts = []
+    for option in command.options:
+        repeat = "..." if option.repeat else ""
+        parts.append(f"[{option.shown}]{repeat}")
     for operand in command.operands:
         word = f"{operand.name}..." if operand.many else operand.name
         parts.append(f"[{word}]" if operand.optional else word)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 30.0
 JOB_SECONDS = 24 * 60 * 60.0  # a job has its own time limit; a person has Ctrl-C
-START_SECONDS = 10.0
+START_SECONDS = 10.0  # for a daemon to start
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
 _LAST_WORDS_SECONDS = 0.5  # to wait until an ending daemon has logged why it ends
-_REPEATABLE = ("hello", "job.wait", "message.receive")  # calling these twice does no harm
-_UNKNOWN = (-32601, -32602)  # codes for a method, or parameters, that the daemon does not know
+_REPEATABLE_METHODS = ("hello", "job.wait", "message.receive")  # calling these twice does no harm
+_UNKNOWN_CODES = (-32601, -32602)  # for a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
 TAKE_OVER = "memctl restart lets what is installed take over"
 
@@ -76,9 +76,9 @@ class NoSuchMemoryError(MemdError):
 
     hint = "memctl list shows them all"
 
-    def __init__(self, name: str, near: Sequence[str]) -> None:
-        shown = f"; the nearest: {', '.join(near)}" if near else ""
-        super().__init__(f"there is no memory {name}{shown}", path=name)
+    def __init__(self, name: str, nearest_paths: Sequence[str]) -> None:
+        hint = f"; the nearest: {', '.join(nearest_paths)}" if nearest_paths else ""
+        super().__init__(f"there is no memory {name}{hint}", path=name)
 
 
 class AmbiguousMemoryError(MemdError):
@@ -97,7 +97,7 @@ class InputUnreadableError(MemdError):
         super().__init__(f"{path} cannot be read: {cause}", path=path, cause=cause)
 
 
-def surrogate(text: str) -> bool:
+def has_surrogates(text: str) -> bool:
     """Return whether a text from the operating system was not valid UTF-8."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
@@ -131,7 +131,7 @@ class Invocation:
             quiet=options.quiet,
             color=options.color or "auto",
         )
-        self._client: Client | None = None
+        self._client: Client | None = None  # the connection, once a call needed it
 
     @cached_property
     def environ(self) -> Mapping[str, str]:
@@ -155,7 +155,7 @@ class Invocation:
             path: str = os.path.abspath(self.options.cwd or ".")
         except FileNotFoundError as error:
             raise DirectoryGoneError from error
-        if surrogate(path):
+        if has_surrogates(path):
             raise DirectoryNameError
         return path
 
@@ -186,8 +186,9 @@ class Invocation:
         try:
             return self._call_twice(method, params_given, timeout)
         except RemoteError as error:
-            if error.code in _UNKNOWN and (other := self.other_version()):
-                error.hint = f"{other}: {TAKE_OVER}"
+            versions = self.other_version() if error.code in _UNKNOWN_CODES else ""
+            if versions:
+                error.hint = f"{versions}: {TAKE_OVER}"
             raise
         except DaemonUnavailableError as error:  # the daemon's log may say why it went away
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
@@ -202,11 +203,12 @@ class Invocation:
         try:
             return self.client().call(method, params, seconds, progress=self.progress)
         except RequestUndeliveredError:
-            pass
+            pass  # the daemon did not get the request, so any method may be called again
         except DaemonUnavailableError:
             # The daemon answers a repeated request id with its stored result.
-            repeatable = "request_id" in params or method in _REPEATABLE
-            if self._client is None or not repeatable:  # never connected, or it may be done already
+            is_repeatable = "request_id" in params or method in _REPEATABLE_METHODS
+            was_connected = self._client is not None
+            if not was_connected or not is_repeatable:
                 raise
         self.close()
         return self.client().call(method, params, seconds, progress=self.progress)
@@ -219,22 +221,24 @@ class Invocation:
 
     def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
         """Call a method for the project of ``cwd``, or for the sub-agent that ``--agent`` names."""
-        if agent := getattr(self.options, "agent", None):
+        agent = getattr(self.options, "agent", None)
+        if agent:
             params = {"agent": agent, "scope": self.options.scope, **params}
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
 
-    def request(self, *, seconds: float = ANSWER_SECONDS, **more: object) -> Any:
-        """Call the command's method with its operands and options; ``more`` overrides them.
+    def request(self, *, seconds: float = ANSWER_SECONDS, **overrides: object) -> Any:
+        """Call the command's method with its operands and options; ``overrides`` replace them.
 
         Pass ``cwd=None`` to a method that is about no project. Raises what ``call`` raises.
         """
         command = self.options.run
-        params: dict[str, object] = {} if "cwd" in more else {"cwd": self.cwd}
+        params: dict[str, object] = {} if "cwd" in overrides else {"cwd": self.cwd}
         for argument in (*command.operands, *command.options):
             value = getattr(self.options, argument.attribute)
-            if argument.parameter and value is not False and value != []:
+            is_absent = value is False or value == []  # ``None`` is left out by ``call``
+            if argument.parameter and not is_absent:
                 params[argument.parameter] = value
-        return self.call(command.api_method, seconds=seconds, **{**params, **more})
+        return self.call(command.api_method, seconds=seconds, **{**params, **overrides})
 
     def memory(self, name: str) -> str:
         """Return the path of the memory that has this path, file name or name.
@@ -254,20 +258,21 @@ class Invocation:
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
         path_by_name = {alias: path for path, names in self._names_by_memory() for alias in names}
-        nearest = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
-        return NoSuchMemoryError(name, list(dict.fromkeys(path_by_name[each] for each in nearest)))
+        nearest_names = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
+        paths = dict.fromkeys(path_by_name[near] for near in nearest_names)  # each path once
+        return NoSuchMemoryError(name, list(paths))
 
     def _names_by_memory(self) -> list[tuple[str, set[str]]]:
         """Return the path of each memory of the project, with the names that mean it."""
-        result, after = [], None
+        result, cursor = [], None
         while True:
-            page = self.ask("memory.list", after=after)
+            page = self.ask("memory.list", after=cursor)
             for memory in page["memories"]:
                 stem = memory["path"].removesuffix(SUFFIX)
                 names = {stem, stem.rpartition("/")[2], memory["name"]} - {""}
                 result.append((memory["path"], names))
-            after = page.get("next")
-            if not after:
+            cursor = page.get("next")
+            if not cursor:
                 return result
 
     def stop(self, method: str = "shutdown") -> dict[str, Any] | None:

@@ -12,11 +12,12 @@ from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.cli.output import Screen
 
 _MAX_FACTS = 4  # shown beside the phase
-_NO_FACTS = {"job", "kind", "phase", "directory", "turn", "text", "texts", "tools", "calling"}
-_COUNTED = {"tool_calls": "call", "touched": "file", "tokens": "token"}
-_TICK_SECONDS = 1.0
+# Members of a progress report that the status line does not show, or not as name and value.
+_NOT_SHOWN = {"job", "kind", "phase", "directory", "turn", "text", "texts", "tools", "calling"}
+_NOUNS = {"tool_calls": "call", "touched": "file", "tokens": "token"}  # of members with a count
+_TICK_SECONDS = 1.0  # between two updates of the elapsed time
 _TOPICS = ["job.progress", "job.done"]
-_COLUMNS = 80  # if the terminal's width is not known
+_DEFAULT_COLUMNS = 80  # if the terminal's width is not known
 
 
 class JobView:
@@ -26,13 +27,14 @@ class JobView:
         self._screen = screen
         self._clock = clock
         self._started_at = clock()
-        self._status = ""
-        self._caught_up: list[Mapping[str, Any]] = []
+        self._status = ""  # the status line without the elapsed time
+        # Turns that ``catch_up`` printed and that no notification has repeated yet.
+        self._earlier_turns: list[Mapping[str, Any]] = []
 
     def catch_up(self, progress: Mapping[str, Any]) -> None:
         """Print the turns from before the view was opened, given ``progress`` of ``job.get``."""
-        self._caught_up = list(progress.get("texts") or ())
-        for earlier in self._caught_up:
+        self._earlier_turns = list(progress.get("texts") or ())
+        for earlier in self._earlier_turns:
             self._print_turn(earlier)
         self._update_status(progress)
 
@@ -44,18 +46,19 @@ class JobView:
 
     def tick(self) -> None:
         """Redraw the status line with the elapsed time."""
-        passed = self._clock() - self._started_at
-        parts = [self._status, output.duration(passed) if passed >= 1 else ""]
-        self._screen.passing(self._cut_to_fit(", ".join(filter(None, parts)), 1))
+        elapsed = self._clock() - self._started_at
+        parts = [self._status, output.duration(elapsed) if elapsed >= 1 else ""]
+        line = ", ".join(filter(None, parts))
+        self._screen.passing(self._cut_to_fit(line, used_columns=1))
 
     def _shown_before(self, params: Mapping[str, Any]) -> bool:
         """Return whether ``catch_up`` showed this turn; each such turn is matched once.
 
         A turn between the subscription and ``job.get`` comes in both.
         """
-        for index, earlier in enumerate(self._caught_up):
+        for index, earlier in enumerate(self._earlier_turns):
             if all(params.get(name) == value for name, value in earlier.items()):
-                del self._caught_up[index]
+                del self._earlier_turns[index]
                 return True
         return False
 
@@ -65,11 +68,11 @@ class JobView:
         counts = output.escape(", ".join(filter(None, facts)))
         text = " ".join(str(params.get("text", "")).split()) or "(no words)"
         turn = f"{params.get('turn', ''):>3}  "
-        taken = output.columns(turn) + output.columns(counts) + 3
-        self._screen.passing("")
-        self._screen.note(
-            f"{turn}{self._cut_to_fit(text, taken)}{f'  [{counts}]' if counts else ''}"
-        )
+        used_columns = output.columns(turn) + output.columns(counts) + 3
+        shown_text = self._cut_to_fit(text, used_columns)
+        shown_counts = f"  [{counts}]" if counts else ""
+        self._screen.passing("")  # the status line is drawn again below the new line
+        self._screen.note(f"{turn}{shown_text}{shown_counts}")
 
     def _update_status(self, params: Mapping[str, Any]) -> None:
         """Compute the status line from the job's progress, and draw it."""
@@ -79,27 +82,29 @@ class JobView:
         self._status = ", ".join([place, *facts[:_MAX_FACTS]])
         self.tick()
 
-    def _cut_to_fit(self, text: str, taken: int) -> str:
-        """Return a text cut to the columns that are left of a line once ``taken`` are used."""
-        width = (self._screen.width or _COLUMNS) - taken
+    def _cut_to_fit(self, text: str, used_columns: int) -> str:
+        """Return a text cut to the columns of a line that are not used yet."""
+        width = (self._screen.width or _DEFAULT_COLUMNS) - used_columns
         return output.table([(output.escape(text),)], width).rstrip("\n")
 
 
-def follow(invocation: Invocation, **more: Any) -> dict[str, Any]:
+def follow(invocation: Invocation, **overrides: Any) -> dict[str, Any]:
     """Start the command's job, show its progress, and return its status, id and result.
 
-    An answer that names no job is returned as it is. Subscribing comes first, so that the end of a
-    short job is not missed.
+    ``overrides`` are parameters of the request. An answer that names no job is returned as it is.
     """
+    # Subscribe first, so that the end of a short job is not missed.
     invocation.ask("subscribe", topics=_TOPICS)
-    started: dict[str, Any] = invocation.request(**more)
-    job = started.get("job")
+    answer: dict[str, Any] = invocation.request(**overrides)
+    job = answer.get("job")
     if not job:
-        return started
+        return answer
     _watch(invocation, job, JobView(invocation.screen))
     job_facts = invocation.call("job.get", job=job)
-    why = {"reason": job_facts["error"].get("message")} if job_facts.get("error") else {}
-    return {"status": job_facts["state"], "job": job, **why, **(job_facts.get("result") or {})}
+    result = {"status": job_facts["state"], "job": job}
+    if job_facts.get("error"):
+        result["reason"] = job_facts["error"].get("message")
+    return {**result, **(job_facts.get("result") or {})}
 
 
 def join(invocation: Invocation, job: str) -> dict[str, Any]:
@@ -119,7 +124,7 @@ def join(invocation: Invocation, job: str) -> dict[str, Any]:
 def _watch(invocation: Invocation, job: str, view: JobView) -> None:
     """Show a job's progress until its end; on Ctrl-C say that the job goes on."""
     try:
-        _until_done(invocation, job, view)
+        _show_until_end(invocation, job, view)
     except KeyboardInterrupt:
         invocation.screen.passing("")
         invocation.screen.note(f"{job} goes on in the daemon; end it with: memctl job cancel {job}")
@@ -128,20 +133,20 @@ def _watch(invocation: Invocation, job: str, view: JobView) -> None:
         invocation.screen.passing("")
 
 
-def _until_done(invocation: Invocation, job: str, view: JobView) -> None:
+def _show_until_end(invocation: Invocation, job: str, view: JobView) -> None:
     """Show a job's progress until it ends or no event came for as long as the timeout."""
     timeout = invocation.options.timeout or JOB_SECONDS
-    silent = 0.0
-    while silent < timeout:
-        seconds = min(_TICK_SECONDS, timeout - silent)
+    silent_seconds = 0.0  # since the last event
+    while silent_seconds < timeout:
+        seconds = min(_TICK_SECONDS, timeout - silent_seconds)
         for event in invocation.client().notifications(seconds):
-            silent = 0.0
+            silent_seconds = 0.0
             if event.params.get("job") != job:
                 continue
             if event.method == "job.done":
                 return
             view.show(event.params)
-        silent += seconds
+        silent_seconds += seconds
         view.tick()
 
 
@@ -157,15 +162,16 @@ def _tool_counts(names: object) -> str:
 
 def _counts(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the counts of calls, files and tokens in words, without those that are zero."""
-    for name, words in _COUNTED.items():
+    for name, noun in _NOUNS.items():
         value = facts.get(name)
         count = len(value) if isinstance(value, list) else value
         if isinstance(count, int) and count:
-            yield f"{count:,} {words}{'s' * (count > 1)}"
+            yield f"{count:,} {noun}{'s' * (count > 1)}"
 
 
 def _other_facts(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the other facts with a simple value, each as its name and value."""
     for name, value in facts.items():
-        if name not in _NO_FACTS and name not in _COUNTED and isinstance(value, str | int | float):
+        is_other = name not in _NOT_SHOWN and name not in _NOUNS
+        if is_other and isinstance(value, str | int | float):
             yield f"{name} {value}"

@@ -8,9 +8,8 @@ _SUFFIXES = {"counter": "_total", "info": "_info"}
 
 def text(families: Iterable[Mapping[str, Any]]) -> str:
     """Return the families of the method ``metrics`` as text, with ``# EOF`` as the last line."""
-    return "\n".join(
-        [line for family in families for line in _family_lines(family)] + ["# EOF", ""]
-    )
+    lines = [line for family in families for line in _family_lines(family)]
+    return "\n".join([*lines, "# EOF", ""])
 
 
 def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
@@ -19,12 +18,13 @@ def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
     yield f"# TYPE {name} {family['type']}"
     if family["unit"]:
         yield f"# UNIT {name} {family['unit']}"
-    yield f"# HELP {name} {_escaped(family['help'])}"
+    yield f"# HELP {name} {_escape(family['help'])}"
+    suffix = _SUFFIXES.get(family["type"], "")
     for sample in family["samples"]:
         if family["type"] == "histogram":
             yield from _histogram_lines(name, sample, family["bounds"])
         else:
-            yield f"{name}{_SUFFIXES.get(family['type'], '')}{_labels(sample)} {sample['value']}"
+            yield f"{name}{suffix}{_labels(sample)} {sample['value']}"
 
 
 def _histogram_lines(
@@ -32,19 +32,21 @@ def _histogram_lines(
 ) -> Iterator[str]:
     """Yield the lines of a histogram's sample: cumulative buckets, count and sum."""
     total = 0
-    for bound, count in zip((*map(float, bounds), "+Inf"), sample["counts"], strict=True):
-        # The buckets of OpenMetrics are cumulative.
+    upper_bounds = [*(str(float(bound)) for bound in bounds), "+Inf"]
+    for upper_bound, count in zip(upper_bounds, sample["counts"], strict=True):
         total += count
-        yield f"{name}_bucket{_labels(sample, le=str(bound))} {total}"
+        yield f"{name}_bucket{_labels(sample, le=upper_bound)} {total}"
     yield f"{name}_count{_labels(sample)} {total}"
     yield f"{name}_sum{_labels(sample)} {sample['value']}"
 
 
-def _labels(sample: Mapping[str, Any], **more: str) -> str:
-    """Return a sample's labels in braces, with ``more`` added, or "" if there are none."""
-    pairs = [f'{key}="{_escaped(value)}"' for key, value in {**sample["labels"], **more}.items()]
+def _labels(sample: Mapping[str, Any], **more_labels: str) -> str:
+    """Return a sample's labels in braces, with ``more_labels`` added, or "" if there are none."""
+    labels = {**sample["labels"], **more_labels}
+    pairs = [f'{name}="{_escape(value)}"' for name, value in labels.items()]
     return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
-def _escaped(words: str) -> str:
-    return words.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def _escape(text: str) -> str:
+    """Return a text with the escapes that OpenMetrics asks for."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

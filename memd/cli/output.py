@@ -18,14 +18,15 @@ from typing import Any, TextIO
 from memd.core.instants import written
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
-_DIFF = {"+": "green", "-": "red", "@": "cyan"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+# The numbers of the terminal's codes.
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Characters that move the cursor, end a line, turn the direction of text or are invisible.
 # Variation selectors are left alone, since emoji need them.
 _CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
-_SIZE = (80, 24)
+_DEFAULT_SIZE = (80, 24)  # columns and lines
 _LINE_END = "\r\n"
-_MIN_CELL = 20  # the last column of a table is never cut shorter
+_MIN_COLUMNS = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 
 
@@ -44,12 +45,14 @@ class Screen:
     ) -> None:
         self._stdout = stdout
         self._stderr = stderr
-        self._quiet = quiet
+        self._quiet = quiet  # no notes on standard error
         self.as_json = as_json
         self.terminal = stdout.isatty()
+        # Whether standard error may have lines that change, and questions may be asked there.
         self.live = stderr.isatty() and not quiet and not as_json
-        allowed = self.terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        self._colored = color == "always" or (color == "auto" and allowed)
+        understands_color = self.terminal and environ.get("TERM") != "dumb"
+        is_wanted = understands_color and not environ.get("NO_COLOR")
+        self._colored = color == "always" or (color == "auto" and is_wanted)
 
     @property
     def width(self) -> int | None:
@@ -67,8 +70,8 @@ class Screen:
         try:
             columns, lines = os.get_terminal_size(self._stdout.fileno())
         except OSError:
-            return _SIZE
-        return columns or _SIZE[0], lines or _SIZE[1]
+            return _DEFAULT_SIZE
+        return columns or _DEFAULT_SIZE[0], lines or _DEFAULT_SIZE[1]
 
     @property
     def reader_gone(self) -> bool:
@@ -107,8 +110,10 @@ class Screen:
 
     def draw(self, lines: Iterable[str]) -> None:
         """Replace the contents of a full-screen terminal by these lines."""
-        shown = "".join(f"{_color_codes(escape(line))}\x1b[0m\x1b[K{_LINE_END}" for line in lines)
-        self.steer(f"\x1b[H{shown.removesuffix(_LINE_END)}\x1b[J")
+        # Each line ends its style and clears the rest of its row; the last one has no line end,
+        # which would scroll the screen. What is below the last line is cleared.
+        rows = (f"{_color_codes(escape(line))}\x1b[0m\x1b[K" for line in lines)
+        self.steer(f"\x1b[H{_LINE_END.join(rows)}\x1b[J")
 
     def steer(self, codes: str) -> None:
         """Write control codes to the terminal unescaped."""
@@ -142,12 +147,13 @@ class Screen:
 
     def diff(self, text: str) -> str:
         """Return a unified diff with its lines in colours, ended by a newline."""
-        lines = text.removesuffix("\n").split("\n") if text else []
-        styles = (_DIFF.get(line[:1]) for line in lines)
-        return "".join(
-            f"{self.paint(line, style) if style else line}\n"
-            for line, style in zip(lines, styles, strict=True)
-        )
+        if not text:
+            return ""
+        lines = []
+        for line in text.removesuffix("\n").split("\n"):
+            style = _DIFF_STYLES.get(line[:1])
+            lines.append(self.paint(line, style) if style else line)
+        return "\n".join([*lines, ""])
 
     def _write(self, text: str, *, colored: bool = True) -> None:
         """Write a text to standard output: escaped on a terminal, in colour if wanted."""
@@ -179,9 +185,11 @@ def columns(text: str) -> int:
         return len(plain)
     from unicodedata import combining, east_asian_width  # noqa: PLC0415 - rarely needed at start-up
 
-    return sum(
-        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in plain
-    )
+    count = 0
+    for char in plain:
+        if not combining(char):  # a combining character is drawn over the one before it
+            count += 2 if east_asian_width(char) in "WF" else 1  # wide, full width
+    return count
 
 
 def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
@@ -189,67 +197,72 @@ def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
     lines = [[" ".join(cell.split()) for cell in row] for row in rows]
     if not lines:
         return ""
-    sizes = [max(columns(cell) for cell in column) for column in zip(*lines, strict=True)]
-    fixed_width = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
-    last_width = max(width - fixed_width, _MIN_CELL) if width else None
-    aligned = []
+    widths = [max(columns(cell) for cell in column) for column in zip(*lines, strict=True)]
+    gaps = 2 * (len(widths) - 1)
+    last_width = max(width - sum(widths[:-1]) - gaps, _MIN_COLUMNS) if width else None
+    aligned_lines = []
     for line in lines:
-        *cells, last = line
-        padded = [
-            cell + " " * (size - columns(cell)) for cell, size in zip(cells, sizes, strict=False)
+        *cells, last_cell = line
+        padded_cells = [
+            cell + " " * (cell_width - columns(cell))
+            for cell, cell_width in zip(cells, widths, strict=False)
         ]
-        aligned.append("  ".join([*padded, cut(last, last_width)]).rstrip())
-    return "\n".join(aligned) + "\n"
+        aligned_lines.append("  ".join([*padded_cells, cut(last_cell, last_width)]).rstrip())
+    return "\n".join(aligned_lines) + "\n"
 
 
-def cut(text: str, room: int | None) -> str:
-    """Return a text cut to at most ``room`` columns; ``…`` marks the cut."""
-    if room is None or columns(text) <= room:
+def cut(text: str, width: int | None) -> str:
+    """Return a text cut to at most ``width`` columns; ``…`` marks the cut."""
+    if width is None or columns(text) <= width:
         return text
     # One column is left for the sign of the cut.
-    while columns(text) >= max(room, 1):
+    while columns(text) >= max(width, 1):
         text = text[:-1]
-    style_open = text.count(_OPEN) > text.count(_CLOSE)
-    return f"{text.rstrip()}…{_CLOSE if style_open else ''}"
+    style_is_open = text.count(_OPEN) > text.count(_CLOSE)
+    return f"{text.rstrip()}…{_CLOSE if style_is_open else ''}"
 
 
 def facts(pairs: Iterable[tuple[str, object]], width: int | None = None) -> str:
     """Return pairs of name and value as lines, without the pairs whose value is empty."""
-    shown = [(name, str(value)) for name, value in pairs if value not in (None, "", [], {})]
-    return table(shown, width)
+    rows = [(name, str(value)) for name, value in pairs if value not in (None, "", [], {})]
+    return table(rows, width)
 
 
 def place(path: str, home: str) -> str:
-    """Return a directory's short form: with ``~``, or a memory directory's project folder."""
-    folder, _, name = path.rpartition("/")
-    above, _, project = folder.rpartition("/")
-    if name == "memory" and above.endswith("/projects"):
+    """Return a directory's short form.
+
+    For a memory directory this is the name of its project's folder, for one in the home directory
+    the path with ``~``, for any other the whole path.
+    """
+    project_folder, _, name = path.rpartition("/")
+    projects_folder, _, project = project_folder.rpartition("/")
+    if name == "memory" and projects_folder.endswith("/projects"):
         return project
     return f"~{path[len(home) :]}" if f"{path}/".startswith(f"{home}/") else path
 
 
 def size(count: int) -> str:
     """Return a number of bytes as a person reads it."""
-    shown = f"{count} bytes"
-    for unit, factor in _UNITS:
+    text = f"{count} bytes"
+    for unit, factor in _UNITS:  # the largest unit that fits is the last one
         if count >= factor:
-            shown = f"{count / factor:.1f} {unit}"
-    return shown
+            text = f"{count / factor:.1f} {unit}"
+    return text
 
 
 def duration(seconds: float) -> str:
     """Return a time span with at most two units."""
     if seconds < 1:
         return f"{max(0, round(seconds * 1000))} ms"
-    whole = int(seconds)
+    whole_seconds = int(seconds)
     parts = (
-        (whole // 86400, "d"),
-        (whole // 3600 % 24, "h"),
-        (whole // 60 % 60, "min"),
-        (whole % 60, "s"),
+        (whole_seconds // 86400, "d"),
+        (whole_seconds // 3600 % 24, "h"),
+        (whole_seconds // 60 % 60, "min"),
+        (whole_seconds % 60, "s"),
     )
-    first = next(index for index, (count, _) in enumerate(parts) if count)
-    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
+    largest = next(index for index, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[largest : largest + 2] if count)
 
 
 def ago(at: str) -> str:

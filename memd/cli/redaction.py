@@ -37,19 +37,20 @@ WORDS = frozenset(
         "other",
     )
 ) | {command.api_method for command in COMMANDS if command.api_method}
-_NAME = re.compile(r"[a-z][a-z_]{0,30}")
+_MEMBER_NAME = re.compile(r"[a-z][a-z_]{0,30}")
 _VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,2}((a|b|rc|\.dev|\.post)\d{1,5})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)?)?")
+# In a traceback: a line of code in memd's program, and the line with the error's class.
 _FRAME = re.compile(r'File "[^"]{0,500}/memd/((?:\w+/)*\w+\.py)", line (\d{1,6}), in (\w{1,80})')
-_RAISED = re.compile(r"^(?:\s*\|?\s*)((?:memd[\w.]*\.)?)(\w{1,80})(?=:|$)")
-_PROGRAM = os.path.dirname(memd.__file__)
+_ERROR_CLASS = re.compile(r"^(?:\s*\|?\s*)((?:memd[\w.]*\.)?)(\w{1,80})(?=:|$)")
+_PROGRAM_FOLDER = os.path.dirname(memd.__file__)
 
 
 class Redactor:
     """Replaces a person's texts by hashes made with ``key``."""
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._key = key  # of the hashes; it never leaves this machine
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with every text of a person replaced by a hash."""
@@ -64,7 +65,8 @@ class Redactor:
         if not text or text in WORDS or _VERSION.fullmatch(text) or _TIME.fullmatch(text):
             return text
         digest = hmac.digest(self._key, text.encode(errors="replace"), "sha256").hex()[:8]
-        return f"{'path' if text.startswith('/') else 'text'}-{digest}"
+        kind = "path" if text.startswith("/") else "text"
+        return f"{kind}-{digest}"
 
     def log_line(self, line: str) -> dict[str, Any]:
         """Return the redacted facts of a line of the daemon's log."""
@@ -72,13 +74,16 @@ class Redactor:
         if facts.get("event") not in LOG_EVENTS:  # not an event: maybe a line of a traceback
             places = trace(line)
             return {"trace": places} if places else {"text": self.text(line)}
-        words = facts.pop("traceback", "")
-        places = trace(words) if isinstance(words, str) else []
-        return {**self.value(facts), **({"trace": places} if places else {})}
+        traceback = facts.pop("traceback", "")
+        places = trace(traceback) if isinstance(traceback, str) else []
+        redacted: dict[str, Any] = self.value(facts)
+        if places:
+            redacted["trace"] = places
+        return redacted
 
     def _member_name(self, name: str) -> str:
         """Return a member's name, as a hash unless it looks like memd's own."""
-        return name if _NAME.fullmatch(name) or name in WORDS else self.text(name)
+        return name if _MEMBER_NAME.fullmatch(name) or name in WORDS else self.text(name)
 
 
 def trace(text: str) -> list[str]:
@@ -88,24 +93,28 @@ def trace(text: str) -> list[str]:
         if match := _FRAME.search(line):
             path, number, function = match.groups()
             # A line in the log may look like a traceback, so only places in memd's own source stay.
-            if os.path.isfile(f"{_PROGRAM}/{path}") and f"def {function}(" in _source(path):
+            if _source_has(path, f"def {function}("):
                 result.append(f"memd/{path}:{number} {function}")
-        elif match := _RAISED.match(line):
-            module, name = match.groups()
-            path = f"{module.strip('.').removeprefix('memd').strip('.').replace('.', '/')}.py"
-            is_memd = module and os.path.isfile(f"{_PROGRAM}/{path}")
-            if (is_memd and f"class {name}(" in _source(path)) or _is_builtin(name, module):
-                result.append(f"{module}{name}")
+        elif match := _ERROR_CLASS.match(line):
+            prefix, name = match.groups()
+            module = prefix.strip(".").removeprefix("memd").strip(".")
+            path = f"{module.replace('.', '/')}.py"
+            is_memd_class = prefix and _source_has(path, f"class {name}(")
+            if is_memd_class or (not prefix and _is_builtin_error(name)):
+                result.append(f"{prefix}{name}")
     return result
 
 
-def _is_builtin(name: str, module: str) -> bool:
-    """Return whether a name without a module is an error class of Python."""
+def _is_builtin_error(name: str) -> bool:
+    """Return whether a name is that of an error class of Python."""
     kind = getattr(builtins, name, None)
-    return not module and isinstance(kind, type) and issubclass(kind, BaseException)
+    return isinstance(kind, type) and issubclass(kind, BaseException)
 
 
-def _source(path: str) -> str:
-    """Return the text of a file of memd's program."""
-    with open(f"{_PROGRAM}/{path}", encoding="utf-8") as file:
-        return file.read()
+def _source_has(path: str, text: str) -> bool:
+    """Return whether memd's program has a file at this path with this text."""
+    full_path = f"{_PROGRAM_FOLDER}/{path}"
+    if not os.path.isfile(full_path):
+        return False
+    with open(full_path, encoding="utf-8") as file:
+        return text in file.read()

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from memd.cli.arguments import parser
 from memd.cli.grammar import MEMORIES
-from memd.cli.invocation import Invocation, Surroundings, surrogate
+from memd.cli.invocation import Invocation, Surroundings, has_surrogates
 from memd.cli.output import escape
 from memd.core.errors import MemdError
 
@@ -28,7 +28,11 @@ INTERRUPTED = 130
 def start(arguments: Sequence[str]) -> int:
     """Run memctl with this process's environment and streams; return the exit status."""
     around = Surroundings(
-        os.environ, os.path.expanduser("~"), _input(), _output(sys.stdout), _output(sys.stderr)
+        os.environ,
+        os.path.expanduser("~"),
+        _standard_input(),
+        _escaping_stream(sys.stdout),
+        _escaping_stream(sys.stderr),
     )
     return run(arguments, around)
 
@@ -64,7 +68,7 @@ def _print_error(around: Surroundings, sentence: str) -> None:
 def _run_command(arguments: Sequence[str], around: Surroundings) -> int:
     """Parse a command line, resolve the names of memories in it, and run its command."""
     top = parser()
-    if any(surrogate(word) for word in arguments):
+    if any(has_surrogates(word) for word in arguments):
         top.error("an argument is not UTF-8")
     options = top.parse_args(arguments)
     if options.run is None:
@@ -76,29 +80,30 @@ def _run_command(arguments: Sequence[str], around: Surroundings) -> int:
         memory = ""
         for operand in options.run.operands:
             # A person may give a memory's name instead of its path.
-            if operand.listed == MEMORIES and (given := getattr(options, operand.attribute)):
-                memory = invocation.memory(given)
+            name = getattr(options, operand.attribute) if operand.listed == MEMORIES else None
+            if name:
+                memory = invocation.memory(name)
                 setattr(options, operand.attribute, memory)
         try:
             return int(command(invocation) or 0)
         except MemdError as error:
-            if error.kind != "not_found" or not memory:
+            if error.kind != "not_found" or not memory:  # the error is about something else
                 raise
             raise invocation.no_memory(memory) from error
 
 
-def _input() -> TextIO:
+def _standard_input() -> TextIO:
     """Return standard input as UTF-8 text with its line ends unchanged."""
-    if sys.stdin is None:
+    if sys.stdin is None:  # the process was started with a closed input
         return open(os.devnull, encoding="utf-8")
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="strict", newline="")
     return sys.stdin
 
 
-def _output(stream: TextIO | None) -> TextIO:
+def _escaping_stream(stream: TextIO | None) -> TextIO:
     """Return a stream that writes characters outside its encoding as escapes."""
-    if stream is None:
+    if stream is None:  # the process was started with this stream closed
         return open(os.devnull, "w", encoding="utf-8")
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")

@@ -22,7 +22,8 @@ UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")
 MARK = "Written by memctl service install; memctl service uninstall removes it."
 
 # The unit's limits that a model's program, which inherits them, would exceed.
-_LIMITS = r"^(MemoryDenyWriteExecute|MemoryHigh|MemoryMax|TasksMax)=.*\n"
+_LIMIT_LINES = r"^(MemoryDenyWriteExecute|MemoryHigh|MemoryMax|TasksMax)=.*\n"
+# What stands in place of these lines; a limit that is not here is removed.
 _WIDER_LIMITS = {
     "MemoryHigh": "MemoryHigh=2G\n",
     "MemoryMax": "MemoryMax=4G\n",
@@ -81,13 +82,15 @@ def systemd(
 ) -> Service:
     """Return systemd's user units; ``runs_program`` widens the limits for a model's program."""
     config = environ.get("XDG_CONFIG_HOME", "")
-    folder = f"{config if config.startswith('/') else f'{home}/.config'}/systemd/user"
+    if not config.startswith("/"):  # XDG says to ignore relative paths
+        config = f"{home}/.config"
+    folder = f"{config}/systemd/user"
     service = _template("memd.service").decode()
     command = f"ExecStart={_quoted(python)} -P -m memd serve"
     service = re.sub(r"^ExecStart=.*$", lambda _: command, service, flags=re.MULTILINE)
     if runs_program:  # the program inherits the unit's limits, and most compile code as they run
         service = re.sub(
-            _LIMITS, lambda line: _WIDER_LIMITS.get(line[1], ""), service, flags=re.MULTILINE
+            _LIMIT_LINES, lambda line: _WIDER_LIMITS.get(line[1], ""), service, flags=re.MULTILINE
         )
     mark = f"# {MARK}\n".encode()
     user = ("systemctl", "--user")
@@ -118,30 +121,30 @@ def launchd(python: str, home: str, uid: int) -> Service:
     text = plistlib.dumps(agent, sort_keys=False)
     # plistlib writes no comments, so the mark is put into its text.
     text = text.replace(b"<plist ", f"<!-- {MARK} -->\n<plist ".encode(), 1)
-    domain, name = f"gui/{uid}", f"gui/{uid}/{LABEL}"
+    domain, service_name = f"gui/{uid}", f"gui/{uid}/{LABEL}"
     return Service(
         supervisor="launchd",
         files={path: text},
         reach=("launchctl", "print", domain),
-        active=("launchctl", "print", name),
+        active=("launchctl", "print", service_name),
         enable=(("launchctl", "bootstrap", domain, path),),
-        restart=("launchctl", "kickstart", "-k", name),
-        disable=(("launchctl", "bootout", name),),
+        restart=("launchctl", "kickstart", "-k", service_name),
+        disable=(("launchctl", "bootout", service_name),),
     )
 
 
 def states(service: Service) -> dict[str, str]:
     """Return for each file whether it is installed, outdated, foreign or absent."""
-    result = {}
+    state_by_path = {}
     for path, content in service.files.items():
         present = _read(path)
         if present is None:
-            result[path] = "absent"
+            state_by_path[path] = "absent"
         elif present == content:
-            result[path] = "installed"
+            state_by_path[path] = "installed"
         else:
-            result[path] = "outdated" if MARK.encode() in present else "foreign"
-    return result
+            state_by_path[path] = "outdated" if MARK.encode() in present else "foreign"
+    return state_by_path
 
 
 def write(service: Service) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ HELP = (
     "space               look now",
     "q                   quit",
 )
-_SHORTCUTS = dict(zip("mr59et", SORTS, strict=True))
-_SESSIONS = 5
-_LEAST_METHODS = 3
+_SHORTCUTS = dict(zip("mr59et", SORTS, strict=True))  # the column by the key that sorts by it
+_MAX_SESSIONS = 5
+_MIN_METHOD_LINES = 3  # of the table of methods, even on a small screen
 
 
 class MethodUse(Struct, frozen=True):
@@ -52,7 +52,11 @@ class MethodUse(Struct, frozen=True):
 
 
 class TopReading(Struct, frozen=True):
-    """A daemon's status and metrics at one moment, ``at`` in monotonic seconds."""
+    """A daemon's status and metrics at one moment, ``at`` in monotonic seconds.
+
+    ``times`` has for each method the number of answers in each bucket of the histogram, ``errors``
+    the number of errors. ``cpu`` is the processor time that the daemon has used, in seconds.
+    """
 
     at: float
     status: Mapping[str, Any]
@@ -77,7 +81,11 @@ class TopReading(Struct, frozen=True):
 
 
 class TopInterval(Struct, frozen=True):
-    """What a daemon did between two readings."""
+    """What a daemon did between two readings, the later of which is ``now``.
+
+    ``since_start`` says that the earlier one is the daemon's start. ``cpu`` is the share of one
+    processor that was used.
+    """
 
     now: TopReading
     seconds: float
@@ -114,7 +122,11 @@ class TopInterval(Struct, frozen=True):
 
 
 class TopView(Struct):
-    """What the person chose with keys: the sort column, lines scrolled, whether help is shown."""
+    """What the person chose with keys.
+
+    ``sort`` is the index of the column, ``scrolled`` the number of methods above the first one that
+    is shown.
+    """
 
     sort: int = _RATE
     scrolled: int = 0
@@ -151,16 +163,19 @@ class TopPicture:
 
     def lines(self, view: TopView, columns: int, height: int | None) -> list[str]:
         """Return lines of at most ``columns``; with a ``height``, exactly that many lines."""
-        head, tail = self._header_lines(), [*self._job_lines(), *self._session_lines()]
+        head = self._header_lines()
         if view.help:
-            body = list(HELP)
+            lines = [*head, *HELP]
         else:
-            most = None if height is None else height - len(head) - len(tail) - 2
-            body = self._method_table(view, None if most is None else max(most, _LEAST_METHODS))
-        lines = [*head, *body, *([] if view.help else tail)]
+            tail = [*self._job_lines(), *self._session_lines()]
+            table_lines = None
+            if height is not None:
+                table_lines = max(height - len(head) - len(tail) - 2, _MIN_METHOD_LINES)
+            lines = [*head, *self._method_table(view, table_lines), *tail]
         if height is not None:
             lines = lines[: max(height - 1, 0)]
-            lines += [""] * (height - 1 - len(lines)) + [self._screen.paint(KEYS, "dim")]
+            blank_lines = [""] * (height - 1 - len(lines))
+            lines = [*lines, *blank_lines, self._screen.paint(KEYS, "dim")]
         # Escapes make a line longer, so it is cut afterwards.
         return [output.cut(output.escape(line.replace("\n", " ")), columns) for line in lines]
 
@@ -202,13 +217,13 @@ class TopPicture:
         sort = SORTS[view.sort]
         rows = sorted_by(self._interval.methods, sort)
         if max_lines is not None:
-            view.scrolled = min(view.scrolled, max(0, len(rows) - (max_lines - 1)))
-            rows = rows[view.scrolled : view.scrolled + max_lines - 1]
-        names = {"rate": "/s"}
-        head = [
-            self._screen.paint(names.get(name, name), "bold" if name == sort else "dim")
-            for name in SORTS
-        ]
+            max_rows = max_lines - 1  # without the heading
+            view.scrolled = min(view.scrolled, max(0, len(rows) - max_rows))
+            rows = rows[view.scrolled : view.scrolled + max_rows]
+        headings = []
+        for name in SORTS:
+            heading = "/s" if name == "rate" else name
+            headings.append(self._screen.paint(heading, "bold" if name == sort else "dim"))
         cells = [
             (
                 each.method,
@@ -220,7 +235,7 @@ class TopPicture:
             )
             for each in rows
         ]
-        return output.table([head, *cells]).splitlines()
+        return output.table([headings, *cells]).splitlines()
 
     def _job_lines(self) -> list[str]:
         """Return the lines about jobs: counts by state, then each running one."""
@@ -238,11 +253,13 @@ class TopPicture:
         sessions = list(self._status.get("sessions") or ())
         rows = [
             (each["client"], self._short_place(each["project"]), output.age(self._now - each["at"]))
-            for each in sessions[:_SESSIONS]
+            for each in sessions[:_MAX_SESSIONS]
         ]
-        more = f"  the last {_SESSIONS} of {len(sessions)}" if len(sessions) > _SESSIONS else ""
-        head = f"{self._screen.paint('sessions', 'bold')}{more or ('' if rows else '  none')}"
-        return ["", head, *output.table(rows).splitlines()]
+        note = "" if rows else "  none"
+        if len(sessions) > _MAX_SESSIONS:
+            note = f"  the last {_MAX_SESSIONS} of {len(sessions)}"
+        heading = f"{self._screen.paint('sessions', 'bold')}{note}"
+        return ["", heading, *output.table(rows).splitlines()]
 
     def _short_place(self, path: str) -> str:
         return output.place(path, self._home)
@@ -250,8 +267,9 @@ class TopPicture:
 
 def _method_use(name: str, before: TopReading, now: TopReading, seconds: float) -> MethodUse:
     """Return a method's rate, times and errors in the interval between two readings."""
-    old = before.times.get(name, ())
-    counts = [new - earlier for new, earlier in zip_longest(now.times[name], old, fillvalue=0)]
+    old_counts = before.times.get(name, ())  # none for a method that was not called before
+    pairs = zip_longest(now.times[name], old_counts, fillvalue=0)
+    counts = [new - old for new, old in pairs]
     return MethodUse(
         method=name,
         rate=sum(counts) / seconds,

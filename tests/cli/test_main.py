@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from memd.cli.main import main
-from memd.cli.running import _output, run
+from memd.cli.running import _escaping_stream, run
 from memd.core.places import find
 from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import Stream, memctl, surroundings
@@ -109,7 +109,7 @@ def test_it_runs_as_a_process(home: Home) -> None:
 def test_a_stream_of_another_kind_is_taken_as_it_is() -> None:
     """A stream that has no encoding to set is used unchanged."""
     stream = Stream()
-    assert _output(stream) is stream
+    assert _escaping_stream(stream) is stream
 
 
 def test_the_start_is_light(home: Home) -> None:

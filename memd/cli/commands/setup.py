@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.cli import output, service_unit
-from memd.cli.asking import agreed, can_ask
+from memd.cli.asking import can_ask, person_agrees
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
@@ -168,7 +168,7 @@ def _ask_person(invocation: Invocation, client: ClientRow, diffs: list[str]) -> 
         return False
     for diff in diffs:
         invocation.screen.line(diff)
-    return agreed(invocation, f"set up {client.title}?")
+    return person_agrees(invocation, f"set up {client.title}?")
 
 
 def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:

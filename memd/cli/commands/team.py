@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from memd.cli import output
-from memd.cli.asking import agreed, can_ask, secret
+from memd.cli.asking import can_ask, person_agrees, read_secret
 from memd.cli.commands.editing import edited
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
@@ -59,7 +59,7 @@ def join(invocation: Invocation) -> int:
         return 1
     code = invocation.read(options.code_file).strip() if options.code_file else ""
     if preview["code_needed"] and not code:
-        code = secret(invocation, "invitation code: ")
+        code = read_secret(invocation, "invitation code: ")
         if not code:
             raise CommandLineError(_UNANSWERED, _CODE)
     done = _call_with_progress(invocation, code=code)
@@ -222,7 +222,7 @@ def _confirmed(invocation: Invocation, question: str) -> bool:
         return True
     if not can_ask(invocation):
         raise CommandLineError(_UNANSWERED, _AGREE)
-    if agreed(invocation, question):
+    if person_agrees(invocation, question):
         return True
     invocation.screen.note("nothing was done")
     return False
