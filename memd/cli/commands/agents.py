@@ -10,9 +10,9 @@ from memd.core.events import AGENT_CHANGED, AGENT_PROGRESS
 from memd.core.text import one_line
 
 KEY_VARIABLE = "MEMD_AGENT_KEY"
-_WHOSE = "whose? An agent's key is needed"
-_GIVE_KEY = f"give --key, or put the agent's key into {KEY_VARIABLE}"
-_LINE = 120  # characters of an agent's text in a list
+_NO_KEY = "whose? An agent's key is needed"
+_KEY_HINT = f"give --key, or put the agent's key into {KEY_VARIABLE}"
+_LINE_CHARACTERS = 120  # characters of an agent's text in a list
 _DAY_SECONDS = 24 * 60 * 60.0
 _STYLES = {"live": "green", "idle": "yellow"}
 
@@ -26,7 +26,7 @@ class AgentUnknownError(MemdError):
         super().__init__(f"no agent has the address {address}", address=address)
 
 
-def key(invocation: Invocation) -> str:
+def agent_key(invocation: Invocation) -> str:
     """Return the agent's key from ``--key`` or the environment, or "" without one."""
     return invocation.options.key or invocation.environ.get(KEY_VARIABLE, "")
 
@@ -41,10 +41,9 @@ def list_(invocation: Invocation) -> None:
     _print_agents(invocation, invocation.request())
     for event in invocation.client().notifications(invocation.options.timeout or _DAY_SECONDS):
         facts = event.params
-        what = facts.get("line") or facts.get("change")
-        if isinstance(what, str) and isinstance(facts.get("address"), str):
-            shown = f"{_one_line(facts['address'])}  {_one_line(what)}"
-            invocation.screen.answer(facts, shown)
+        address, news = facts.get("address"), facts.get("line") or facts.get("change")
+        if isinstance(address, str) and isinstance(news, str):
+            invocation.screen.answer(facts, f"{_one_line(address)}  {_one_line(news)}")
 
 
 def show(invocation: Invocation) -> None:
@@ -52,8 +51,12 @@ def show(invocation: Invocation) -> None:
     address = invocation.options.address
     for agent in invocation.request()["agents"]:
         if agent["address"] == address:
-            readable = {"since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
-            facts = ((name, _one_line(str(value))) for name, value in {**agent, **readable}.items())
+            shown = {
+                **agent,
+                "since": output.ago(agent["since"]),
+                "unread": agent["unread"] or "none",
+            }
+            facts = ((name, _one_line(str(value))) for name, value in shown.items())
             invocation.screen.answer(agent, output.facts(facts))
             return
     raise AgentUnknownError(address)
@@ -61,21 +64,21 @@ def show(invocation: Invocation) -> None:
 
 def register(invocation: Invocation) -> None:
     """Register an agent and print its key."""
-    parent = key(invocation) if invocation.options.parent else None
-    done = invocation.request(key=parent)
-    pairs = [("agent", done["agent"]), ("address", done["address"]), ("key", done["key"])]
-    invocation.screen.answer(done, output.facts(pairs))
-    invocation.screen.note(f"for this shell: export {KEY_VARIABLE}={done['key']}")
+    parent_key = agent_key(invocation) if invocation.options.parent else None
+    result = invocation.request(key=parent_key)
+    pairs = [("agent", result["agent"]), ("address", result["address"]), ("key", result["key"])]
+    invocation.screen.answer(result, output.facts(pairs))
+    invocation.screen.note(f"for this shell: export {KEY_VARIABLE}={result['key']}")
 
 
 def end(invocation: Invocation) -> None:
     """End the agent of the given key. Raises CommandLineError without one."""
-    agent_key = key(invocation)
-    if not agent_key:
-        raise CommandLineError(_WHOSE, hint=_GIVE_KEY)
-    done = invocation.request(cwd=None, key=agent_key)
-    returned = f"; {done['returned']} unread went back" if done["returned"] else ""
-    invocation.screen.answer(done, f"ended{returned}")
+    own_key = agent_key(invocation)
+    if not own_key:
+        raise CommandLineError(_NO_KEY, hint=_KEY_HINT)
+    result = invocation.request(cwd=None, key=own_key)
+    returned = f"; {result['returned']} unread went back" if result["returned"] else ""
+    invocation.screen.answer(result, f"ended{returned}")
 
 
 def _print_agents(invocation: Invocation, answer: Mapping[str, Any]) -> None:
@@ -85,17 +88,17 @@ def _print_agents(invocation: Invocation, answer: Mapping[str, Any]) -> None:
         screen.note("no agent is registered")
     rows = [
         (
-            screen.paint(_one_line(each["address"]), "bold"),
-            screen.paint(each["state"], _STYLES.get(each["state"], "dim")),
-            _one_line(" ".join(filter(None, (each["client"], each["kind"])))),
-            f"{each['unread']} unread" if each["unread"] else "",
-            _one_line(each["progress"]),
+            screen.paint(_one_line(agent["address"]), "bold"),
+            screen.paint(agent["state"], _STYLES.get(agent["state"], "dim")),
+            _one_line(" ".join(filter(None, (agent["client"], agent["kind"])))),
+            f"{agent['unread']} unread" if agent["unread"] else "",
+            _one_line(agent["progress"]),
         )
-        for each in answer["agents"]
+        for agent in answer["agents"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
 
 def _one_line(text: str) -> str:
     """Return an agent's text on one line of at most 120 characters."""
-    return one_line(text, _LINE)
+    return one_line(text, _LINE_CHARACTERS)

@@ -54,14 +54,13 @@ class BundleUnwritableError(MemdError):
 
 def bundle(invocation: Invocation) -> None:
     """Write the archive and print what is in it and which parts are missing."""
-    path = os.path.abspath(
-        invocation.options.output or time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz")
-    )
+    default_name = time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz")
+    path = os.path.abspath(invocation.options.output or default_name)
     screen, parts, missing = invocation.screen, dict[str, str](), list[str]()
     redactor = Redactor(_hash_key(invocation))
-    for name, make in _part_makers(invocation, redactor).items():
+    for name, make_part in _part_makers(invocation, redactor).items():
         try:
-            parts[name] = make()
+            parts[name] = make_part()
         except (MemdError, OSError, ValueError) as error:
             kind = error.kind if isinstance(error, MemdError) else type(error).__name__
             missing.append(f"{name}: {kind}")
@@ -82,11 +81,13 @@ def _part_makers(invocation: Invocation, redactor: Redactor) -> dict[str, Callab
     """Return a function for each part's text; those that ask the daemon fail if none runs."""
 
     def result_of(method: str) -> dict[str, object]:
+        """Return the result of a method of the daemon that runs."""
         invocation.client(start=False)
         answer: dict[str, object] = invocation.call(method)
         return answer
 
     def metrics() -> str:
+        """Return the metrics as OpenMetrics text."""
         families: list[dict[str, object]] = result_of("metrics")["families"]  # type: ignore[assignment]
         return open_metrics.text(families)
 
@@ -120,8 +121,8 @@ def _settings(invocation: Invocation) -> dict[str, object]:
     path, options = invocation.places.config, {}
     with suppress(FileNotFoundError), open(path, "rb") as file:
         options = tomllib.load(file)
-    chosen, problems = settings.parse([Layer("", options)])
-    return {"problems": len(problems), **dict(shareable(chosen))}
+    parsed_settings, problems = settings.parse([Layer("", options)])
+    return {"problems": len(problems), **dict(shareable(parsed_settings))}
 
 
 def _service(invocation: Invocation) -> dict[str, str]:
@@ -157,15 +158,15 @@ def _log(invocation: Invocation, redactor: Redactor) -> str:
 def _hash_key(invocation: Invocation) -> bytes:
     """Return the key of the hashes from the state directory, or a new one if that fails."""
     # With O_EXCL only one of several bundles at once creates the key; the others read it.
-    path, new = f"{invocation.places.state_dir}/debug-key", os.urandom(_KEY_BYTES)
+    path, new_key = f"{invocation.places.state_dir}/debug-key", os.urandom(_KEY_BYTES)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     with suppress(OSError), os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(new)
+        file.write(new_key)
     with suppress(OSError), open(path, "rb") as file:
-        stored = file.read(_KEY_BYTES)
+        stored_key = file.read(_KEY_BYTES)
         # A shorter key is damaged or not written yet.
-        return stored if len(stored) == _KEY_BYTES else new
-    return new
+        return stored_key if len(stored_key) == _KEY_BYTES else new_key
+    return new_key
 
 
 def _write_archive(path: str, parts: dict[str, str]) -> int:
@@ -181,13 +182,13 @@ def _write_archive(path: str, parts: dict[str, str]) -> int:
             content = text.encode()
             member.size, member.mtime, member.mode = len(content), now, 0o600
             archive.addfile(member, io.BytesIO(content))
-    made = False
+    is_created = False  # an existing file of another is not removed below
     try:
         with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-            made = True
+            is_created = True
             file.write(packed.getvalue())
     except OSError as error:
-        if made:  # on a full disk; a part of an archive is of no use
+        if is_created:  # on a full disk; a part of an archive is of no use
             with suppress(OSError):
                 os.unlink(path)
         raise BundleUnwritableError(path, error.strerror or str(error)) from error

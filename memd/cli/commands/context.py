@@ -7,7 +7,7 @@ from memd.cli.invocation import Invocation
 from memd.core.errors import MemdError
 from memd.core.text import iso_time
 
-_LARGEST = 5  # of the stored results; --json has more
+_MAX_RESULTS = 5  # of the stored results; --json has more
 
 
 class NoContextError(MemdError):
@@ -24,16 +24,15 @@ def show(invocation: Invocation) -> None:
     session = getattr(invocation.options, "session", None) or _newest_session(invocation)
     view = invocation.request(session_id=session)
     pairs: list[tuple[str, object]] = [("session", view["session"])]
-    for each in view["conversations"]:
-        pairs += _conversation_pairs(each)
+    for conversation in view["conversations"]:
+        pairs += _conversation_pairs(conversation)
     decisions = ", ".join(f"{count} {action}" for action, count in view["decisions"].items())
     pairs += [
         ("decided", decisions),
         ("stored", output.size(view["stored"]) if view["stored"] else ""),
     ]
-    pairs += [
-        ("", f"{output.size(each['size'])}  {each['path']}") for each in view["largest"][:_LARGEST]
-    ]
+    for result in view["largest"][:_MAX_RESULTS]:
+        pairs.append(("", f"{output.size(result['size'])}  {result['path']}"))
     invocation.screen.answer(view, output.facts(pairs))
 
 
@@ -42,14 +41,14 @@ def list_(invocation: Invocation) -> None:
     listed, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(each["session"], "bold"),
-            each["conversation"],
-            output.ago(iso_time(each["at"])),
-            f"{each['tokens']:,} tokens",
-            each["level"],
-            each["model"],
+            screen.paint(conversation["session"], "bold"),
+            conversation["conversation"],
+            output.ago(iso_time(conversation["at"])),
+            f"{conversation['tokens']:,} tokens",
+            conversation["level"],
+            conversation["model"],
         )
-        for each in listed["contexts"]
+        for conversation in listed["contexts"]
     ]
     if not rows:
         screen.note(str(NoContextError(invocation.cwd)))

@@ -9,32 +9,32 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.cli import output
-from memd.cli.commands.learning import work
+from memd.cli.commands.learning import start_job
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.output import Screen
 from memd.core.text import iso_time, one_line
 
 _QUESTION = "question: nobody used these in 90 days on which memd ran; are they still needed?"
-_LINE = 400  # characters of one sentence; --json has all of it
+_LINE_CHARACTERS = 400  # characters of one sentence; --json has all of it
 _STYLES = {"created": "green", "changed": "cyan", "removed": "red"}
-_ALONE = ("last", "status")
-_OF_DREAM = ("force", "wait", *_ALONE)
-_EXCLUDED = "--{} cannot stand beside {}"
+_REPORT_OPTIONS = ("last", "status")  # each of them stands alone
+_DREAM_OPTIONS = ("force", "wait", *_REPORT_OPTIONS)
+_CANNOT_COMBINE = "--{} cannot stand beside {}"
 
 
 def dream(invocation: Invocation) -> int:
     """Start a dream, or print the last one (``--last``) or when one is due (``--status``)."""
     options = invocation.options
-    given = [name for name in _OF_DREAM if getattr(options, name)]
-    for name in set(given) & set(_ALONE):
-        if len(given) > 1:
-            others = " ".join(f"--{other}" for other in given if other != name)
-            raise CommandLineError(_EXCLUDED, name, others)
+    names = [name for name in _DREAM_OPTIONS if getattr(options, name)]  # of the options given
+    for name in set(names) & set(_REPORT_OPTIONS):
+        if len(names) > 1:
+            others = " ".join(f"--{other}" for other in names if other != name)
+            raise CommandLineError(_CANNOT_COMBINE, name, others)
     if options.last:
         return _print_last(invocation)
     if options.status:
         return _print_status(invocation)
-    return work(invocation)
+    return start_job(invocation)
 
 
 def review(invocation: Invocation) -> None:
@@ -49,21 +49,21 @@ def review(invocation: Invocation) -> None:
 
 def accept(invocation: Invocation) -> int:
     """Apply a proposal; return 1 if a file was left because somebody changed it."""
-    done = _refuse_dream_options(invocation).request()
-    for left in done["left"]:
+    result = _refuse_dream_options(invocation).request()
+    for left in result["left"]:
         invocation.screen.error(f"left alone: {left['path']}: {left['reason']}")
-    lines = [f"accepted {path}" for path in done["accepted"]]
-    if done.get("change"):
-        lines.append(f"undo with: memctl undo {done['change']}")
-    invocation.screen.answer(done, "\n".join([*lines, _state_sentence(done)]))
-    return 1 if done["left"] else 0
+    lines = [f"accepted {path}" for path in result["accepted"]]
+    if result.get("change"):
+        lines.append(f"undo with: memctl undo {result['change']}")
+    invocation.screen.answer(result, "\n".join([*lines, _state_sentence(result)]))
+    return 1 if result["left"] else 0
 
 
 def reject(invocation: Invocation) -> None:
     """Reject a proposal, or some files of it."""
-    done = _refuse_dream_options(invocation).request()
-    lines = [f"rejected {path}" for path in done["rejected"]]
-    invocation.screen.answer(done, "\n".join([*lines, _state_sentence(done)]))
+    result = _refuse_dream_options(invocation).request()
+    lines = [f"rejected {path}" for path in result["rejected"]]
+    invocation.screen.answer(result, "\n".join([*lines, _state_sentence(result)]))
 
 
 def _print_last(invocation: Invocation) -> int:
@@ -79,8 +79,8 @@ def _print_status(invocation: Invocation) -> int:
     """Print when the next dream is due, the state of each gate, and the open proposals."""
     answer = invocation.ask("dream.status")
     screen, now = invocation.screen, time.time()
-    waiting = answer["proposals"]
-    hint = f"{waiting} wait{'s' * (waiting == 1)} for you: memctl dream review"
+    open_count = answer["proposals"]
+    hint = f"{open_count} wait{'s' * (open_count == 1)} for you: memctl dream review"
     pairs: list[tuple[str, object]] = [
         ("last", _time_words(answer["last"], now) or "never"),
         ("due", _time_words(answer["due"], now)),
@@ -93,8 +93,8 @@ def _print_status(invocation: Invocation) -> int:
         ("proposals", hint),
     ]
     # These two lines are left out when there is nothing to say, unlike the others.
-    shown = {"running": answer["running"], "proposals": waiting}
-    pairs = [(name, value) for name, value in pairs if shown.get(name, True)]
+    is_shown = {"running": answer["running"], "proposals": open_count}
+    pairs = [(name, value) for name, value in pairs if is_shown.get(name, True)]
     rows = [
         (
             screen.paint("open", "green") if gate["open"] else screen.paint("closed", "yellow"),
@@ -109,61 +109,66 @@ def _print_status(invocation: Invocation) -> int:
 
 def _refuse_dream_options(invocation: Invocation) -> Invocation:
     """Raise CommandLineError for options of ``dream`` before a verb; return the invocation."""
-    for name in _OF_DREAM:
+    for name in _DREAM_OPTIONS:
         if getattr(invocation.options, name):
-            raise CommandLineError(_EXCLUDED, name, invocation.options.run.words[-1])
+            raise CommandLineError(_CANNOT_COMBINE, name, invocation.options.run.words[-1])
     return invocation
 
 
-def _state_sentence(done: Mapping[str, Any]) -> str:
+def _state_sentence(result: Mapping[str, Any]) -> str:
     """Return a sentence with the state of the proposal that was decided."""
     known = {"open": "still open", "partly": "decided, accepted in part"}
-    return f"{done['proposal']} is {known.get(done['state'], done['state'])}"
+    return f"{result['proposal']} is {known.get(result['state'], result['state'])}"
 
 
 def _time_words(seconds: float | None, now: float) -> str:
     """Return a time in words and as ISO 8601, or "" for ``None``."""
     if seconds is None:
         return ""
-    passed = now - seconds
-    near = output.duration(abs(passed))
-    words = "just now" if abs(passed) < 1 else f"{near} ago" if passed > 0 else f"in {near}"
+    elapsed = now - seconds  # negative for a time to come
+    span = output.duration(abs(elapsed))
+    words = f"{span} ago" if elapsed > 0 else f"in {span}"
+    if abs(elapsed) < 1:
+        words = "just now"
     return f"{words} ({iso_time(seconds)})"
 
 
 def _proposal_lines(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     """Yield the lines about one proposal: its reason, its files, and how to decide it."""
     name = proposal["id"]
-    by = f", by {one_line(proposal['engine'], _LINE)}" if proposal["engine"] else ""
+    by = f", by {one_line(proposal['engine'], _LINE_CHARACTERS)}" if proposal["engine"] else ""
     is_question = proposal.get("kind") == "unused"
     yield f"{screen.paint(name, 'bold')}  {output.ago(proposal['at'])}{by}, {proposal['state']}\n"
     yield f"{_QUESTION}\n" if is_question else ""
-    yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in proposal["problems"])
-    imported = proposal["engine"].startswith("import")
-    for words, text in (
-        ("source" if imported else "the model said", proposal["said"]),
-        ("rejected since", proposal["reason"]),
-    ):
-        if text:
-            yield f"{words}: {one_line(text, _LINE)}\n"
+    yield from (
+        f"kept back: {one_line(problem, _LINE_CHARACTERS)}\n" for problem in proposal["problems"]
+    )
+    is_import = proposal["engine"].startswith("import")
+    if proposal["said"]:
+        source = "source" if is_import else "the model said"
+        yield f"{source}: {one_line(proposal['said'], _LINE_CHARACTERS)}\n"
+    if proposal["reason"]:
+        yield f"rejected since: {one_line(proposal['reason'], _LINE_CHARACTERS)}\n"
     for file in proposal["files"]:
         yield from _file_lines(file, screen)
     if proposal["state"] == "open":
-        accept, reject = ("remove", "keep") if is_question else ("accept", "reject")
-        why = "" if is_question else " --reason TEXT"
-        yield f"\n{accept} with: memctl dream accept {name} [FILE...]\n"
-        yield f"{reject} with: memctl dream reject {name} [FILE...]{why}\n"
+        accept_verb, reject_verb = ("remove", "keep") if is_question else ("accept", "reject")
+        reason_option = "" if is_question else " --reason TEXT"
+        yield f"\n{accept_verb} with: memctl dream accept {name} [FILE...]\n"
+        yield f"{reject_verb} with: memctl dream reject {name} [FILE...]{reason_option}\n"
 
 
 def _file_lines(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     """Yield the lines about one file of a proposal, and its diff."""
     action = screen.paint(file["action"], _STYLES.get(file["action"], "bold"))
-    into = f" into {file['merged_into']}" if file["merged_into"] else ""
-    why = f": {one_line(file['reason'], _LINE)}" if file["reason"] and not into else ""
+    target = f" into {file['merged_into']}" if file["merged_into"] else ""
+    reason = ""
+    if file["reason"] and not target:
+        reason = f": {one_line(file['reason'], _LINE_CHARACTERS)}"
     notes = [file["state"]] if file["state"] != "open" else []
     notes += ["stale: somebody changed it since"] if file["stale"] else []
-    mark = screen.paint(f" ({', '.join(notes)})", "yellow") if notes else ""
-    yield f"\n{action} {one_line(file['path'], _LINE)}{into}{why}{mark}\n"
-    text = file["diff"]
-    if text:
-        yield screen.diff(text)
+    painted_notes = screen.paint(f" ({', '.join(notes)})", "yellow") if notes else ""
+    path = one_line(file["path"], _LINE_CHARACTERS)
+    yield f"\n{action} {path}{target}{reason}{painted_notes}\n"
+    if file["diff"]:
+        yield screen.diff(file["diff"])

@@ -1,6 +1,6 @@
 """edit: open a memory in the user's editor and write it back if nobody changed it meanwhile.
 
-``edited`` does the same for any other text.
+``edited_text`` does the same for any other text.
 """
 
 import os
@@ -29,7 +29,7 @@ def edit(invocation: Invocation) -> None:
     path = invocation.options.path
     read = invocation.ask("memory.read", path=path)
     written = {"path": path, "hash": read["hash"], "change": None, "status": "unchanged"}
-    with edited(invocation, os.path.basename(path), read["content"]) as text:
+    with edited_text(invocation, os.path.basename(path), read["content"]) as text:
         if text != read["content"]:
             options = invocation.options
             written = invocation.ask(
@@ -44,7 +44,7 @@ def edit(invocation: Invocation) -> None:
 
 
 @contextmanager
-def edited(invocation: Invocation, name: str, text: str) -> Iterator[str]:
+def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[str]:
     """Open a text in an editor and yield the edited text.
 
     If the block raises MemdError, the edited text is saved in the state directory. Raises
@@ -58,9 +58,9 @@ def edited(invocation: Invocation, name: str, text: str) -> Iterator[str]:
         try:
             _run_editor(invocation, draft)
             yield invocation.read(draft)
-        # The temporary folder is deleted, so the person's text is saved elsewhere first.
         except (MemdError, KeyboardInterrupt):
-            _save_changed(invocation, draft, original)
+            # The temporary folder is deleted, so the person's text is saved elsewhere first.
+            _save_draft(invocation, draft, original)
             raise
 
 
@@ -78,8 +78,8 @@ def _run_editor(invocation: Invocation, draft: str) -> None:
         raise EditorFailedError(command, cause)
 
 
-def _save_changed(invocation: Invocation, draft: str, original: bytes) -> None:
-    """Copy a changed draft into the state directory and print its path."""
+def _save_draft(invocation: Invocation, draft: str, original: bytes) -> None:
+    """Copy a draft into the state directory and print its path, unless it has the original text."""
     try:
         with open(draft, "rb") as file:
             text = file.read()

@@ -19,7 +19,7 @@ from memd.core.instants import written
 from memd.core.options import Layer
 from memd.core.text import read_object
 
-_LOG_LINES = 50
+_LOG_LINES = 50  # without the option --lines
 
 
 def config(invocation: Invocation) -> int:
@@ -30,14 +30,15 @@ def config(invocation: Invocation) -> int:
     except tomllib.TOMLDecodeError as error:
         invocation.screen.error(f"{path} is no TOML: {error}")
         return 1
-    chosen, problems = settings.parse([Layer(path, options)])
+    parsed_settings, problems = settings.parse([Layer(path, options)])
     rows = []
     for name, default, _ in settings.declared():
-        value = attrgetter(name)(chosen)
+        value = attrgetter(name)(parsed_settings)
         # Keys and tokens are not printed, only that they are set.
-        secret = value and name.endswith(("api_key", "auth_token"))
+        is_secret = value and name.endswith(("api_key", "auth_token"))
         if value != default or invocation.options.all:
-            rows.append((name, "(set)" if secret else json.dumps(value, ensure_ascii=False)))
+            shown_value = "(set)" if is_secret else json.dumps(value, ensure_ascii=False)
+            rows.append((name, shown_value))
     for problem in problems:
         invocation.screen.error(problem)
     invocation.screen.note(path if options else f"{path}: nothing is set, the defaults hold")
@@ -52,9 +53,9 @@ def logs(invocation: Invocation) -> None:
     path, log_filter = options.file or invocation.places.log, LogFilter(options)
     # Standard input is never rotated, so it is read below like a file.
     if options.follow and path != "-":
-        growing = GrowingFile(path)
-        recent = deque(filter(log_filter.passes, growing.lines()), options.lines or _LOG_LINES)
-        for line in chain(recent, filter(log_filter.passes, growing.follow(screen))):
+        log = GrowingFile(path)
+        last_lines = deque(filter(log_filter.passes, log.lines()), options.lines or _LOG_LINES)
+        for line in chain(last_lines, filter(log_filter.passes, log.follow(screen))):
             _print_line(screen, line)
         return
     if path != "-" and not os.path.exists(path):
@@ -76,9 +77,10 @@ class LogFilter:
     """Filters lines of a log by the options; without any of them, every line passes."""
 
     def __init__(self, options: argparse.Namespace) -> None:
+        # The levels that pass, the given one and those above it; all levels pass if it is empty.
         self._levels = LOG_LEVELS[LOG_LEVELS.index(options.level) :] if options.level else ()
-        self._facts = {"event": options.event, "client": options.client}
-        self._since = options.since
+        self._facts = {"event": options.event, "client": options.client}  # values that must match
+        self._since = options.since  # seconds since 1970
         self._passes_all = not (self._levels or self._since or any(self._facts.values()))
 
     def passes(self, line: str) -> bool:
@@ -86,12 +88,12 @@ class LogFilter:
         if self._passes_all:
             return True
         facts = read_object(line)
-        return bool(
-            facts
-            and (not self._levels or facts.get("level") in self._levels)
-            and all(facts.get(name) == value for name, value in self._facts.items() if value)
-            and (not self._since or (written(str(facts.get("timestamp"))) or 0) >= self._since)
-        )
+        if not facts or (self._levels and facts.get("level") not in self._levels):
+            return False
+        if any(facts.get(name) != value for name, value in self._facts.items() if value):
+            return False
+        timestamp = written(str(facts.get("timestamp"))) or 0
+        return not self._since or timestamp >= self._since
 
 
 def _print_line(screen: Screen, line: str) -> None:
@@ -100,6 +102,9 @@ def _print_line(screen: Screen, line: str) -> None:
     if screen.as_json:
         screen.record(facts or {"text": line})
         return
-    at, level, event = (str(facts.pop(key, "")) for key in ("timestamp", "level", "event"))
-    rest = " ".join(f"{key}={value}" for key, value in facts.items())
-    screen.line(f"{at[:19]} {level:<8}{event} {rest}".rstrip() if event else line)
+    at, level, event = (str(facts.pop(name, "")) for name in ("timestamp", "level", "event"))
+    if not event:  # a line that memd's log did not write
+        screen.line(line)
+        return
+    other_facts = " ".join(f"{name}={value}" for name, value in facts.items())
+    screen.line(f"{at[:19]} {level:<8}{event} {other_facts}".rstrip())

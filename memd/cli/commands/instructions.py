@@ -7,8 +7,8 @@ from typing import Any
 from memd.cli.invocation import Invocation
 from memd.core.names import printable
 
-_FOLDED = 5  # files listed for one reason; the others are only counted
-_LINE = 4096  # characters, as many as a path may have
+_MAX_FILES = 5  # files listed for one reason; the others are only counted
+_LINE_CHARACTERS = 4096  # characters, as many as a path may have
 _KINDS = {
     "problem": "files",
     "dead_include": "includes that lead nowhere",
@@ -24,7 +24,7 @@ File = Mapping[str, Any]
 def list_(invocation: Invocation) -> None:
     """Print the files that are loaded, and the others grouped by the reason."""
     listed = invocation.request(touched=_touched_paths(invocation))
-    invocation.screen.answer(listed, "\n".join(_page_lines(invocation, listed)))
+    invocation.screen.answer(listed, "\n".join(_list_lines(invocation, listed)))
 
 
 def show(invocation: Invocation) -> None:
@@ -46,11 +46,10 @@ def check(invocation: Invocation) -> int:
         lines += [screen.paint(title, "bold")] if issues else []
         for issue in issues:
             path = _short_path(invocation, issue["path"])
-            lines.append(
-                f"  {f'{path} ' if path else ''}{_short_sentence(invocation, issue['text'])}"
-            )
+            sentence = _short_sentence(invocation, issue["text"])
+            lines.append(f"  {path} {sentence}" if path else f"  {sentence}")
     if not lines:
-        lines = [f"nothing is to be mended in {_counted(checked['files'], 'file')}"]
+        lines = [f"nothing is to be mended in {_count_noun(checked['files'], 'file')}"]
     screen.answer(checked, "\n".join(lines))
     return 1 if checked["issues"] else 0
 
@@ -60,7 +59,7 @@ def decide(invocation: Invocation) -> None:
     allow = invocation.options.run.words[-1] == "approve"
     decided = invocation.request(allow=allow)
     words = "allowed" if allow else "not allowed"
-    lines = [f"includes from outside of {printable(decided['root'], _LINE)}: {words}"]
+    lines = [f"includes from outside of {printable(decided['root'], _LINE_CHARACTERS)}: {words}"]
     lines += [f"  {_short_path(invocation, path)}" for path in decided["external"]]
     if not decided["external"]:
         lines.append("  no file includes anything from outside now")
@@ -73,20 +72,20 @@ def _touched_paths(invocation: Invocation) -> list[str] | None:
     return [os.path.abspath(path) for path in paths] if paths else None
 
 
-def _page_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
+def _list_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the list: loaded files, the others by reason, then the problems."""
     screen = invocation.screen
     loaded = [file for file in listed["files"] if file["loaded"]]
     total = sum(file["chars"] for file in loaded)
-    words = f"{_counted(len(loaded), 'file')} with {total:,} characters"
+    words = f"{_count_noun(len(loaded), 'file')} with {total:,} characters"
     yield f"{screen.paint('loaded', 'green')}, {listed['view']}: {words}"
     for file in loaded:
-        yield f"  {file['chars']:>7,}  {file['kind']:<8} {_named_file(invocation, file)}"
+        yield f"  {file['chars']:>7,}  {file['kind']:<8} {_file_words(invocation, file)}"
     reasons = dict.fromkeys(file["why_not"] for file in listed["files"] if not file["loaded"])
-    for why in reasons:
-        files = [file for file in listed["files"] if file["why_not"] == why]
+    for reason in reasons:
+        files = [file for file in listed["files"] if file["why_not"] == reason]
         needs_approval = files[0]["path"] in listed["external"]
-        yield f"{screen.paint('not loaded', 'yellow')}: {_short_sentence(invocation, why)}"
+        yield f"{screen.paint('not loaded', 'yellow')}: {_short_sentence(invocation, reason)}"
         yield from _file_lines(invocation, files)
         if needs_approval:
             yield "  to allow what this project includes from outside: memctl instructions approve"
@@ -96,15 +95,15 @@ def _page_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[s
 
 def _file_lines(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
     """Yield a line for each of the first files, then how many more there are."""
-    for file in files[:_FOLDED]:
-        globs = printable(", ".join(file["condition"]), _LINE)
+    for file in files[:_MAX_FILES]:
+        globs = printable(", ".join(file["condition"]), _LINE_CHARACTERS)
         condition = f" ({globs})" if globs else ""
-        yield f"  {'':>7}  {file['kind']:<8} {_named_file(invocation, file)}{condition}"
-    if len(files) > _FOLDED:
-        yield f"  {'':>7}  and {len(files) - _FOLDED:,} more, which --json names"
+        yield f"  {'':>7}  {file['kind']:<8} {_file_words(invocation, file)}{condition}"
+    if len(files) > _MAX_FILES:
+        yield f"  {'':>7}  and {len(files) - _MAX_FILES:,} more, which --json names"
 
 
-def _named_file(invocation: Invocation, file: File) -> str:
+def _file_words(invocation: Invocation, file: File) -> str:
     """Return a file's path for display, with the file that includes it."""
     by = f", by {_short_path(invocation, file['included_by'])}" if file["included_by"] else ""
     return f"{invocation.screen.paint(_short_path(invocation, file['path']), 'bold')}{by}"
@@ -114,15 +113,15 @@ def _short_path(invocation: Invocation, path: str) -> str:
     """Return a path relative to the directory or, with ``~/``, to the home if it is below one."""
     for folder, prefix in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
         if path.startswith(f"{folder}/"):
-            return printable(prefix + path[len(folder) + 1 :], _LINE)
-    return printable(path, _LINE)
+            return printable(prefix + path[len(folder) + 1 :], _LINE_CHARACTERS)
+    return printable(path, _LINE_CHARACTERS)
 
 
 def _short_sentence(invocation: Invocation, sentence: str) -> str:
     """Return a sentence on one line, with the paths below the directory made relative."""
-    return printable(sentence.replace(f"{os.path.realpath(invocation.cwd)}/", ""), _LINE)
+    return printable(sentence.replace(f"{os.path.realpath(invocation.cwd)}/", ""), _LINE_CHARACTERS)
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     """Return a number with a noun, in the plural unless it is 1."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -9,8 +9,8 @@ from memd.cli import output
 from memd.cli.commands.learning import result_lines
 from memd.cli.invocation import JOB_SECONDS, Invocation
 
-_TEXT = 600  # characters of one text; --json has all that the record has
-_TOKENS = ("input", "output", "cache_read", "cache_created")
+_TEXT_CHARACTERS = 600  # of one text; --json has all that the record has
+_TOKEN_KINDS = ("input", "output", "cache_read", "cache_created")
 
 
 def list_jobs(invocation: Invocation) -> None:
@@ -54,9 +54,9 @@ def wait(invocation: Invocation) -> int:
 
 def cancel(invocation: Invocation) -> None:
     """End a job now."""
-    done = invocation.request(cwd=None)
-    words = "cancelled" if done["cancelled"] else "it had ended already"
-    invocation.screen.answer(done, words)
+    result = invocation.request(cwd=None)
+    words = "cancelled" if result["cancelled"] else "it had ended already"
+    invocation.screen.answer(result, words)
 
 
 def retry(invocation: Invocation) -> None:
@@ -86,7 +86,8 @@ def _waiting_words(waiting: int) -> str:
 def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
     """Print everything about a job: its state, result, cost and the turns of its model."""
     error, result = job.get("error") or {}, job.get("result") or {}
-    took = (job.get("ended") or 0) - (job.get("started") or 0)
+    has_ended = job.get("started") and job.get("ended")
+    duration = output.duration(job["ended"] - job["started"]) if has_ended else ""
     rate = result.get("hit_rate")
     pairs = [
         ("job", job["job"]),
@@ -95,13 +96,13 @@ def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
         ("directory", job["directory"]),
         ("session", job["session"]),
         ("attempts", job["attempts"]),
-        ("took", output.duration(took) if job.get("started") and job.get("ended") else ""),
+        ("took", duration),
         ("error", error.get("message")),
         ("held by", f"process {job['holder']}" if job.get("holder") else ""),
         ("reason", result.get("reason")),
         ("engine", result.get("engine")),
         ("turns", result.get("turns")),
-        ("tokens", _tokens(result.get("usage") or {})),
+        ("tokens", _token_words(result.get("usage") or {})),
         ("from cache", f"{rate:.0%} of the input" if rate else ""),
         ("new prefix", ", ".join(result.get("prefix_changed") or ())),
     ]
@@ -124,16 +125,16 @@ def _record_text(turns: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(line for turn in turns for line in ("", *_turn_lines(turn)))
 
 
-def _tokens(usage: Mapping[str, Any]) -> str:
+def _token_words(usage: Mapping[str, Any]) -> str:
     """Return the numbers of tokens by kind, without those that are zero."""
-    counts = [f"{usage[name]} {name.replace('_', ' ')}" for name in _TOKENS if usage.get(name)]
+    counts = [f"{usage[name]} {name.replace('_', ' ')}" for name in _TOKEN_KINDS if usage.get(name)]
     return ", ".join(counts)
 
 
 def _turn_lines(turn: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of one turn of the model: usage, reply, and results of its tools."""
     facts = [str(turn.get("model", "")), output.duration(turn.get("seconds") or 0)]
-    facts += [_tokens(turn.get("usage") or {}), f"stop: {turn.get('stop') or '?'}"]
+    facts += [_token_words(turn.get("usage") or {}), f"stop: {turn.get('stop') or '?'}"]
     yield f"turn {turn.get('turn', '?')}  " + " · ".join(fact for fact in facts if fact)
     for block in turn.get("reply") or ():
         yield from _block_lines(block)
@@ -146,21 +147,20 @@ def _block_lines(block: Any) -> Iterator[str]:
     """Yield the lines of one block of a model's reply: text, or a call of a tool."""
     if not isinstance(block, Mapping):
         return
-    if block.get("type") == "tool_use":
-        yield from _text_lines(
-            f"  → {block.get('name', '')} ", json.dumps(block.get("input"), ensure_ascii=False)
-        )
+    kind = block.get("type")
+    if kind == "tool_use":
+        arguments = json.dumps(block.get("input"), ensure_ascii=False)
+        yield from _text_lines(f"  → {block.get('name', '')} ", arguments)
     else:
-        text = block.get("text") or block.get(str(block.get("type"))) or ""
-        yield from _text_lines(
-            "  " if block.get("type") == "text" else f"  [{block.get('type')}] ", text
-        )
+        text = block.get("text") or block.get(str(kind)) or ""
+        yield from _text_lines("  " if kind == "text" else f"  [{kind}] ", text)
 
 
 def _text_lines(prefix: str, text: object) -> Iterator[str]:
-    """Yield a text behind a prefix, cut to ``_TEXT`` characters, later lines indented."""
-    whole = str(text or "")
-    shown = whole if len(whole) <= _TEXT else f"{whole[:_TEXT]}… ({len(whole)} characters)"
-    first, *rest = shown.split("\n")
-    yield prefix + first
-    yield from (f"    {line}" for line in rest)
+    """Yield a text behind a prefix, cut to _TEXT_CHARACTERS, with its later lines indented."""
+    shown = str(text or "")
+    if len(shown) > _TEXT_CHARACTERS:
+        shown = f"{shown[:_TEXT_CHARACTERS]}… ({len(shown)} characters)"
+    first_line, *other_lines = shown.split("\n")
+    yield prefix + first_line
+    yield from (f"    {line}" for line in other_lines)

@@ -13,10 +13,10 @@ from memd.core.names import printable
 from memd.core.recent import Recent
 from memd.core.text import iso_time
 
-_FIRST = 10  # past changes that --follow shows first
-_PAGE = 100
-_REMEMBERED = 2_000  # printed changes, so that none is printed twice
-_OLDER_OR_NEW = "--follow shows what comes, and --before what was: give one of them"
+_PAST_CHANGES = 10  # that --follow shows first
+_PAGE_LIMIT = 100  # changes
+_MAX_REMEMBERED = 2_000  # printed changes, so that none is printed twice
+_FOLLOW_OR_BEFORE = "--follow shows what comes, and --before what was: give one of them"
 _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
 
 
@@ -25,7 +25,7 @@ def log(invocation: Invocation) -> None:
     screen = invocation.screen
     if invocation.options.follow:
         if invocation.options.before:
-            raise CommandLineError(_OLDER_OR_NEW)
+            raise CommandLineError(_FOLLOW_OR_BEFORE)
         follow(invocation, [MEMORY_CHANGED], _FollowedChanges(invocation).step)
         return
     answer = invocation.request()
@@ -42,38 +42,40 @@ class _FollowedChanges:
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
-        self._printed: Recent[tuple[str, str], None] = Recent(_REMEMBERED)
-        self._started = False
+        # The id and the time of each printed change.
+        self._printed: Recent[tuple[str, str], None] = Recent(_MAX_REMEMBERED)
+        self._has_started = False  # whether ``step`` was called before
 
     def step(self) -> None:
         """Print the new changes, oldest first; the first call prints only the newest few."""
         new = self._unprinted_changes()
         for change in new:
             self._printed[change["id"], change["at"]] = None
-        if not self._started:
-            new = new[-(self._invocation.options.limit or _FIRST) :]
-        self._started = True
+        if not self._has_started:
+            new = new[-(self._invocation.options.limit or _PAST_CHANGES) :]
+        self._has_started = True
         screen = self._invocation.screen
         for change in new:
             if screen.as_json:
                 screen.record(change)
             else:  # an age would be wrong a minute later
-                at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(written(change["at"]) or 0))
-                screen.line(
-                    output.table([_change_row(self._invocation, change, at)], screen.width)[:-1]
-                )
+                moment = time.localtime(written(change["at"]) or 0)
+                at = time.strftime("%Y-%m-%d %H:%M:%S", moment)
+                row = _change_row(self._invocation, change, at)
+                screen.line(output.table([row], screen.width).removesuffix("\n"))
 
     def _unprinted_changes(self) -> list[dict[str, Any]]:
         """Return the changes not printed yet, oldest first; the first call reads one page."""
         result: list[dict[str, Any]] = []
         before = None
         while True:
-            page = self._invocation.request(limit=_PAGE, before=before)["changes"]
+            page = self._invocation.request(limit=_PAGE_LIMIT, before=before)["changes"]
             page = [change for change in page if change["id"]]  # an imported one has none
-            new = [each for each in page if (each["id"], each["at"]) not in self._printed]
+            new = [change for change in page if (change["id"], change["at"]) not in self._printed]
             result += new
             # A page with a printed change ends the search: all older changes were printed too.
-            if not self._started or not page or len(new) < len(page):
+            is_last_page = not page or len(new) < len(page)
+            if is_last_page or not self._has_started:
                 return result[::-1]
             before = page[-1]["id"]
 
@@ -99,9 +101,7 @@ def undo(invocation: Invocation) -> int:
     options = invocation.options
     if not (options.change or options.from_ or options.as_of):
         answer = invocation.ask("memory.history", limit=1)
-        newest = [
-            change for change in answer["changes"] if change["id"]
-        ]  # an imported one has none
+        newest = [change for change in answer["changes"] if change["id"]]  # imported ones have none
         if not newest:
             invocation.screen.note("nothing to undo")
             return 0
@@ -111,14 +111,14 @@ def undo(invocation: Invocation) -> int:
         invocation.screen.note(words)
     if options.as_of is not None:
         invocation.screen.note(f"everything after {iso_time(options.as_of)}")
-    done = invocation.request(request_id=os.urandom(16).hex())
-    return _print_undone(invocation, done, "nothing to undo")
+    result = invocation.request(request_id=os.urandom(16).hex())
+    return _print_undone(invocation, result, "nothing to undo")
 
 
 def restore(invocation: Invocation) -> int:
     """Restore an earlier version of one memory."""
-    done = invocation.request(request_id=os.urandom(16).hex())
-    return _print_undone(invocation, done, f"{invocation.options.path} is so already")
+    result = invocation.request(request_id=os.urandom(16).hex())
+    return _print_undone(invocation, result, f"{invocation.options.path} is so already")
 
 
 def why(invocation: Invocation) -> None:
@@ -141,31 +141,28 @@ def why(invocation: Invocation) -> None:
 def purge(invocation: Invocation) -> int:
     """Remove texts from the history for good; without ``--yes`` only show that and return 2."""
     options, screen = invocation.options, invocation.screen
-    # Without either option the request is a dry run as well, but the status says that it was
-    # refused.
-    confirmed = options.yes or options.dry_run
     pattern = options.pattern
     if pattern == "-":
         pattern = invocation.read("-").rstrip("\n")
-    done = invocation.request(
-        seconds=_PURGE_SECONDS, pattern=pattern, dry_run=not options.yes or options.dry_run
-    )
-    screen.answer(done, "\n".join(_purge_lines(done)) or "nothing is kept of it")
-    for path in done["live"]:
+    is_dry_run = not options.yes or options.dry_run
+    result = invocation.request(seconds=_PURGE_SECONDS, pattern=pattern, dry_run=is_dry_run)
+    screen.answer(result, "\n".join(_purge_lines(result)) or "nothing is kept of it")
+    for path in result["live"]:
         screen.error(f"it still stands in {path}, which is yours to change")
-    if done["running"]:
-        screen.note(f"{done['running']} jobs have not ended: purge again when they have")
-    if not confirmed:
+    if result["running"]:
+        screen.note(f"{result['running']} jobs have not ended: purge again when they have")
+    if not options.yes and not options.dry_run:  # nobody has said what to do
         screen.error("nothing was removed; --yes removes it for good")
         return 2
     return 0
 
 
-def _shared_words(by: dict[str, Any] | None) -> str:
+def _shared_words(version: dict[str, Any] | None) -> str:
     """Return in words which member a team memory is from, or "" for ``None``."""
-    if by is None:
+    if version is None:
         return ""
-    return f"{by['member']} by {by['device']}, {output.ago(by['at'])}, revision {by['revision']}"
+    author = f"{version['member']} by {version['device']}"
+    return f"{author}, {output.ago(version['at'])}, revision {version['revision']}"
 
 
 def _surfaced_words(sighting: dict[str, Any] | None) -> str:
@@ -175,17 +172,20 @@ def _surfaced_words(sighting: dict[str, Any] | None) -> str:
     return f"last {output.ago(sighting['at'])}, in session {sighting['session']}"
 
 
-def _print_undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:
-    """Print the result of an undo or restore; return 1 if a file was left alone."""
+def _print_undone(invocation: Invocation, result: dict[str, Any], empty_text: str) -> int:
+    """Print the result of an undo or restore; return 1 if a file was left alone.
+
+    ``empty_text`` is printed if no file was changed.
+    """
     would = "would be " if invocation.options.dry_run else ""
-    lines = [f"{would}{file['action']} {file['path']}" for file in done["files"]]
-    lines += [f"merged with newer work: {path}" for path in done.get("merged") or ()]
-    if done.get("change"):
-        lines.append(f"undo the undo with: memctl undo {done['change']}")
-    for conflict in done["conflicts"]:
+    lines = [f"{would}{file['action']} {file['path']}" for file in result["files"]]
+    lines += [f"merged with newer work: {path}" for path in result.get("merged") or ()]
+    if result.get("change"):
+        lines.append(f"undo the undo with: memctl undo {result['change']}")
+    for conflict in result["conflicts"]:
         invocation.screen.error(f"left alone: {conflict}")
-    invocation.screen.answer(done, "\n".join(lines) or nothing)
-    return 1 if done["conflicts"] else 0
+    invocation.screen.answer(result, "\n".join(lines) or empty_text)
+    return 1 if result["conflicts"] else 0
 
 
 def _file_words(file: dict[str, Any]) -> str:
@@ -200,23 +200,24 @@ def _author(change: dict[str, Any]) -> str:
     return f"{actor} ({client})" if client else actor
 
 
-def _version_words(by: dict[str, Any] | None) -> str:
+def _version_words(version: dict[str, Any] | None) -> str:
     """Return in words who wrote a version and when, or "" for ``None``."""
-    if by is None:
+    if version is None:
         return ""
-    parts = [f"{by['change']}, {output.ago(by['at'])}: {by['action']} by {_author(by)}"]
+    action = f"{version['action']} by {_author(version)}"
+    parts = [f"{version['change']}, {output.ago(version['at'])}: {action}"]
     names = ("session", "model", "message", "transcript", "reason")
-    parts += [f"{name} {by[name]}" for name in names if by.get(name)]
+    parts += [f"{name} {version[name]}" for name in names if version.get(name)]
     return ", ".join(parts)
 
 
-def _purge_lines(done: dict[str, Any]) -> list[str]:
+def _purge_lines(result: dict[str, Any]) -> list[str]:
     """Return a line for each removed text with its hash, cleaned table and changed file."""
-    would = "would be " if done["dry_run"] else ""
+    would = "would be " if result["dry_run"] else ""
     lines = [
         f"{would}purged {body['hash']} {', '.join(body['paths'])} ({' '.join(body['changes'])})"
-        for body in done["bodies"]
+        for body in result["bodies"]
     ]
-    lines += [f"{would}cleaned {rows} rows of {table}" for table, rows in done["texts"].items()]
-    lines += [f"{would}removed from {file['path']} ({file['hash']})" for file in done["files"]]
+    lines += [f"{would}cleaned {rows} rows of {table}" for table, rows in result["texts"].items()]
+    lines += [f"{would}removed from {file['path']} ({file['hash']})" for file in result["files"]]
     return lines

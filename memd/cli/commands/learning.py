@@ -14,11 +14,11 @@ from memd.cli.invocation import (
 )
 from memd.client.errors import RemoteError
 
-_BAD_ENDS = ("failed", "killed")
-_GATE = "memctl dream --status says more; --force leaves out the time and the sessions"
+_BAD_STATES = ("failed", "killed")
+_GATE_HINT = "memctl dream --status says more; --force leaves out the time and the sessions"
 _ONE_SOURCE = "extract needs --transcript or --messages, one of the two"
 _NO_SESSION = "--messages needs --session: it decides what is new since the last time"
-_PAUSED = "background work is paused, so this waits until: memctl resume"
+_WORK_PAUSED = "background work is paused, so this waits until: memctl resume"
 
 
 def extract(invocation: Invocation) -> int:
@@ -29,37 +29,38 @@ def extract(invocation: Invocation) -> int:
     if options.transcript is not None:
         path = os.path.abspath(options.transcript)
         session = options.session or os.path.basename(path).removesuffix(".jsonl")
-        return work(invocation, transcript_path=path, session_id=session)
+        return start_job(invocation, transcript_path=path, session_id=session)
     if not options.session:
         raise CommandLineError(_NO_SESSION)
-    return work(invocation, messages=_read_messages(invocation, options.messages))
+    return start_job(invocation, messages=_read_messages(invocation, options.messages))
 
 
-def work(invocation: Invocation, **more: object) -> int:
+def start_job(invocation: Invocation, **overrides: object) -> int:
     """Start the command's job and print its status; return 1 if it failed or was killed.
 
-    With ``--wait`` the job's end is awaited, live on a terminal. ``more`` parameters override those
-    of the command line.
+    With ``--wait`` the job's end is awaited, live on a terminal. ``overrides`` are parameters that
+    replace those of the command line.
     """
     wait = invocation.options.wait
-    if wait and _paused(invocation):
-        invocation.screen.note(_PAUSED)
+    if wait and _is_paused(invocation):
+        invocation.screen.note(_WORK_PAUSED)
     if wait and invocation.screen.live:
         from memd.cli.live import follow  # noqa: PLC0415 - only on a terminal
 
-        done = follow(invocation, **more)
+        result = follow(invocation, **overrides)
     else:
         seconds = JOB_SECONDS if wait else ANSWER_SECONDS
-        done = invocation.request(seconds=seconds, wait=wait or None, **more)
-    reason = done.get("reason") or done.get("gate")
-    job = f" as {done['job']}" if done.get("job") else ""
-    gate = [_GATE] if done.get("gate") else []
-    lines = [f"{done['status']}{job}{f': {reason}' if reason else ''}", *gate, *result_lines(done)]
-    invocation.screen.answer(done, "\n".join(lines))
-    return 1 if done["status"] in _BAD_ENDS else 0
+        result = invocation.request(seconds=seconds, wait=wait or None, **overrides)
+    reason = result.get("reason") or result.get("gate")
+    job = f" as {result['job']}" if result.get("job") else ""
+    words = f": {reason}" if reason else ""
+    gate_hint = [_GATE_HINT] if result.get("gate") else []
+    lines = [f"{result['status']}{job}{words}", *gate_hint, *result_lines(result)]
+    invocation.screen.answer(result, "\n".join(lines))
+    return 1 if result["status"] in _BAD_STATES else 0
 
 
-def _paused(invocation: Invocation) -> bool:
+def _is_paused(invocation: Invocation) -> bool:
     """Return whether background work is paused; ``False`` if the daemon refuses to say."""
     with suppress(RemoteError):
         return invocation.call("status").get("paused_since") is not None
@@ -76,33 +77,33 @@ def _read_messages(invocation: Invocation, path: str) -> Any:
     return content.get("messages") if isinstance(content, dict) else content
 
 
-def result_lines(done: dict[str, Any]) -> list[str]:
+def result_lines(result: dict[str, Any]) -> list[str]:
     """Return lines for the result of an extraction or a dream, and for what a person may decide."""
     lines: list[str] = []
     for verb in ("saved", "created", "updated", "changed"):
-        lines += [f"  {verb} {path}" for path in done.get(verb) or ()]
-    for merged in done.get("merged") or ():
+        lines += [f"  {verb} {path}" for path in result.get(verb) or ()]
+    for merged in result.get("merged") or ():
         lines.append(f"  merged {', '.join(merged['from'])} into {merged['into']}")
     for verb, name in (("removed", "removed"), ("left", "left"), ("look at", "listed")):
-        lines += [f"  {verb} {_with_reason(file)}" for file in done.get(name) or ()]
-    if done.get("refused"):
-        lines.append(f"  refused {done['refused']}: they looked like secrets or broke a rule")
-    if done.get("suggested"):
+        lines += [f"  {verb} {_with_reason(file)}" for file in result.get(name) or ()]
+    if result.get("refused"):
+        lines.append(f"  refused {result['refused']}: they looked like secrets or broke a rule")
+    if result.get("suggested"):
         lines.append(
-            f"  suggested {done['suggested']}: memctl suggestions lists what waits for you"
+            f"  suggested {result['suggested']}: memctl suggestions lists what waits for you"
         )
-    over = done.get("passed_over") or {}
-    lines += [f"  passed over {count}: {reason}" for reason, count in sorted(over.items())]
-    said = done.get("already_said") or ()
-    lines += [f"  not saved, {each['file']} says it: {each['text']}" for each in said]
+    skipped = result.get("passed_over") or {}
+    lines += [f"  passed over {count}: {reason}" for reason, count in sorted(skipped.items())]
+    statements = result.get("already_said") or ()
+    lines += [f"  not saved, {each['file']} says it: {each['text']}" for each in statements]
     for name in ("problem", "model_problem"):
-        lines += [f"  {done[name]}"] if done.get(name) else []
-    if done.get("change"):
-        lines.append(f"undo with: memctl undo {done['change']}")
-    if done.get("proposal"):
-        lines.append(f"a proposal waits for you: memctl dream review {done['proposal']}")
-    if done.get("unused"):
-        lines.append(f"memories that nobody used: memctl dream review {done['unused']}")
+        lines += [f"  {result[name]}"] if result.get(name) else []
+    if result.get("change"):
+        lines.append(f"undo with: memctl undo {result['change']}")
+    if result.get("proposal"):
+        lines.append(f"a proposal waits for you: memctl dream review {result['proposal']}")
+    if result.get("unused"):
+        lines.append(f"memories that nobody used: memctl dream review {result['unused']}")
     return lines
 
 

@@ -9,9 +9,9 @@ from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 from memd.core.names import TEAM, printable
 
-_CONFLICT = 1002
+_CONFLICT = 1002  # the code of the error for a file that exists or was changed
 _NO_NAME = "add needs PATH or --name"
-_TWO_SOURCES = "--file is the whole memory; leave --name, --type and the like out"
+_FILE_AND_PARTS = "--file is the whole memory; leave --name, --type and the like out"
 
 
 class MemoryExistsError(MemdError):
@@ -29,6 +29,12 @@ def _origin(memory: dict[str, Any]) -> str:
     return "" if origin in {"", "user", "assistant"} else f" ({origin})"
 
 
+def _description_words(memory: dict[str, Any]) -> str:
+    """Return a memory's description with its origin, and whether the memory is damaged."""
+    damage = "damaged: " if memory["damaged"] else ""
+    return f"{damage}{memory['description']}{_origin(memory)}"
+
+
 def list_memories(invocation: Invocation) -> None:
     """List the memories of the project."""
     listed = _list_all_pages(invocation)
@@ -38,7 +44,7 @@ def list_memories(invocation: Invocation) -> None:
             screen.paint(memory["path"], "bold"),
             memory["type"] or "-",
             memory["age"],
-            f"{'damaged: ' if memory['damaged'] else ''}{memory['description']}{_origin(memory)}",
+            _description_words(memory),
         )
         for memory in listed["memories"]
     ]
@@ -54,12 +60,12 @@ def list_memories(invocation: Invocation) -> None:
 
 def _list_all_pages(invocation: Invocation) -> dict[str, Any]:
     """Return the last answer of ``memory.list``, with the memories of all pages."""
-    listed: dict[str, Any] = invocation.request()
-    while after := listed.get("next"):
-        page = invocation.request(after=after)
-        page["memories"][:0] = listed["memories"]
-        listed = page
-    return listed
+    answer: dict[str, Any] = invocation.request()
+    while answer.get("next"):
+        page = invocation.request(after=answer["next"])
+        page["memories"] = [*answer["memories"], *page["memories"]]
+        answer = page
+    return answer
 
 
 def show(invocation: Invocation) -> None:
@@ -89,14 +95,17 @@ def add(invocation: Invocation) -> None:
     base_hash = options.base_hash
     if base_hash is None and not options.update:
         base_hash = ""  # the write fails if the file exists
-    text = _text_params(invocation)
+    scope = options.scope or None
+    if not scope and not options.agent:
+        scope = scope_of(path)
+    text_params = _text_params(invocation)
     try:
         written = invocation.request(
             path=path,
             base_hash=base_hash,
-            scope=options.scope or (None if options.agent else scope_of(path)),
+            scope=scope,
             request_id=os.urandom(16).hex(),
-            **text,
+            **text_params,
         )
     except RemoteError as error:
         if error.code == _CONFLICT and base_hash == "":
@@ -107,19 +116,19 @@ def add(invocation: Invocation) -> None:
 
 def remove(invocation: Invocation) -> None:
     """Delete one memory."""
-    done = invocation.request(request_id=os.urandom(16).hex())
-    words = f"deleted {invocation.options.path}; undo with: memctl undo {done['change']}"
-    invocation.screen.answer(done, words)
+    result = invocation.request(request_id=os.urandom(16).hex())
+    words = f"deleted {invocation.options.path}; undo with: memctl undo {result['change']}"
+    invocation.screen.answer(result, words)
 
 
 def adopt(invocation: Invocation) -> None:
     """Mark imported memories as the person's own."""
-    done = invocation.request(request_id=os.urandom(16).hex())
-    words = [f"{printable(path)} is yours" for path in done["paths"]]
-    if done["change"]:
+    result = invocation.request(request_id=os.urandom(16).hex())
+    words = [f"{printable(path)} is yours" for path in result["paths"]]
+    if result["change"]:
         words = words or ["the lines of the index are yours"]
-        words.append(f"undo with: memctl undo {done['change']}")
-    invocation.screen.answer(done, "\n".join(words) or "no import brought anything here")
+        words.append(f"undo with: memctl undo {result['change']}")
+    invocation.screen.answer(result, "\n".join(words) or "no import brought anything here")
 
 
 def scope_of(path: str) -> str | None:
@@ -141,8 +150,10 @@ def _text_params(invocation: Invocation) -> dict[str, Any]:
     options = invocation.options
     if options.file:
         if any((options.name, options.description, options.type, options.body)):
-            raise CommandLineError(_TWO_SOURCES)
+            raise CommandLineError(_FILE_AND_PARTS)
         return {"content": invocation.read(options.file)}
     body = options.body
-    piped = body is None and not options.update and not invocation.around.stdin.isatty()
-    return {"body": invocation.read("-") if piped or body == "-" else body}
+    is_piped = body is None and not options.update and not invocation.around.stdin.isatty()
+    if is_piped or body == "-":
+        body = invocation.read("-")
+    return {"body": body}

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import output
-from memd.cli.commands.agents import key
+from memd.cli.commands.agents import agent_key
 from memd.cli.invocation import ANSWER_SECONDS, Invocation
 from memd.core.agents import WAIT_SECONDS
 from memd.core.text import one_line
 from memd.text.quoting import neutralise
 
-_LINE = 200
-_FEW = 10
+_LINE_CHARACTERS = 200
+_MAX_RECEIVERS = 10  # in the answer to ``send``
 _REFUSED = "refused"
 
 
@@ -23,15 +23,19 @@ def send(invocation: Invocation) -> int:
     """Send a message; return 1 if every receiver refuses it."""
     options = invocation.options
     body = options.text
-    if body == "-" or (body is None and not options.summary and options.kind in (None, "text")):
+    needs_body = not options.summary and options.kind in (None, "text")
+    if body == "-" or (body is None and needs_body):
         body = invocation.read("-")
-    approve = True if options.approve else False if options.decline else None
-    done = invocation.request(body=body, approve=approve, key=key(invocation) or None)
-    lines = [f"{done['id']} {done['state']}", *map(_receiver_line, done["recipients"][:_FEW])]
-    more = len(done["recipients"]) - _FEW
-    lines += [f"  and {more} more"] if more > 0 else []
-    invocation.screen.answer(done, "\n".join(lines))
-    return 1 if done["state"] == _REFUSED else 0
+    approve = None  # without either option
+    if options.approve or options.decline:
+        approve = bool(options.approve)
+    result = invocation.request(body=body, approve=approve, key=agent_key(invocation) or None)
+    lines = [f"{result['id']} {result['state']}"]
+    lines += [_receiver_line(receiver) for receiver in result["recipients"][:_MAX_RECEIVERS]]
+    more_count = len(result["recipients"]) - _MAX_RECEIVERS
+    lines += [f"  and {more_count} more"] if more_count > 0 else []
+    invocation.screen.answer(result, "\n".join(lines))
+    return 1 if result["state"] == _REFUSED else 0
 
 
 def read(invocation: Invocation) -> None:
@@ -53,16 +57,16 @@ def wait(invocation: Invocation) -> int:
 
 def ack(invocation: Invocation) -> None:
     """Acknowledge messages."""
-    done = invocation.request(cwd=None, **_acting_agent(invocation))
-    invocation.screen.answer(done, f"{done['acked']} acknowledged")
+    result = invocation.request(cwd=None, **_acting_agent(invocation))
+    invocation.screen.answer(result, f"{result['acked']} acknowledged")
 
 
 def status(invocation: Invocation) -> None:
     """Print the state of a message for each receiver."""
-    done = invocation.request(cwd=None)
-    invocation.screen.answer(
-        done, "\n".join([f"{done['id']} {done['state']}", *map(_receiver_line, done["recipients"])])
-    )
+    result = invocation.request(cwd=None)
+    lines = [f"{result['id']} {result['state']}"]
+    lines += [_receiver_line(receiver) for receiver in result["recipients"]]
+    invocation.screen.answer(result, "\n".join(lines))
 
 
 def log(invocation: Invocation) -> None:
@@ -83,14 +87,14 @@ def held(invocation: Invocation) -> None:
 def decide(invocation: Invocation) -> None:
     """Accept or refuse a message that waits."""
     accept = invocation.options.run.words[-1] == "accept"
-    done = invocation.request(cwd=None, accept=accept)
-    invocation.screen.answer(done, f"{invocation.options.id} {done['state']}")
+    result = invocation.request(cwd=None, accept=accept)
+    invocation.screen.answer(result, f"{invocation.options.id} {result['state']}")
 
 
 def _acting_agent(invocation: Invocation) -> dict[str, Any]:
     """Return the parameters that name the acting agent: its key, or else the parent process."""
-    agent_key = key(invocation)
-    return {"key": agent_key} if agent_key else {"key": None, "as_parent": True}
+    own_key = agent_key(invocation)
+    return {"key": own_key} if own_key else {"key": None, "as_parent": True}
 
 
 def _receive(invocation: Invocation, seconds: float = 0.0) -> Mapping[str, Any]:
@@ -121,31 +125,31 @@ def _print_messages(invocation: Invocation, answer: Mapping[str, Any]) -> None:
     screen = invocation.screen
     rows = [
         (
-            screen.paint(each["id"], "bold"),
-            output.ago(each["sent_at"]),
-            f"{_one_line(each['from'])} to {_receivers(each)}",
-            each["state"],
-            "" if each["kind"] == "text" else each["kind"].replace("_", " "),
-            _one_line(each["summary"]),
+            screen.paint(message["id"], "bold"),
+            output.ago(message["sent_at"]),
+            f"{_one_line(message['from'])} to {_receivers(message)}",
+            message["state"],
+            "" if message["kind"] == "text" else message["kind"].replace("_", " "),
+            _one_line(message["summary"]),
         )
-        for each in answer["messages"]
+        for message in answer["messages"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
 
-def _receivers(entry: Mapping[str, Any]) -> str:
+def _receivers(message: Mapping[str, Any]) -> str:
     """Return the address of the one receiver, or how many agents receive the message."""
-    receivers = [_one_line(each["address"]) for each in entry["recipients"]]
+    receivers = [_one_line(receiver["address"]) for receiver in message["recipients"]]
     return receivers[0] if len(receivers) == 1 else f"{len(receivers)} agents"
 
 
-def _receiver_line(each: Mapping[str, Any]) -> str:
+def _receiver_line(receiver: Mapping[str, Any]) -> str:
     """Return the line with a receiver's address, state and reason."""
-    reason = f": {_one_line(each['reason'])}" if each.get("reason") else ""
-    return f"  {_one_line(each['address'])} {each['state']}{reason}"
+    reason = f": {_one_line(receiver['reason'])}" if receiver.get("reason") else ""
+    return f"  {_one_line(receiver['address'])} {receiver['state']}{reason}"
 
 
 def _one_line(text: str) -> str:
     """Return an agent's text on one line, made harmless."""
     # An assistant may read this list, so a summary must not look like a tag or hide text.
-    return neutralise(one_line(neutralise(text), _LINE))
+    return neutralise(one_line(neutralise(text), _LINE_CHARACTERS))

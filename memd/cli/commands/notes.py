@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from memd.cli import output
-from memd.cli.commands.editing import edited
+from memd.cli.commands.editing import edited_text
 from memd.cli.invocation import Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 
-_LINE = 400  # characters of a title; --json has all of it
-_MOST = 1000  # sessions at a time
-_FOREIGN = "foreign_notes"  # the error for another program's notes, which memd never writes
-_HEAD = re.compile(r"# .*\n(?:([_*]).*\1[ \t]*\n)?")  # a title and its line in italics
+_LINE_CHARACTERS = 400  # of a title; --json has all of it
+_MAX_SESSIONS = 1000  # whose notes are deleted at a time
+_FOREIGN_NOTES = "foreign_notes"  # the error for another program's notes, which memd never writes
+_SECTION_HEAD = re.compile(r"# .*\n(?:([_*]).*\1[ \t]*\n)?")  # a title and its line in italics
 
 
 class NoNotesError(MemdError):
@@ -45,7 +45,8 @@ class HeadChangedError(MemdError):
 def show(invocation: Invocation) -> None:
     """Print the notes of a session, or one section of them."""
     read, screen = _read_notes(invocation), invocation.screen
-    if section := invocation.options.section:
+    section = invocation.options.section
+    if section:
         title = _find_title(section, read)
         read["content"] = _split_sections(read["content"], _titles(read))[title]
         read["sections"] = [each for each in read["sections"] if each["title"] == title]
@@ -59,12 +60,12 @@ def list_(invocation: Invocation) -> None:
     listed, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(each["session"], "bold"),
-            output.ago(iso_time(each["at"])),
-            f"{each['tokens']:,} tokens",
-            one_line(each["title"], _LINE),
+            screen.paint(notes["session"], "bold"),
+            output.ago(iso_time(notes["at"])),
+            f"{notes['tokens']:,} tokens",
+            one_line(notes["title"], _LINE_CHARACTERS),
         )
-        for each in listed["notes"]
+        for notes in listed["notes"]
     ]
     if not rows:
         screen.note(str(NoNotesError(invocation.cwd)))
@@ -82,18 +83,18 @@ def edit(invocation: Invocation) -> None:
     session = _chosen_session(invocation)
     read = invocation.ask("notes.read", session_id=session)
     before = _split_sections(read["content"], _titles(read))
-    if section := invocation.options.section:
+    section = invocation.options.section
+    if section:
         title = _find_title(section, read)
         before = {"": "", title: before[title]}
     hash_ = read["hash"]
-    for title in (each["title"] for each in read["sections"] if each["cut"]):
+    cut_titles = [each["title"] for each in read["sections"] if each["cut"]]
+    for title in cut_titles:
         if before.pop(title, ""):
             invocation.screen.note(f"{title} is left out: it is long; change it in {read['path']}")
-    with edited(invocation, f"{session}.md", "".join(before.values())) as text:
+    with edited_text(invocation, f"{session}.md", "".join(before.values())) as text:
         after = _split_sections(text, [title for title in before if title])
-        if [_fixed_lines(*part) for part in after.items()] != [
-            _fixed_lines(*part) for part in before.items()
-        ]:
+        if _all_fixed_lines(after) != _all_fixed_lines(before):
             raise HeadChangedError
         changed = [title for title, part in after.items() if part != before[title]]
         for title in changed:
@@ -108,16 +109,16 @@ def edit(invocation: Invocation) -> None:
 def remove(invocation: Invocation) -> None:
     """Delete the notes of a session, or of every session of the project."""
     all_sessions, deleted = invocation.options.all, list[str]()
-    listed = (
-        _list_notes(invocation, _MOST)
-        if all_sessions
-        else [{"session": _chosen_session(invocation)}]
-    )
-    for session in (str(each["session"]) for each in listed):
+    if all_sessions:
+        sessions = [str(notes["session"]) for notes in _list_notes(invocation, _MAX_SESSIONS)]
+    else:
+        sessions = [_chosen_session(invocation)]
+    for session in sessions:
         try:
-            deleted += [session] if invocation.request(session_id=session)["deleted"] else []
+            if invocation.request(session_id=session)["deleted"]:
+                deleted.append(session)
         except RemoteError as error:
-            if not all_sessions or error.kind != _FOREIGN:
+            if not all_sessions or error.kind != _FOREIGN_NOTES:
                 raise
             invocation.screen.note(str(error))
     words = "\n".join(f"deleted the notes of {session}" for session in deleted)
@@ -132,9 +133,9 @@ def _read_notes(invocation: Invocation) -> dict[str, Any]:
 
 def _chosen_session(invocation: Invocation) -> str:
     """Return the session of the command line, or the newest one. Raises NoNotesError."""
-    given: str | None = getattr(invocation.options, "session", None)
-    if given:
-        return given
+    session: str | None = getattr(invocation.options, "session", None)
+    if session:
+        return session
     for newest in _list_notes(invocation, 1):
         return str(newest["session"])
     raise NoNotesError(invocation.cwd)
@@ -176,7 +177,14 @@ def _split_sections(content: str, titles: Sequence[str]) -> dict[str, str]:
     return parts
 
 
+def _all_fixed_lines(sections: dict[str, str]) -> list[str]:
+    """Return the lines of each section that may not be edited."""
+    return [_fixed_lines(title, section) for title, section in sections.items()]
+
+
 def _fixed_lines(title: str, section: str) -> str:
     """Return the lines of a section that may not be edited: its title and the line in italics."""
-    match = _HEAD.match(section)
-    return section if not title else match[0] if match else ""
+    if not title:  # the text above the first title
+        return section
+    match = _SECTION_HEAD.match(section)
+    return match[0] if match else ""

@@ -7,7 +7,7 @@ from memd.cli.full_screen import CLOSED, RESIZED, FullScreen
 from memd.cli.invocation import Invocation
 from memd.client.errors import DaemonUnavailableError
 
-_EVERY_SECONDS = 2.0
+_INTERVAL_SECONDS = 2.0  # without the option --every
 
 
 def metrics(invocation: Invocation) -> None:
@@ -19,24 +19,23 @@ def metrics(invocation: Invocation) -> None:
 def live(invocation: Invocation) -> None:
     """Show the daemon's activity until q is pressed, or print frames; by default every 2 s."""
     options = invocation.options
-    every = options.every or _EVERY_SECONDS
+    interval_seconds = options.every or _INTERVAL_SECONDS
     if options.once or options.batch or options.json:
-        _print_frames(invocation, options.batch or 1, every)
+        _print_frames(invocation, options.batch or 1, interval_seconds)
         return
     term = invocation.environ.get("TERM", "")
-    reading = _read_metrics(
-        invocation
-    )  # before the full screen opens, so that an error stays visible
+    # Read before the full screen opens, so that an error stays visible.
+    reading = _read_metrics(invocation)
     with FullScreen(invocation.screen, invocation.around.stdin, term) as full:
-        _show_live(invocation, full, reading, every)
+        _show_live(invocation, full, reading, interval_seconds)
 
 
-def _print_frames(invocation: Invocation, frames: int, every: float) -> None:
-    """Print a number of frames as text or JSON, ``every`` seconds apart."""
+def _print_frames(invocation: Invocation, frames: int, interval_seconds: float) -> None:
+    """Print a number of frames as text or JSON, ``interval_seconds`` apart."""
     screen, before = invocation.screen, None
     for number in range(frames):
         if number:
-            time.sleep(every)
+            time.sleep(interval_seconds)
         reading = _read_metrics(invocation)
         interval, before = top.TopInterval.between(before, reading), reading
         if screen.as_json:
@@ -44,17 +43,19 @@ def _print_frames(invocation: Invocation, frames: int, every: float) -> None:
             continue
         frame = top.TopPicture(interval, screen, invocation.around.home, time.time())
         lines = frame.lines(top.TopView(), screen.width or 1000, None)
-        screen.line("\n".join([*([""] if number else []), *lines]))
+        if number:  # a blank line between two frames
+            lines = ["", *lines]
+        screen.line("\n".join(lines))
 
 
 def _show_live(
-    invocation: Invocation, full: FullScreen, reading: top.TopReading, every: float
+    invocation: Invocation, full: FullScreen, reading: top.TopReading, interval_seconds: float
 ) -> None:
-    """Draw frames on the full screen every so many seconds until the person quits."""
+    """Draw frames on the full screen after each interval until the person quits."""
     view, before = top.TopView(), None
     while True:
         # Counted from here, so that keys and drawing do not delay the next reading.
-        due = time.monotonic() + every
+        due = time.monotonic() + interval_seconds
         interval, before = top.TopInterval.between(before, reading), reading
         key = RESIZED
         while key:  # a key or a new size only draws again, without a new reading
@@ -67,12 +68,15 @@ def _show_live(
             if key == " ":
                 break
             view.press(key)
-        if (next_reading := _read_again(invocation, full, every)) is None:
+        next_reading = _read_again(invocation, full, interval_seconds)
+        if next_reading is None:
             return
         reading = next_reading
 
 
-def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.TopReading | None:
+def _read_again(
+    invocation: Invocation, full: FullScreen, interval_seconds: float
+) -> top.TopReading | None:
     """Return the next reading, waiting for a daemon; ``None`` if the person quits meanwhile."""
     while True:
         try:
@@ -80,7 +84,7 @@ def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.T
         except DaemonUnavailableError:
             invocation.close()
         full.draw(["memd went away; waiting for it (q to quit)"])
-        if full.key(every) in {"q", CLOSED}:
+        if full.key(interval_seconds) in {"q", CLOSED}:
             return None
 
 

@@ -10,7 +10,7 @@ from memd.cli.commands import status
 from memd.cli.invocation import JOB_SECONDS, TAKE_OVER, Invocation
 from memd.client.errors import DaemonUnavailableError
 
-_HEAD = ("requests", "input", "output", "cached", "dollars")
+_HEADINGS = ("requests", "input", "output", "cached", "dollars")
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
@@ -19,25 +19,24 @@ def spend(invocation: Invocation) -> None:
     answer = invocation.request(cwd=None)
     screen = invocation.screen
     today = answer["today"]
-    rows: list[tuple[str, ...]] = [(answer["by"], *_HEAD)]
+    rows: list[tuple[str, ...]] = [(answer["by"], *_HEADINGS)]
     rows += [(row["label"], *_spend_cells(row)) for row in answer["rows"]]
     rows.append(("all", *_spend_cells(answer["total"])))
-    lines = [output.table(rows, screen.width), f"today: {status.bounded(today)}"]
-    lines += status.standing_still(today)
+    lines = [output.table(rows, screen.width), f"today: {status.spend_words(today)}"]
+    lines += status.stopped_work_lines(today)
     screen.answer(answer, "\n".join(lines))
 
 
 def doctor(invocation: Invocation) -> int:
     """Print each check with its remedy; return non-zero when one failed."""
     # The home directory is no project, so no check of a project is asked for there.
-    cwd = invocation.cwd
-    home = os.path.realpath(invocation.around.home)
+    is_home = os.path.realpath(invocation.cwd) == os.path.realpath(invocation.around.home)
     try:
-        answer = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
-        checks, failure = list(answer["checks"]), 1
+        answer = invocation.call("doctor", cwd=None if is_home else invocation.cwd)
+        checks, failure_status = list(answer["checks"]), 1
         checks += _version_checks(invocation)
     except DaemonUnavailableError as error:  # the checks that memctl makes itself still help
-        failure = error.exit_status
+        failure_status = error.exit_status
         checks = [{"name": "daemon", "state": "failed", "detail": str(error), "remedy": error.hint}]
     checks += _local_checks(invocation)
     ok = all(check["state"] != "failed" for check in checks)
@@ -48,7 +47,7 @@ def doctor(invocation: Invocation) -> int:
         if check["remedy"]:
             lines.append(f"        → {check['remedy']}")
     invocation.screen.answer({"ok": ok, "checks": checks}, "\n".join(lines))
-    return 0 if ok else failure
+    return 0 if ok else failure_status
 
 
 def watch(invocation: Invocation) -> int:
@@ -56,16 +55,16 @@ def watch(invocation: Invocation) -> int:
     options = invocation.options
     cwd = invocation.cwd if options.here else None
     invocation.call("subscribe", topics=options.topic, cwd=cwd)
-    remaining = options.count
+    remaining_count = options.count  # ``None`` for no limit
     for event in invocation.client().notifications(options.timeout or JOB_SECONDS):
         if invocation.screen.as_json:
             invocation.screen.data({"method": event.method, "params": event.params})
         else:
-            invocation.screen.line(
-                f"{time.strftime('%H:%M:%S')}  {event.method:<14}  {_event_line(event)}"
-            )
-        remaining = None if remaining is None else remaining - 1
-        if remaining == 0:
+            clock = time.strftime("%H:%M:%S")
+            invocation.screen.line(f"{clock}  {event.method:<14}  {_event_line(event)}")
+        if remaining_count is not None:
+            remaining_count -= 1
+        if remaining_count == 0:
             break
     return 0
 
@@ -95,10 +94,10 @@ def _event_line(event: Any) -> str:
     """Return one line for an event: the files it is about, then its other values."""
     params = dict(event.params)
     files = params.pop("files", None) or []
-    touched = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
-    plain = [f"{key} {value}" for key, value in params.items() if isinstance(value, str | int)]
+    parts = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
+    parts += [f"{name} {value}" for name, value in params.items() if isinstance(value, str | int)]
     # One event is one line, even if a text in it has several.
-    return " ".join(", ".join([*touched, *plain]).split())
+    return " ".join(", ".join(parts).split())
 
 
 def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
@@ -110,9 +109,9 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
 
 def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
     """Return a check that warns of a daemon of another version, or no check."""
-    other = invocation.other_version()
-    row = {"name": "version", "state": "warning", "detail": other, "remedy": TAKE_OVER}
-    return [row] if other else []
+    versions = invocation.other_version()
+    row = {"name": "version", "state": "warning", "detail": versions, "remedy": TAKE_OVER}
+    return [row] if versions else []
 
 
 def _spend_cells(usage: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from memd.core.errors import MemdError
 
 _PORTS = 65_536
 _NO_PORT = "{} is no port; ports are below {}"
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+_DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class PageMissingError(MemdError):
@@ -43,23 +43,24 @@ def ui(invocation: Invocation) -> None:
     cwd = invocation.cwd
     invocation.close()  # the page has connections of its own
 
-    def opened(address: str) -> None:
+    def show_address(address: str) -> None:
+        """Print the page's address, and open it in a browser unless ``--no-open`` is given."""
         if invocation.screen.as_json:
             invocation.screen.data({"address": address})
         else:
             invocation.screen.line(address)
             invocation.screen.note("it works once, within two minutes; Ctrl-C ends the page")
         if not options.no_open:
-            _open(address, invocation.around.environ)
+            _open_in_browser(address, invocation.around.environ)
 
     link = SocketLink(socket, dict(invocation.environ))
-    idle = float(options.idle or IDLE_MINUTES)
+    idle_minutes = float(options.idle or IDLE_MINUTES)
     page = PageOptions(cwd, write=options.write)
-    if not serve(Served(link, page, opened, options.port or 0, idle)):
+    if not serve(Served(link, page, show_address, options.port or 0, idle_minutes)):
         invocation.screen.note("nobody opened it; memctl ui gives a new address")
 
 
-def _open(address: str, environ: Mapping[str, str]) -> None:
+def _open_in_browser(address: str, environ: Mapping[str, str]) -> None:
     """Open an address in the person's browser, if one is found; errors are ignored."""
     command = _browser(environ)
     if not command:
@@ -80,9 +81,12 @@ def _open(address: str, environ: Mapping[str, str]) -> None:
 
 def _browser(environ: Mapping[str, str]) -> list[str]:
     """Return the command that opens an address, empty without a browser or a display."""
-    if browsers := environ.get("BROWSER", ""):
-        return browsers.partition(":")[0].replace("%s", "").split()
-    if sys.platform != "darwin" and not any(map(environ.get, _DISPLAYS)):
+    browsers = environ.get("BROWSER", "")
+    if browsers:  # a list with colons; "%s" stands for the address
+        first_browser = browsers.partition(":")[0]
+        return first_browser.replace("%s", "").split()
+    has_display = any(environ.get(name) for name in _DISPLAY_VARIABLES)
+    if sys.platform != "darwin" and not has_display:
         return []
     program = "open" if sys.platform == "darwin" else "xdg-open"
     path = shutil.which(program, path=environ.get("PATH", os.defpath))

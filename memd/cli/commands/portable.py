@@ -9,7 +9,7 @@ from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.core.names import printable
 
-_FEW = 20  # of each list; --json has them all
+_MAX_LISTED = 20  # of each list; --json has them all
 _ACTIONS = {
     "created": "created",
     "updated": "updated",
@@ -22,7 +22,7 @@ def export(invocation: Invocation) -> None:
     """Write memories into an archive and print what it contains."""
     options, screen = invocation.options, invocation.screen
     project = os.path.abspath(options.project) if options.project else None
-    invocation.progress = lambda value: screen.passing(_progress(value))
+    invocation.progress = lambda value: screen.passing(_progress_words(value))
     destination = os.path.abspath(options.dest)
     try:
         answer = invocation.request(seconds=JOB_SECONDS, dest=destination, project=project)
@@ -41,9 +41,9 @@ def export(invocation: Invocation) -> None:
 def import_(invocation: Invocation) -> None:
     """Import memories and print what happened to each."""
     options, screen = invocation.options, invocation.screen
-    invocation.progress = lambda value: screen.passing(_progress(value))
+    invocation.progress = lambda value: screen.passing(_progress_words(value))
     source = os.path.abspath(options.source)
-    directories = [_absolute(each) for each in options.project or ()]
+    directories = [_with_absolute_path(place) for place in options.project or ()]
     try:
         answer = invocation.request(seconds=JOB_SECONDS, source=source, project=directories or None)
     finally:
@@ -52,7 +52,7 @@ def import_(invocation: Invocation) -> None:
     screen.answer(answer, answer["diff"] + "\n".join(_import_lines(answer)))
 
 
-def _absolute(place: str) -> str:
+def _with_absolute_path(place: str) -> str:
     """Return ``DIR`` or ``ID=DIR`` with an absolute path."""
     name, equals, directory = place.partition("=")
     # A directory may contain "=" too; an id of a project has no slash before it.
@@ -85,7 +85,7 @@ def _folder_lines(folder: dict[str, Any], dry_run: bool, options: str) -> Iterat
     words += [f"{folder['same']} here already"] if folder["same"] else []
     name = printable(folder["id"]) or "memories"
     yield f"{name} in {printable(folder['directory'])}: {', '.join(words) or 'nothing new'}"
-    for file in folder["files"][:_FEW]:
+    for file in folder["files"][:_MAX_LISTED]:
         source = f", from {printable(file['name'])}" if file["name"] else ""
         yield f"  {would}{_ACTIONS[file['action']]}: {printable(file['path'])}{source}"
     if folder["change"]:
@@ -99,16 +99,16 @@ def _folder_lines(folder: dict[str, Any], dry_run: bool, options: str) -> Iterat
 def _print_left_out(invocation: Invocation, answer: dict[str, Any]) -> None:
     """Print the files left out, with reasons, and the problems on standard error."""
     screen = invocation.screen
-    for each in answer["left_out"][:_FEW]:
-        screen.note(f"left out: {printable(each['name'])}: {printable(each['reason'])}")
-    more = len(answer["left_out"][_FEW:]) + answer["left_out_more"]
-    if more:
-        screen.note(f"left out: {more} more; --json names them")
+    for file in answer["left_out"][:_MAX_LISTED]:
+        screen.note(f"left out: {printable(file['name'])}: {printable(file['reason'])}")
+    more_count = len(answer["left_out"][_MAX_LISTED:]) + answer["left_out_more"]
+    if more_count:
+        screen.note(f"left out: {more_count} more; --json names them")
     for problem in answer["problems"]:
         screen.note(problem)
 
 
-def _progress(value: dict[str, Any]) -> str:
+def _progress_words(value: dict[str, Any]) -> str:
     """Return the progress in words: the number of the current project."""
-    done, total = value.get("projects", 0), value.get("of", 0)
-    return f"project {min(done + 1, total)} of {total}"
+    finished, total = value.get("projects", 0), value.get("of", 0)
+    return f"project {min(finished + 1, total)} of {total}"

@@ -6,6 +6,9 @@ from typing import Any
 from memd.cli import output
 from memd.cli.invocation import Invocation
 
+_MAX_WORDS = 8  # that matched, in one row of an explanation
+_HEADINGS = ("SCORE", "MEMORY", "PARTS", "WORDS", "SURFACED", "OUTCOME")
+
 
 def load_prompt(invocation: Invocation) -> None:
     """Print the memory section of a system prompt, with the instruction files if asked for."""
@@ -28,12 +31,14 @@ def prefetch(invocation: Invocation) -> None:
         read_paths=[os.path.abspath(path) for path in options.read] if options.read else None,
     )
     if not answer["memories"]:
-        why = answer.get("skipped")
-        invocation.screen.note(f"skipped: {why}" if why else "no memory fits")
+        reason = answer.get("skipped")
+        invocation.screen.note(f"skipped: {reason}" if reason else "no memory fits")
     explanation = answer.get("explanation")
     if answer.get("note") and explanation is None:  # an explanation has the note in its own lines
         invocation.screen.note(answer["note"])
-    text = answer["block"] if explanation is None else explained(invocation, explanation)
+    text = answer["block"]
+    if explanation is not None:
+        text = explanation_text(invocation, explanation)
     invocation.screen.answer(answer, text)
 
 
@@ -42,11 +47,11 @@ def session(invocation: Invocation) -> None:
     invocation.screen.answer(invocation.request(), "")
 
 
-def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:
+def explanation_text(invocation: Invocation, explanation: dict[str, Any]) -> str:
     """Return an explanation as text: a line about the whole choice, then a row per memory."""
-    given, cap = explanation["surfaced_bytes"], explanation["cap"]
-    who = f"{explanation['strategy']} strategy, {explanation['candidates']:,} candidates"
-    lines = [f"{who}, session at {given:,} of {cap:,} bytes"]
+    surfaced, cap = explanation["surfaced_bytes"], explanation["cap"]
+    strategy = f"{explanation['strategy']} strategy, {explanation['candidates']:,} candidates"
+    lines = [f"{strategy}, session at {surfaced:,} of {cap:,} bytes"]
     lines += [explanation["note"]] if explanation["note"] else []
     rows = [_row(invocation, row) for row in explanation["rows"]]
     table = output.table([_HEADINGS, *rows], invocation.screen.width) if rows else ""
@@ -56,21 +61,20 @@ def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:
 def _row(invocation: Invocation, row: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of one memory in an explanation: score, path, parts, words and result."""
     paint = invocation.screen.paint
-    at = row["last_surfaced"]
+    last_surfaced = row["last_surfaced"]
     return (
         f"{row['score']:.2f}",
         paint(row["path"], "bold" if row["kept"] else "dim"),
         " + ".join(f"{name} {part:.2f}" for name, part in row["parts"].items()) or "-",
-        _words(row["terms"]),
-        output.ago(at) if at else "never",
+        _term_words(row["terms"]),
+        output.ago(last_surfaced) if last_surfaced else "never",
         paint("brought", "green") if row["kept"] else row["reason"],
     )
 
 
-def _words(terms: list[str]) -> str:
+def _term_words(terms: list[str]) -> str:
     """Return the first words that matched, with ``…`` if there are more; "-" for none."""
-    return " ".join(terms[:_MOST_WORDS]) + (" …" if len(terms) > _MOST_WORDS else "") or "-"
-
-
-_MOST_WORDS = 8
-_HEADINGS = ("SCORE", "MEMORY", "PARTS", "WORDS", "SURFACED", "OUTCOME")
+    if not terms:
+        return "-"
+    more = " …" if len(terms) > _MAX_WORDS else ""
+    return " ".join(terms[:_MAX_WORDS]) + more

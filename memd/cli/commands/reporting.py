@@ -7,10 +7,10 @@ from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.core.errors import MemdError
 
-_SHOWN = 3  # memories of one list; --json has ten
+_MAX_MEMORIES = 3  # memories of one list; --json has ten
 _HEADINGS = ("SURFACED", "SESSIONS", "READ", "ACTED", "LAST", "", "MEMORY")
-_LASTS = ("last_surfaced", "last_read", "last_acted")
-_WEEK = 7
+_LAST_MEMBERS = ("last_surfaced", "last_read", "last_acted")
+_WEEK_DAYS = 7
 
 
 class TwoSpansError(MemdError):
@@ -25,11 +25,11 @@ class TwoSpansError(MemdError):
 def report(invocation: Invocation) -> None:
     """Print a summary of memd's work, without the lines for which there is nothing."""
     options = invocation.options
-    if options.week and options.days not in (None, _WEEK):
+    if options.week and options.days not in (None, _WEEK_DAYS):
         raise TwoSpansError
     answer = invocation.request(cwd=invocation.cwd if options.here else None)
-    day = answer["days"] == 1
-    span = f"{'day' if day else str(answer['days']) + ' days'} since {answer['since'][:16]}Z"
+    days = "day" if answer["days"] == 1 else f"{answer['days']} days"
+    span = f"{days} since {answer['since'][:16]}Z"
     pairs = [("the last", span), *_memory_pairs(answer), *_use_pairs(answer), *_work_pairs(answer)]
     invocation.screen.answer(answer, output.facts(pairs))
 
@@ -40,14 +40,18 @@ def usage(invocation: Invocation) -> None:
     paths = [invocation.memory(name) for name in names]
     answer = invocation.request(paths=paths or None)
     missing = {*paths} - {memory["path"] for memory in answer["memories"]}
-    if missing and not invocation.options.unused and not answer.get("next"):
+    # Only an answer with all memories can show that one does not exist.
+    has_all = not invocation.options.unused and not answer.get("next")
+    if missing and has_all:
         raise invocation.no_memory(min(missing))
     since = answer["since"]
     note = f"counted since {since[:10]}" if since else "nothing was counted here yet"
     rows = [_usage_row(memory) for memory in answer["memories"]]
-    if not rows:
+    lines = []
+    if rows:
+        lines = [output.table([_HEADINGS, *rows], screen.width).rstrip("\n"), note]
+    else:
         screen.note("no memory is unused" if invocation.options.unused and since else note)
-    lines = [output.table([_HEADINGS, *rows], screen.width).rstrip("\n"), note] if rows else []
     if answer.get("next"):
         lines.append("there are more: --limit, --order and --unused say which are shown")
     screen.answer(answer, "\n".join(lines))
@@ -71,7 +75,7 @@ def _use_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
         yield "surfaced", f"{_count_noun(surfaced['times'], 'time')}: {words}"
     for name, words in (("read", "read"), ("acted", "acted on")):
         yield words, _count_noun(answer[name], "time") if answer[name] else ""
-    for number, memory in enumerate(answer["most"][:_SHOWN]):
+    for number, memory in enumerate(answer["most"][:_MAX_MEMORIES]):
         times = memory["surfaced"] + memory["read"] + memory["acted"]
         yield "" if number else "most used", f"{_memory_name(memory)}, {_count_noun(times, 'time')}"
 
@@ -93,9 +97,9 @@ def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
 
 def _count_and_names(counted: Mapping[str, Any]) -> str:
     """Return the count of memories and the first few names, or "" if there are none."""
-    names = [_memory_name(memory) for memory in counted["memories"][:_SHOWN]]
-    left = counted["count"] - len(names)
-    more = [f"and {left} more"] if left > 0 else []
+    names = [_memory_name(memory) for memory in counted["memories"][:_MAX_MEMORIES]]
+    more_count = counted["count"] - len(names)
+    more = [f"and {more_count} more"] if more_count > 0 else []
     return f"{counted['count']}: {', '.join([*names, *more])}" if names else ""
 
 
@@ -112,7 +116,7 @@ def _count_noun(count: int, noun: str) -> str:
 
 def _usage_row(memory: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of a memory in the table of usage."""
-    last = max((memory[name] for name in _LASTS if memory[name]), default=None)
+    last = max((memory[name] for name in _LAST_MEMBERS if memory[name]), default=None)
     counts = (str(memory[name]) for name in ("surfaced", "sessions", "read", "acted"))
     unused = "unused" if memory["unused"] else ""
     return (*counts, output.ago(last) if last else "never", unused, memory["path"])

@@ -10,7 +10,7 @@ from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import reason_against_start
 from memd.core.errors import MemdError
 
-_UNKNOWN = -32601  # JSON-RPC's code for a method that the daemon does not know
+_UNKNOWN_METHOD = -32601  # JSON-RPC's code for a method that the daemon does not know
 
 
 class NotStartableError(MemdError):
@@ -37,17 +37,17 @@ def restart(invocation: Invocation) -> None:
     try:
         invocation.client(start=False)
     except DaemonUnavailableError:
-        before = ""
+        old_version = ""
     else:
-        before = _stop_running(invocation)
-    after = invocation.call("hello")["version"]
-    if not before:
-        text = f"memd {after} was started"
-    elif before == after:
-        text = f"memd {after} was restarted"
+        old_version = _stop_running(invocation)
+    new_version = invocation.call("hello")["version"]
+    if not old_version:
+        text = f"memd {new_version} was started"
+    elif old_version == new_version:
+        text = f"memd {new_version} was restarted"
     else:
-        text = f"memd {after} took over from {before}"
-    invocation.screen.answer({"before": before, "version": after}, text)
+        text = f"memd {new_version} took over from {old_version}"
+    invocation.screen.answer({"before": old_version, "version": new_version}, text)
 
 
 def _stop_running(invocation: Invocation) -> str:
@@ -57,7 +57,8 @@ def _stop_running(invocation: Invocation) -> str:
     """
     running = invocation.call("status")
     program = str(running.get("program", ""))
-    if problem := reason_against_start(invocation.places, invocation.environ):
+    problem = reason_against_start(invocation.places, invocation.environ)
+    if problem:
         raise NotStartableError(sys.executable, problem)
     # Several names of an interpreter in one folder are one installation.
     same_folder = os.path.dirname(program) == os.path.dirname(sys.executable)
@@ -71,7 +72,7 @@ def _restart_itself(invocation: Invocation) -> bool:
     try:
         invocation.stop("restart")
     except RemoteError as error:
-        if error.code != _UNKNOWN:
+        if error.code != _UNKNOWN_METHOD:
             raise
         return False
     return True

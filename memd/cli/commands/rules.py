@@ -9,9 +9,9 @@ from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 from memd.core.text import iso_time, read_object
 
-_MEMBERS = ("command", "file_path", "url")  # a tool's input has its text in one of them
+_TEXT_MEMBERS = ("command", "file_path", "url")  # a tool's input has its text in one of them
 _STYLES = {"on": "green", "off": "dim", "changed": "yellow", "gone": "yellow"}
-_WHY = {
+_WORDS_BY_STATE = {
     "changed": "it does not hold: the memory says something else than what you agreed to",
     "gone": "it does not hold: the memory is gone",
 }
@@ -19,15 +19,17 @@ _WHY = {
 
 def add(invocation: Invocation) -> None:
     """Switch a rule on and print the words that the person agrees to."""
-    done = invocation.request(path=invocation.memory(invocation.options.memory))
-    rule = done["rule"]
+    result = invocation.request(path=invocation.memory(invocation.options.memory))
+    rule = result["rule"]
     lines = [
         *_rule_lines(rule, invocation.screen),
         f"switch it off with: memctl rule off {rule['id']}",
     ]
-    invocation.screen.answer(done, "\n".join(lines))
-    if done["change"]:
-        invocation.screen.note(f"its line was written: memctl undo {done['change']} takes it back")
+    invocation.screen.answer(result, "\n".join(lines))
+    if result["change"]:
+        invocation.screen.note(
+            f"its line was written: memctl undo {result['change']} takes it back"
+        )
     invocation.screen.note("it is asked where memctl setup CLIENT --rules was run")
 
 
@@ -44,29 +46,32 @@ def list_(invocation: Invocation) -> None:
 def test(invocation: Invocation) -> int:
     """Print the rules' answer to a call; return 1 unless it is allowed."""
     tool, text = invocation.options.tool or "Bash", invocation.options.input
-    given = read_object(text) or dict.fromkeys(_MEMBERS, text)
-    done = invocation.request(tool=tool, input=given)
-    words = f"{done['answer']}: {done['words']} ({done['rule']})" if done["rule"] else "allow"
-    invocation.screen.answer(done, words)
-    return int(done["answer"] != "allow")
+    tool_input = read_object(text) or dict.fromkeys(_TEXT_MEMBERS, text)
+    result = invocation.request(tool=tool, input=tool_input)
+    words = "allow"
+    if result["rule"]:
+        words = f"{result['answer']}: {result['words']} ({result['rule']})"
+    invocation.screen.answer(result, words)
+    return int(result["answer"] != "allow")
 
 
 def off(invocation: Invocation) -> None:
     """Switch a rule off."""
     rule = invocation.request()
-    forgotten = rule["state"] == "gone"
-    words = "is forgotten" if forgotten else f"is off; memctl rule add {rule['path']} turns it on"
+    words = f"is off; memctl rule add {rule['path']} turns it on"
+    if rule["state"] == "gone":
+        words = "is forgotten"
     invocation.screen.answer(rule, f"{rule['id']} {words}")
 
 
 def _rule_lines(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     """Yield the lines about a rule: its state and check, its memory, and how often it answered."""
     state = screen.paint(rule["state"], _STYLES.get(rule["state"], "dim"))
-    name, check = screen.paint(rule["id"], "bold"), _shown_check(rule["check"])
+    name, check = screen.paint(rule["id"], "bold"), _check_words(rule["check"])
     yield f"{name}  {state}  {rule['answer']}  {check}"
     yield f"    {rule['path']}: {rule['words']}" if rule["words"] else f"    {rule['path']}"
-    if rule["state"] in _WHY:
-        yield f"    {_WHY[rule['state']]}"
+    if rule["state"] in _WORDS_BY_STATE:
+        yield f"    {_WORDS_BY_STATE[rule['state']]}"
     if rule["state"] == "changed":
         yield f"    agree to what it says now: memctl rule add {shlex.quote(rule['path'])}"
     if rule["answered"]:
@@ -77,17 +82,15 @@ def _rule_lines(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
 def _candidate_lines(candidate: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines about a memory that could be a rule, with the command that adds it."""
     path, check = candidate["path"], candidate["check"]
-    why = (
-        f"you said it again {candidate['repeated']} times"
-        if candidate["repeated"]
-        else "it has a check"
-    )
-    yield f"{path} could be a rule, {why}: {_shown_check(check)}"
+    reason = "it has a check"
+    if candidate["repeated"]:
+        reason = f"you said it again {candidate['repeated']} times"
+    yield f"{path} could be a rule, {reason}: {_check_words(check)}"
     option = "" if candidate["written"] else f" --check {shlex.quote(check)}"
     yield f"    memctl rule add {shlex.quote(path)}{option}"
 
 
-def _shown_check(check: str) -> str:
+def _check_words(check: str) -> str:
     """Return a check with the code points of its non-ASCII letters, which may look like others."""
     codes = dict.fromkeys(f"U+{ord(letter):04X}" for letter in check if not letter.isascii())
     return f"{check} (with {', '.join(codes)})" if codes else check

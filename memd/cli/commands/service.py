@@ -14,7 +14,7 @@ from memd.core import places
 from memd.core.errors import MemdError
 
 _NO_PROGRAM = "there is no "
-_SECONDS = 90  # a supervisor waits for the end of the old daemon before it answers
+_SUPERVISOR_SECONDS = 90  # a supervisor waits for the end of the old daemon before it answers
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "absent": "dim"}
 
 
@@ -34,26 +34,23 @@ def install(invocation: Invocation) -> int:
         shown = "\n".join(f"# {path}\n{text}" for path, text in texts.items())
         screen.answer({"supervisor": service.supervisor, "files": texts}, shown)
         return 0
-    problem = "" if options.no_enable else _run_supervisor(invocation, service.reach)
+    problem = "" if options.no_enable else _failure_of(invocation, service.reach)
     # Without its program there is no such supervisor, so no files are written for it.
     changed = () if problem.startswith(_NO_PROGRAM) else service_unit.write(service)
-    variables = [
-        name
-        for name in (places.SOCKET, places.STATE_DIR, places.CONFIG)
-        if invocation.environ.get(name)
-    ]
+    path_variables = (places.SOCKET, places.STATE_DIR, places.CONFIG)
+    variables = [name for name in path_variables if invocation.environ.get(name)]
     if variables:
         names = ", ".join(variables)
         screen.note(f"the service does not see {names} of this shell; it uses the defaults")
     lines = [f"wrote {path}" for path in changed] or ["no file was written anew"]
+    enables = not problem and not options.no_enable
     if problem:
         lines.append(f"memd does not run as a service: {problem}")
         _suggest_start(invocation, service, problem)
-    elif not options.no_enable:
-        _enable(invocation, service, changed=bool(changed))
+    elif enables:
+        _enable(invocation, service, files_changed=bool(changed))
         lines.append("memd runs as a service")
-    started = not (problem or options.no_enable)
-    result = {"supervisor": service.supervisor, "written": list(changed), "started": started}
+    result = {"supervisor": service.supervisor, "written": list(changed), "started": enables}
     screen.answer(result | {"problem": problem}, "\n".join(lines))
     return 1 if problem else 0
 
@@ -61,26 +58,23 @@ def install(invocation: Invocation) -> int:
 def uninstall(invocation: Invocation) -> None:
     """Stop the service and remove the units that memctl wrote."""
     service = find(invocation)
-    written = [
-        path
-        for path, state in service_unit.states(service).items()
-        if state in {"installed", "outdated"}
-    ]
-    result = {"supervisor": service.supervisor, "removed": written}
+    states = service_unit.states(service)
+    own_files = [path for path, state in states.items() if state in {"installed", "outdated"}]
+    result = {"supervisor": service.supervisor, "removed": own_files}
     if invocation.options.dry_run:
-        text = "\n".join(f"would remove {path}" for path in written)
+        text = "\n".join(f"would remove {path}" for path in own_files)
         invocation.screen.answer(result, text or "nothing to remove")
         return
-    reachable = bool(written) and _run_supervisor(invocation, service.reach) == ""
-    if reachable:
+    is_reachable = bool(own_files) and _failure_of(invocation, service.reach) == ""
+    if is_reachable:
         for command in service.disable:
             # A service that never ran cannot be stopped; its files are removed anyway.
-            _run_supervisor(invocation, command)
+            _failure_of(invocation, command)
     service_unit.remove(service)
-    if reachable:
+    if is_reachable:
         for command in service.forget:
-            _run_supervisor(invocation, command)
-    text = "\n".join(f"removed {path}" for path in written)
+            _failure_of(invocation, command)
+    text = "\n".join(f"removed {path}" for path in own_files)
     invocation.screen.answer(result, text or "nothing to remove")
 
 
@@ -107,10 +101,10 @@ def check(invocation: Invocation) -> dict[str, str]:
         state, detail = "off", "memd is no service; clients start it"
     elif states != {"installed"}:
         detail = "the service's files are not this version's"
-    elif problem := _run_supervisor(invocation, service.reach):
+    elif problem := _failure_of(invocation, service.reach):
         detail = f"its files are in place, but {service.supervisor} does not run them: {problem}"
         remedy = "clients start memd all the same; memctl service uninstall removes the files"
-    elif _run_supervisor(invocation, service.active):
+    elif _failure_of(invocation, service.active):
         detail = f"its files are in place, but {service.supervisor} does not run memd"
     else:
         state, detail, remedy = "ok", f"{service.supervisor} runs memd", ""
@@ -139,42 +133,41 @@ def _suggest_start(invocation: Invocation, service: Service, problem: str) -> No
         screen.note(f"  {shlex.join(command)}")
 
 
-def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
+def _enable(invocation: Invocation, service: Service, *, files_changed: bool) -> None:
     """Start the service, or restart it if its files changed; first end a daemon outside of it."""
-    running = runs(invocation, service)
-    if not running:
+    is_running = runs(invocation, service)
+    if not is_running:
         invocation.stop()
-    elif not changed:
-        return
+    elif not files_changed:
+        return  # it runs already, as these files say
     for command in service.reset:  # its failure does not matter
-        _run_supervisor(invocation, command)
-    commands = service.enable
-    if running:
-        commands = (
-            (*service.disable, *service.enable)
-            if service.supervisor == "launchd"
-            else (*service.enable, service.restart)
-        )
+        _failure_of(invocation, command)
+    if not is_running:
+        commands = service.enable
+    elif service.supervisor == "launchd":
+        commands = (*service.disable, *service.enable)
+    else:
+        commands = (*service.enable, service.restart)
     for command in commands:
         run_or_fail(invocation, command)
 
 
 def run_or_fail(invocation: Invocation, command: Argv) -> None:
     """Run a command of the supervisor. Raises SupervisorFailedError."""
-    words = _run_supervisor(invocation, command)
-    if words:
-        raise SupervisorFailedError(command, words)
+    failure = _failure_of(invocation, command)
+    if failure:
+        raise SupervisorFailedError(command, failure)
 
 
 def runs(invocation: Invocation, service: Service) -> bool:
     """Return whether the supervisor runs memd now."""
-    return _run_supervisor(invocation, service.active) == ""
+    return _failure_of(invocation, service.active) == ""
 
 
-def _run_supervisor(invocation: Invocation, command: Argv) -> str:
+def _failure_of(invocation: Invocation, command: Argv) -> str:
     """Run a command of the supervisor and return why it failed, or "" if it succeeded."""
     environ = invocation.environ
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         return f"{_NO_PROGRAM}{command[0]}"
-    return failure_of_command([program, *command[1:]], environ, _SECONDS)
+    return failure_of_command([program, *command[1:]], environ, _SUPERVISOR_SECONDS)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.cli.setup.checks import client_checks, plugin
+from memd.cli.setup.checks import client_checks, enabled_plugin
 from memd.cli.setup.clients import Around, ClientRow, table
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
@@ -30,14 +30,15 @@ from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 
+# The program that a preset of the setting model.preset runs.
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "failed": "red"}
-_SEVERAL = "{} is set up in several files, so none of them can be named"
-_CANNOT = {
+_SEVERAL_FILES = "{} is set up in several files, so none of them can be named"
+_DUTY_REFUSED = {
     MESSAGES: "memd cannot bring messages into the turns of {}",
     RULES: "{} cannot ask memd before a tool runs",
 }
-_INSTEAD = {
+_DUTY_HINTS = {
     MESSAGES: "its tools read messages: list_agents, send_message, read_messages of memctl mcp",
     RULES: "docs/rules.md names the clients that can",
 }
@@ -52,7 +53,7 @@ class SetupReport(Struct):
     error: str = ""
     lines: list[str] = field(default_factory=list)
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the report as ``--json`` shows it."""
         return {name: getattr(self, name) for name in ("client", "changed", "files", "error")}
 
@@ -67,8 +68,12 @@ def setup(invocation: Invocation) -> int:
     ]
     if options.status:
         return _print_status(invocation, named or known)
-    installed = [client for client in known if in_use(client, invocation.environ)]
-    chosen = named or ([c for c in known if _connected(c)] if options.remove else installed)
+    if named:
+        chosen = named
+    elif options.remove:
+        chosen = [client for client in known if _is_connected(client)]
+    else:
+        chosen = [client for client in known if in_use(client, invocation.environ)]
     if not chosen and removes:
         screen.note("no client is set up")
     elif not chosen:
@@ -78,7 +83,8 @@ def setup(invocation: Invocation) -> int:
     if not removes:
         chosen = _with_deadline(invocation, chosen)
     reports = [_set_up_client(invocation, client) for client in chosen]
-    changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
+    pairs = zip(chosen, reports, strict=True)
+    changed = [client for client, report in pairs if report.changed]
     # All clients share the hook file: it is deleted with the last set-up that names it.
     if removes and not options.dry_run and not hooks_are_used([*known, *named]):
         hook_file.remove(invocation.places)
@@ -87,7 +93,7 @@ def setup(invocation: Invocation) -> int:
     if any(report.files and not report.changed for report in reports):
         screen.note("memctl setup --yes connects all that are here; --dry-run shows the changes")
     lines = [line for report in reports for line in report.lines]
-    screen.answer({"clients": [report.shown() for report in reports]}, "\n".join(lines))
+    screen.answer({"clients": [report.as_json() for report in reports]}, "\n".join(lines))
     return 78 if any(report.error for report in reports) else 0
 
 
@@ -105,24 +111,28 @@ def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
 def check(invocation: Invocation) -> list[dict[str, str]]:
     """Return the rows of ``doctor`` about the clients in use."""
     places, environ = invocation.places, invocation.environ
-    rows = [row for c in clients(invocation) for row in client_checks(c, places, environ)]
-    nobody = {"name": "clients", "state": "off", "detail": "none is here", "remedy": "memctl setup"}
-    return rows or [nobody]
+    rows: list[dict[str, str]] = []
+    for client in clients(invocation):
+        rows += client_checks(client, places, environ)
+    no_client = {"name": "clients", "state": "off", "detail": "none is here"}
+    return rows or [{**no_client, "remedy": "memctl setup"}]
 
 
 def _set_up_client(invocation: Invocation, client: ClientRow) -> SetupReport:
     """Plan one client's set-up or removal, carry it out if wanted, and return the report."""
     options, report = invocation.options, SetupReport(client.name)
     try:
-        plan = changes(client, remove=_removes_all(invocation))
-        hook = not _removes_all(invocation) and uses_hooks(client)
-        enabled = "" if options.rules else plugin(client)  # which asks before no tool
-        if not _removes_all(invocation) and state(client) == ABSENT and enabled:
-            report.lines.append(f"{client.title}: {enabled}, nothing else is needed")
-        elif plan or (hook and not hook_file.is_current(invocation.places)):
+        removes = _removes_all(invocation)
+        plan = changes(client, remove=removes)
+        needs_hook = not removes and uses_hooks(client)
+        # A plugin does without the set-up, but it asks before no tool.
+        plugin_sentence = "" if options.rules else enabled_plugin(client)
+        if not removes and state(client) == ABSENT and plugin_sentence:
+            report.lines.append(f"{client.title}: {plugin_sentence}, nothing else is needed")
+        elif plan or (needs_hook and not hook_file.is_current(invocation.places)):
             _apply_plan(invocation, client, plan, report)
         else:
-            words = "nothing of memd is there" if _removes_all(invocation) else "already set up"
+            words = "nothing of memd is there" if removes else "already set up"
             report.lines.append(f"{client.title}: {words}")
     except MemdError as error:
         if options.client:
@@ -136,30 +146,30 @@ def _apply_plan(
     invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, ...], report: SetupReport
 ) -> None:
     """Apply a plan and report it; only report with ``--dry-run`` or if the person says no."""
-    options, screen = invocation.options, invocation.screen
-    diffs = [screen.diff(change.diff).removesuffix("\n") for change in plan]
-    report.files = [{"path": change.piece.path, "diff": change.diff} for change in plan]
+    options, screen, removes = invocation.options, invocation.screen, _removes_all(invocation)
+    diffs = [screen.diff(edit.diff).removesuffix("\n") for edit in plan]
+    report.files = [{"path": edit.piece.path, "diff": edit.diff} for edit in plan]
     if options.dry_run:
         report.changed = True
         report.lines += diffs
-    elif not (options.client or options.yes or _removes_all(invocation)) and not _ask_person(
-        invocation, client, diffs
-    ):
+        return
+    needs_consent = not (options.client or options.yes or removes)
+    if needs_consent and not _ask_person(invocation, client, diffs):
         report.lines.append(f"{client.title}: not set up; memctl setup {client.name} does it")
-    else:
-        report.changed = True
-        if uses_hooks(client) and not _removes_all(invocation):
-            hook_file.write(invocation.places)
-        words = "took memd out of" if _removes_all(invocation) else "wrote"
-        for change, file in zip(plan, report.files, strict=True):
-            file["backup"] = change.apply()
-            report.lines.append(f"{client.title}: {words} {change.piece.path}")
-            if file["backup"]:
-                screen.note(f"as it was before: {file['backup']}")
-        if not plan:
-            report.lines.append(f"{client.title}: wrote its hook anew")
-        if not _removes_all(invocation):
-            screen.note(f"{client.title}: {client.then}")
+        return
+    report.changed = True
+    if uses_hooks(client) and not removes:
+        hook_file.write(invocation.places)
+    words = "took memd out of" if removes else "wrote"
+    for edit, file in zip(plan, report.files, strict=True):
+        file["backup"] = edit.apply()
+        report.lines.append(f"{client.title}: {words} {edit.piece.path}")
+        if file["backup"]:
+            screen.note(f"as it was before: {file['backup']}")
+    if not plan:
+        report.lines.append(f"{client.title}: wrote its hook anew")
+    if not removes:
+        screen.note(f"{client.title}: {client.then}")
 
 
 def _ask_person(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
@@ -196,12 +206,12 @@ def _suggest_program(invocation: Invocation) -> None:
     """Suggest an installed program as memd's model if none is configured."""
     config = invocation.places.config
     path = invocation.environ.get("PATH", "")
-    here = [preset for preset, name in _PROGRAMS.items() if shutil.which(name, path=path)]
-    if here and not service_unit.provider(config):
+    presets = [preset for preset, name in _PROGRAMS.items() if shutil.which(name, path=path)]
+    if presets and not service_unit.provider(config):
         invocation.screen.note(
-            f"memd can learn with {here[0]}, without a key and on your own plan with it, some "
+            f"memd can learn with {presets[0]}, without a key and on your own plan with it, some "
             f"30 runs a day at most. To switch that on, write into {config}: [model] "
-            f'provider = "command", preset = "{here[0]}"'
+            f'provider = "command", preset = "{presets[0]}"'
         )
 
 
@@ -245,18 +255,20 @@ def _with_duties(
     The duties are ``--messages`` and ``--rules``. Raises CommandLineError if a named client lacks
     one of them.
     """
-    on = not invocation.options.remove
-    wanted = [extra for extra in (MESSAGES, RULES) if getattr(invocation.options, extra)]
-    for extra in wanted:
+    switches_on = not invocation.options.remove
+    duties = [duty for duty in (MESSAGES, RULES) if getattr(invocation.options, duty)]
+    for duty in duties:
         for client in named:
-            if not can(client, extra):
-                raise CommandLineError(_CANNOT[extra], client.title, hint=_INSTEAD[extra])
-        chosen = [c for c in chosen if can(c, extra) and (on or _connected(c))]
-    extras = dict.fromkeys(wanted, on)
+            if not can(client, duty):
+                raise CommandLineError(_DUTY_REFUSED[duty], client.title, hint=_DUTY_HINTS[duty])
+        chosen = [client for client in chosen if can(client, duty)]
+        if not switches_on:
+            chosen = [client for client in chosen if _is_connected(client)]
+    extras = dict.fromkeys(duties, switches_on)
     return [_with_pieces(client, JsonFile | Copy, extras=extras) for client in chosen]
 
 
-def _connected(client: ClientRow) -> bool:
+def _is_connected(client: ClientRow) -> bool:
     """Return whether memd is in a client's files; ``True`` if they cannot be read."""
     try:
         return state(client) not in {ABSENT, FOREIGN}
@@ -268,26 +280,27 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
     """Print how each client is set up; return 1 unless all named or used ones are, and work."""
     rows, result, complete = [], [], True
     for client in chosen:
-        installed = in_use(client, invocation.environ)
+        is_in_use = in_use(client, invocation.environ)
         try:
             set_up = state(client)
         except MemdError as error:
             set_up = "failed"
             invocation.screen.note(str(error))
-        if installed or invocation.options.client:
+        if is_in_use or invocation.options.client:
             complete = complete and set_up == INSTALLED
         remarks = [client.untried] if client.untried else []
         if set_up not in {"failed", ABSENT}:
-            remarks += [f"with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
+            remarks += [f"with {duty}" for duty in (MESSAGES, RULES) if has(client, duty)]
         if set_up != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]
-            remarks, complete = [*problems, *remarks], complete and not problems
+            remarks = [*problems, *remarks]
+            complete = complete and not problems
         paths = [piece.path for piece in client.pieces]
         result.append(
             {
                 "client": client.name,
-                "here": installed,
+                "here": is_in_use,
                 "state": set_up,
                 "files": paths,
                 "remarks": remarks,
@@ -295,7 +308,7 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
         )
         painted = invocation.screen.paint(set_up, _STYLES.get(set_up, "dim"))
         words = "; ".join([*paths[:1], *remarks])
-        rows.append((client.name, painted, "here" if installed else "", words))
+        rows.append((client.name, painted, "here" if is_in_use else "", words))
     invocation.screen.answer({"clients": result}, output.table(rows, invocation.screen.width))
     return 0 if complete else 1
 
@@ -303,13 +316,15 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
 def _with_settings_file(client: ClientRow, path: str | None) -> ClientRow:
     """Return a client with ``path`` as its only file. Raises CommandLineError for several."""
     if path and len(client.pieces) != 1:
-        raise CommandLineError(_SEVERAL, client.name, hint="leave --settings out")
+        raise CommandLineError(_SEVERAL_FILES, client.name, hint="leave --settings out")
     return _with_pieces(client, JsonFile, path=os.path.abspath(path)) if path else client
 
 
 def _with_pieces(client: ClientRow, kinds: Any, **values: Any) -> ClientRow:
     """Return a client with these values set in its pieces of the given kinds."""
-    pieces = (replace(p, **values) if isinstance(p, kinds) else p for p in client.pieces)
+    pieces = [
+        replace(piece, **values) if isinstance(piece, kinds) else piece for piece in client.pieces
+    ]
     return replace(client, pieces=tuple(pieces))
 
 

@@ -21,12 +21,14 @@ def completion(invocation: Invocation) -> None:
     """Print the completion script of a shell."""
     import shtab  # noqa: PLC0415 - nothing else needs it
 
-    def listed(words: str) -> object:
+    def completion_of(words: str) -> object:
+        """Return what completes the values that the command of these words lists."""
         return {**shtab.cmd(_FIRST_COLUMN.format(words)), "zsh": f"{{_memctl_listed {words}}}"}
 
     shell = invocation.options.shell
-    hints = CompletionHints(shtab.FILE, listed)
-    script = shtab.complete(parser(hints), shell, preamble=_ZSH_FUNCTION if shell == "zsh" else "")
+    hints = CompletionHints(shtab.FILE, completion_of)
+    preamble = _ZSH_FUNCTION if shell == "zsh" else ""
+    script = shtab.complete(parser(hints), shell, preamble=preamble)
     script = f"{script.rstrip()}\n"
     invocation.screen.answer({"shell": shell, "script": script}, script)
 

@@ -10,10 +10,10 @@ from typing import Any
 from memd.cli import output
 from memd.cli.invocation import TAKE_OVER, Invocation
 
-_FEW = 3  # names on a line
-_MANY = 2  # lines about one thing
+_MAX_NAMES = 3  # on a line
+_MAX_LINES = 2  # about one thing
 _STYLES = {"failed": "red", "warning": "yellow"}
-Pairs = Iterator[tuple[str, object]]
+Pairs = Iterator[tuple[str, object]]  # names and values
 
 
 def status(invocation: Invocation) -> None:
@@ -33,7 +33,7 @@ class StatusView:
     def __init__(self, answer: Mapping[str, Any], home: str, other_version: str = "") -> None:
         self._answer = answer
         self._home = home
-        self._other_version = other_version
+        self._other_version = other_version  # a sentence, "" if memctl has the daemon's version
         self._now = time.time()
 
     def pairs(self, screen: output.Screen) -> Pairs:
@@ -42,8 +42,8 @@ class StatusView:
         size = output.size(answer["rss"]) if answer["rss"] else ""
         count = answer["connections"]
         connected = f"{count} connection{'s' * (count != 1)}"
-        alive = (answer["version"], f"up {output.duration(answer['uptime'])}")
-        facts = (*alive, f"pid {answer['pid']}", size, connected)
+        uptime = f"up {output.duration(answer['uptime'])}"
+        facts = (answer["version"], uptime, f"pid {answer['pid']}", size, connected)
         yield answer["name"], ", ".join(filter(None, facts))
         if self._other_version:
             yield "", f"{self._other_version}: {TAKE_OVER}"
@@ -51,17 +51,15 @@ class StatusView:
         yield from _name_first_line("waiting", self._decision_lines(), "nothing for you")
         yield from _name_first_line("working", self._work_lines(), "nothing runs")
         yield from _name_first_line("paused", self._pause_line(), "")
-        yield from _name_first_line(
-            "no model", _first_lines(self._breaker_lines(), "memctl resume asks at once"), ""
-        )
+        breaker_lines = _first_lines(self._breaker_lines(), "memctl resume asks at once")
+        yield from _name_first_line("no model", breaker_lines, "")
         yield from self._model_pairs()
         yield "last dream", self._last_dream_words()
         yield "sessions", self._session_words()
         yield "projects", self._project_words()
         yield "context", self._context_words()
-        yield from _name_first_line(
-            "note", _first_lines(list(answer["notes"])[::-1], "memctl logs"), ""
-        )
+        newest_notes = list(answer["notes"])[::-1]
+        yield from _name_first_line("note", _first_lines(newest_notes, "memctl logs"), "")
         yield "socket", answer["socket"]
         yield "state", answer["state_dir"]
 
@@ -86,7 +84,8 @@ class StatusView:
         proposals = answer.get("proposals") or {}
         conflicts = answer.get("conflicts") or {}
         suggestions = (answer.get("suggestions") or {}).get("open", 0)
-        where = f" in {', '.join(map(self.place, list(proposals)[:_FEW]))}" if proposals else ""
+        places = [self.place(directory) for directory in list(proposals)[:_MAX_NAMES]]
+        where = f" in {', '.join(places)}" if places else ""
         yield from _counted_line(sum(proposals.values()), "proposal", where, "memctl dream review")
         yield from _counted_line(suggestions, "suggestion", "", "memctl suggestions")
         yield from _counted_line(
@@ -94,17 +93,17 @@ class StatusView:
         )
         yield from _counted_line(sum(conflicts.values()), "team file", "", "memctl team status")
         rules = answer.get("rules") or {}
-        broken = rules.get("changed", 0) + rules.get("gone", 0)
+        broken_rules = rules.get("changed", 0) + rules.get("gone", 0)
         yield from _counted_line(
-            broken, "rule", " whose memory changed or is gone", "memctl rule list"
+            broken_rules, "rule", " whose memory changed or is gone", "memctl rule list"
         )
-        unequal = [
+        team_states = [
             f"{state} in {self.place(directory)}"
             for directory, state in (answer.get("teams") or {}).items()
             if state not in {"equal", "changed"} and directory not in conflicts
         ]
-        if unequal:
-            yield f"team: {', '.join(unequal[:_FEW])}: memctl team status"
+        if team_states:
+            yield f"team: {', '.join(team_states[:_MAX_NAMES])}: memctl team status"
 
     def _work_lines(self) -> Iterator[str]:
         """Yield the jobs that run, and how many others there are by state."""
@@ -136,13 +135,13 @@ class StatusView:
         """Yield the money spent today and the model in use."""
         model, spend = self._answer.get("model"), self._answer.get("spend")
         if spend:
-            yield "spend", f"{bounded(spend)} today"
-            yield from (("", line) for line in standing_still(spend)[:_MANY])
+            yield "spend", f"{spend_words(spend)} today"
+            yield from (("", line) for line in stopped_work_lines(spend)[:_MAX_LINES])
         if model:
             names = ", ".join(sorted(set(model["names"].values())))
-            by = f", by {model['source']}" if model.get("source") else ""
-            name = f"{names} at {model['host']}{by}" if model["configured"] else "none"
-            yield "model", f"{name}: {model['problem']}" if model["problem"] else name
+            source = f", by {model['source']}" if model.get("source") else ""
+            words = f"{names} at {model['host']}{source}" if model["configured"] else "none"
+            yield "model", f"{words}: {model['problem']}" if model["problem"] else words
 
     def _last_dream_words(self) -> str:
         """Return when and where the last dream ran and what it did, or "" for none."""
@@ -150,24 +149,25 @@ class StatusView:
         if not dream:
             return ""
         counts = ", ".join(f"{count} {name}" for name, count in dream["counts"].items() if count)
-        done = counts or ("nothing to do" if dream["state"] == "completed" else dream["state"])
-        passed = output.age(self._now - dream["at"])
-        return f"{passed} in {self.place(dream['directory'])}: {done}"
+        result_words = counts
+        if not counts:
+            result_words = "nothing to do" if dream["state"] == "completed" else dream["state"]
+        age = output.age(self._now - dream["at"])
+        return f"{age} in {self.place(dream['directory'])}: {result_words}"
 
     def _session_words(self) -> str:
         """Return the last few sessions: client, project and age."""
-        seen = [
-            f"{each['client']} in {self.place(each['project'])} "
-            f"{output.age(self._now - each['at'])}"
-            for each in (self._answer.get("sessions") or ())[:_FEW]
-        ]
-        return "; ".join(seen)
+        words = []
+        for session in (self._answer.get("sessions") or ())[:_MAX_NAMES]:
+            age = output.age(self._now - session["at"])
+            words.append(f"{session['client']} in {self.place(session['project'])} {age}")
+        return "; ".join(words)
 
     def _project_words(self) -> str:
         """Return the number of projects and the first few of them."""
         projects = self._answer["projects"]
-        more = f" and {len(projects) - _FEW} more" if len(projects) > _FEW else ""
-        names = ", ".join(map(self.place, projects[:_FEW]))
+        more = f" and {len(projects) - _MAX_NAMES} more" if len(projects) > _MAX_NAMES else ""
+        names = ", ".join(map(self.place, projects[:_MAX_NAMES]))
         return f"{len(projects)}: {names}{more}" if projects else ""
 
     def _context_words(self) -> str:
@@ -193,34 +193,37 @@ def job_words(job: Mapping[str, Any], now: float) -> str:
     return ", ".join(filter(None, (job["phase"], turn, passed))) or "it begins"
 
 
-def bounded(today: Mapping[str, Any]) -> str:
+def spend_words(today: Mapping[str, Any]) -> str:
     """Return today's cost and requests beside the daily limits."""
     used, runs = today["used"], today.get("runs_per_day")
     money = f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}"
-    return f"{money}, {used['requests']} {'requests' if runs is None else f'of {runs} runs'}"
+    unit = "requests" if runs is None else f"of {runs} runs"
+    return f"{money}, {used['requests']} {unit}"
 
 
-def standing_still(today: Mapping[str, Any]) -> list[str]:
+def stopped_work_lines(today: Mapping[str, Any]) -> list[str]:
     """Return a line for each kind of work that a spending cap has stopped until tomorrow."""
     return [f"{kind} stands still until tomorrow: {cap}" for kind, cap in today["caps"].items()]
 
 
-def _name_first_line(name: str, lines: Iterator[str], nothing: str) -> Pairs:
-    """Yield lines with ``name`` before the first; without lines, yield ``nothing`` instead."""
-    for index, line in enumerate(lines):
-        yield (name if index == 0 else ""), line
-        nothing = ""
-    yield name, nothing
+def _name_first_line(name: str, lines: Iterator[str], empty_text: str) -> Pairs:
+    """Yield lines as pairs, the first one with ``name``; without lines, yield ``empty_text``."""
+    has_lines = False
+    for line in lines:
+        yield ("" if has_lines else name), line
+        has_lines = True
+    if not has_lines:
+        yield name, empty_text
 
 
 def _first_lines(lines: list[str], more: str) -> Iterator[str]:
     """Yield the first lines, and the number of the others with the command that shows them."""
-    yield from lines[:_MANY]
-    if len(lines) > _MANY:
-        yield f"{len(lines) - _MANY} more: {more}"
+    yield from lines[:_MAX_LINES]
+    if len(lines) > _MAX_LINES:
+        yield f"{len(lines) - _MAX_LINES} more: {more}"
 
 
-def _counted_line(count: int, what: str, where: str, command: str) -> Iterator[str]:
+def _counted_line(count: int, noun: str, where: str, command: str) -> Iterator[str]:
     """Yield one line with a count, its noun and the command that shows them; none for 0."""
     if count:
-        yield f"{count} {what}{'s' * (count != 1)}{where}: {command}"
+        yield f"{count} {noun}{'s' * (count != 1)}{where}: {command}"

@@ -6,16 +6,16 @@ from memd.cli.invocation import Invocation
 def merge(invocation: Invocation) -> int:
     """Move the memories, or with ``--dry-run`` print which; return 1 if some could not be moved."""
     answer = invocation.request()
-    lines, left = [], False
+    lines, some_are_left = [], False
     for stray in answer["strays"]:
         if invocation.options.dry_run:
             lines.append(f"{stray['directory']} would go to {stray['target']}")
-        where = f"went to {stray['target']}"
-        lines += [f"{stray['directory']}/{path} {where}" for path in stray["merged"]]
+        target = f"went to {stray['target']}"
+        lines += [f"{stray['directory']}/{path} {target}" for path in stray["merged"]]
         for sentence in stray["left"]:
-            left = True
+            some_are_left = True
             invocation.screen.error(f"left in {stray['directory']}: {sentence}")
     if not answer["strays"]:
         invocation.screen.note("nothing lies astray")
     invocation.screen.answer(answer, "\n".join(lines))
-    return 1 if left else 0
+    return 1 if some_are_left else 0

@@ -11,7 +11,7 @@ from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 from memd.core.text import iso_time, one_line
 
-_LINE = 400  # characters; --json has all of it
+_LINE_CHARACTERS = 400  # --json has all of it
 
 
 def list_(invocation: Invocation) -> None:
@@ -19,34 +19,34 @@ def list_(invocation: Invocation) -> None:
     answer, screen = invocation.request(), invocation.screen
     if not answer["suggestions"]:
         screen.note("nothing waits to be decided")
-    pages = ("\n".join(_suggestion_lines(each, screen)) for each in answer["suggestions"])
+    pages = (
+        "\n".join(_suggestion_lines(suggestion, screen)) for suggestion in answer["suggestions"]
+    )
     screen.answer(answer, "\n\n".join(pages))
 
 
 def accept(invocation: Invocation) -> None:
     """Save a suggestion as a memory."""
-    done = invocation.request()
-    lines = [f"saved as {done['path']}"]
-    if done["change"]:
-        lines.append(f"undo with: memctl undo {done['change']}")
-    invocation.screen.answer(done, "\n".join(lines))
+    result = invocation.request()
+    lines = [f"saved as {result['path']}"]
+    if result["change"]:
+        lines.append(f"undo with: memctl undo {result['change']}")
+    invocation.screen.answer(result, "\n".join(lines))
 
 
 def dismiss(invocation: Invocation) -> None:
     """Drop a suggestion."""
-    done = invocation.request()
-    invocation.screen.answer(done, f"{done['suggestion']} is dismissed")
+    result = invocation.request()
+    invocation.screen.answer(result, f"{result['suggestion']} is dismissed")
 
 
 def _suggestion_lines(suggestion: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     """Yield the lines about a suggestion: its source, its text, and how to accept it."""
     kind = f", {suggestion['type']}" if suggestion["type"] else ""
-    source = (
-        "said"
-        if suggestion["origin"] == "user"
-        else "a model's wording, not found in what was said,"
-    )
+    source = "a model's wording, not found in what was said,"
+    if suggestion["origin"] == "user":
+        source = "said"
     name, age = screen.paint(suggestion["id"], "bold"), output.ago(iso_time(suggestion["at"]))
     yield f"{name}  {source} {age}{kind}"
-    yield f'"{one_line(suggestion["text"], _LINE)}"'
+    yield f'"{one_line(suggestion["text"], _LINE_CHARACTERS)}"'
     yield f"accept with: memctl suggestions accept {suggestion['id']}"

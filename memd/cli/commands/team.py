@@ -12,18 +12,18 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.asking import can_ask, person_agrees, read_secret
-from memd.cli.commands.editing import edited
+from memd.cli.commands.editing import edited_text
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 
 _SYNC_SECONDS = 3600.0  # a first pull of 5,000 entries over a slow line
-_LINE = 200
-_FEW = 10
-_CODE, _AGREE = "--code-file FILE brings the code", "--yes does it without asking"
-_UNANSWERED = "nothing was done: nobody is here to ask; {}"
+_LINE_CHARACTERS = 200
+_MAX_PATHS = 10  # on one line
+_CODE_HINT, _YES_HINT = "--code-file FILE brings the code", "--yes does it without asking"
+_NOBODY_TO_ASK = "nothing was done: nobody is here to ask; {}"
 _NO_REASON = "team remove needs --reason: the others want to know why"
-_BORDERS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
+_CONFLICT_MARKS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
 # The server's last answer in words, by its HTTP status.
 _REFUSALS = {
     "401": "the server does not take this device's token; memctl team join with a new code",
@@ -61,9 +61,9 @@ def join(invocation: Invocation) -> int:
     if preview["code_needed"] and not code:
         code = read_secret(invocation, "invitation code: ")
         if not code:
-            raise CommandLineError(_UNANSWERED, _CODE)
-    done = _call_with_progress(invocation, code=code)
-    joined = done["joined"]
+            raise CommandLineError(_NOBODY_TO_ASK, _CODE_HINT)
+    result = _call_with_progress(invocation, code=code)
+    joined = result["joined"]
     types = ", ".join(f"{count} {kind}" for kind, count in sorted(joined["types"].items()))
     pairs = [
         ("joined", f"{joined['remote']} on {joined['server']}"),
@@ -71,26 +71,28 @@ def join(invocation: Invocation) -> int:
         ("entries", types or "none yet"),
         *_newest_pairs(joined["newest"]),
     ]
-    screen.answer(done, output.facts(pairs) + "\n".join(_sync_lines(joined["sync"])))
+    screen.answer(result, output.facts(pairs) + "\n".join(_sync_lines(joined["sync"])))
     return _print_waiting(invocation, joined["sync"])
 
 
 def leave(invocation: Invocation) -> None:
     """Leave the team."""
-    done = invocation.request()
-    lines = [f"left {done['remote']} on {done['server']}"]
-    if not done["revoked"]:
-        lines.append(f"the token is still good on the server: {done['why']}")
-    lines += [f"undo the removal with: memctl undo {done['change']}"] if done["change"] else []
-    invocation.screen.answer(done, "\n".join(lines))
+    result = invocation.request()
+    lines = [f"left {result['remote']} on {result['server']}"]
+    if not result["revoked"]:
+        lines.append(f"the token is still good on the server: {result['why']}")
+    if result["change"]:
+        lines.append(f"undo the removal with: memctl undo {result['change']}")
+    invocation.screen.answer(result, "\n".join(lines))
 
 
 def status(invocation: Invocation) -> None:
     """Print how the project differs from its team's memories, and what waits."""
     answer = invocation.request()
     state = _STATES.get(answer["state"], answer["state"])
-    until = answer["until"] - time.time()
-    retry = f"; tried again in {output.duration(until)}" if answer["until"] and until > 0 else ""
+    seconds = answer["until"] - time.time()
+    is_waiting = answer["until"] and seconds > 0
+    retry = f"; tried again in {output.duration(seconds)}" if is_waiting else ""
     pairs = [
         ("team", f"{answer['remote']} on {answer['server']}"),
         ("member", f"{answer['member']} by {answer['device']}"),
@@ -113,8 +115,8 @@ def push(invocation: Invocation) -> int:
     """Send the changes; if the team reviews them, show them and ask first."""
     if not invocation.options.yes and invocation.ask("team.status")["review"]:
         diffs = invocation.ask("team.diff")["files"]
-        for each in diffs:
-            invocation.screen.note(invocation.screen.diff(each["diff"]).removesuffix("\n"))
+        for file in diffs:
+            invocation.screen.note(invocation.screen.diff(file["diff"]).removesuffix("\n"))
         if diffs and not _confirmed(invocation, "send this?"):
             return 1
     return _call_and_print(invocation)
@@ -125,7 +127,7 @@ def diff(invocation: Invocation) -> None:
     answer = invocation.request()
     if not answer["files"]:
         invocation.screen.note("nothing differs from what the team has")
-    text = "".join(invocation.screen.diff(each["diff"]) for each in answer["files"])
+    text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"])
     invocation.screen.answer(answer, text)
 
 
@@ -136,16 +138,25 @@ def log(invocation: Invocation) -> None:
         (
             screen.paint(str(version["revision"]), "bold"),
             _age(version["at"]),
-            f"{version['member']} by {version['device']}"
-            if version["device"]
-            else version["member"],
-            output.size(version["size"])
-            if version["hash"]
-            else "removed: " + _one_line(version["reason"]),
+            _author(version),
+            _size_or_removal(version),
         )
         for version in answer["versions"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
+
+
+def _author(version: Mapping[str, Any]) -> str:
+    """Return the member who wrote a version, with the device if the server knows it."""
+    member: str = version["member"]
+    return f"{member} by {version['device']}" if version["device"] else member
+
+
+def _size_or_removal(version: Mapping[str, Any]) -> str:
+    """Return the size of a version, or why it removed the memory."""
+    if version["hash"]:
+        return output.size(version["size"])
+    return "removed: " + _one_line(version["reason"])
 
 
 def share(invocation: Invocation) -> int:
@@ -156,8 +167,8 @@ def share(invocation: Invocation) -> int:
         screen.note(f"{read['path']}, which everybody in the team will read:\n\n{read['content']}")
     if not _confirmed(invocation, "share this?"):
         return 1
-    done = invocation.request(request_id=os.urandom(16).hex())
-    screen.answer(done, f"shared as {done['path']}; undo with: memctl undo {done['change']}")
+    result = invocation.request(request_id=os.urandom(16).hex())
+    screen.answer(result, f"shared as {result['path']}; undo with: memctl undo {result['change']}")
     return 0
 
 
@@ -183,8 +194,8 @@ def resolve(invocation: Invocation) -> int:
     # Only one file has this path; its diff has both texts.
     (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
-    with edited(invocation, os.path.basename(conflict["path"]), both) as text:
-        if any(mark in text for mark in _BORDERS):
+    with edited_text(invocation, os.path.basename(conflict["path"]), both) as text:
+        if any(mark in text for mark in _CONFLICT_MARKS):
             raise UndecidedError(conflict["path"])
         return _call_and_print(invocation, text=text)
 
@@ -221,41 +232,42 @@ def _confirmed(invocation: Invocation, question: str) -> bool:
     if invocation.options.yes:
         return True
     if not can_ask(invocation):
-        raise CommandLineError(_UNANSWERED, _AGREE)
+        raise CommandLineError(_NOBODY_TO_ASK, _YES_HINT)
     if person_agrees(invocation, question):
         return True
     invocation.screen.note("nothing was done")
     return False
 
 
-def _call_with_progress(invocation: Invocation, **more: object) -> Any:
-    """Call the command's method, showing its progress, and return the result."""
+def _call_with_progress(invocation: Invocation, **overrides: object) -> Any:
+    """Call the command's method, showing its progress, and return the result.
+
+    ``overrides`` are parameters that replace those of the command line.
+    """
     screen = invocation.screen
     invocation.progress = lambda value: screen.passing(f"{value['files']} files of the team")
     try:
-        return invocation.request(seconds=_SYNC_SECONDS, **more)
+        return invocation.request(seconds=_SYNC_SECONDS, **overrides)
     finally:
         screen.passing("")
 
 
-def _call_and_print(invocation: Invocation, **more: object) -> int:
+def _call_and_print(invocation: Invocation, **overrides: object) -> int:
     """Call the command's method and print the result; return 1 if something waits for a person."""
-    done = _call_with_progress(invocation, **more)
-    invocation.screen.answer(
-        done, "\n".join(_sync_lines(done)) or "nothing to do: equal with the team"
-    )
-    return _print_waiting(invocation, done)
+    result = _call_with_progress(invocation, **overrides)
+    text = "\n".join(_sync_lines(result))
+    invocation.screen.answer(result, text or "nothing to do: equal with the team")
+    return _print_waiting(invocation, result)
 
 
-def _print_waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
+def _print_waiting(invocation: Invocation, result: Mapping[str, Any]) -> int:
     """Print the conflicts and the question that a sync left; return 1 if there are any."""
-    for conflict in done["conflicts"]:
-        invocation.screen.error(
-            f"conflict: {_team_path(conflict)}: memctl team resolve {_team_path(conflict)} HOW"
-        )
-    if done["waits"]:
-        invocation.screen.error(f"{done['waits']}: memctl team accept")
-    return 1 if done["conflicts"] or done["waits"] else 0
+    for conflict in result["conflicts"]:
+        path = _team_path(conflict)
+        invocation.screen.error(f"conflict: {path}: memctl team resolve {path} HOW")
+    if result["waits"]:
+        invocation.screen.error(f"{result['waits']}: memctl team accept")
+    return 1 if result["conflicts"] or result["waits"] else 0
 
 
 def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
@@ -279,7 +291,8 @@ def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "device", preview["device"]
     sends = preview["sends"]
     size = output.size(preview["bytes"])
-    yield "sends", f"{len(sends)} files, {size}: {_first_paths(sends)}" if sends else "nothing yet"
+    words = f"{len(sends)} files, {size}: {_first_paths(sends)}"
+    yield "sends", words if sends else "nothing yet"
     yield from (("keeps back", _held_words(file)) for file in preview["left"])
     yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
 
@@ -287,28 +300,23 @@ def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
     """Yield a pair for each of the team's newest memories."""
     for entry in entries:
-        words = (
-            f"{_one_line(entry['member'])}, {_age(entry['at'])}: {_one_line(entry['description'])}"
-        )
-        yield entry["path"], words
+        author = f"{_one_line(entry['member'])}, {_age(entry['at'])}"
+        yield entry["path"], f"{author}: {_one_line(entry['description'])}"
 
 
 def _with_conflict_marks(ours: str, theirs: str) -> str:
     """Return both texts as one, with conflict marks around the lines that differ."""
-    left, right = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+    our_lines, their_lines = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+    start_mark, middle_mark, end_mark = _CONFLICT_MARKS
+    matcher = SequenceMatcher(None, our_lines, their_lines, autojunk=False)
     lines: list[str] = []
-    for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    for tag, our_start, our_end, their_start, their_end in matcher.get_opcodes():
+        our_part, their_part = our_lines[our_start:our_end], their_lines[their_start:their_end]
         if tag == "equal":
-            lines += left[a:b]
+            lines += our_part
         else:
-            start, middle, end = _BORDERS
-            lines += [
-                start,
-                *_end_with_newline(left[a:b]),
-                middle,
-                *_end_with_newline(right[c:d]),
-                end,
-            ]
+            lines += [start_mark, *_end_with_newline(our_part)]
+            lines += [middle_mark, *_end_with_newline(their_part), end_mark]
     return "".join(lines)
 
 
@@ -326,8 +334,8 @@ def _held_words(entry: Mapping[str, Any]) -> str:
 def _why_waiting(answer: Mapping[str, Any]) -> str:
     """Return why a sync waits, from the server's last answer, or "" if it does not."""
     status = answer["paused"].removeprefix("push ")
-    why = answer["waits"] or _REFUSALS.get(status, answer["paused"])
-    return f": {_one_line(why)}" if why else ""
+    reason = answer["waits"] or _REFUSALS.get(status, answer["paused"])
+    return f": {_one_line(reason)}" if reason else ""
 
 
 def _team_path(entry: Mapping[str, Any]) -> str:
@@ -337,8 +345,8 @@ def _team_path(entry: Mapping[str, Any]) -> str:
 
 def _first_paths(paths: list[str]) -> str:
     """Return the first paths with commas, and how many more there are."""
-    more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
-    return ", ".join(paths[:_FEW]) + more
+    more = f" and {len(paths) - _MAX_PATHS} more" if len(paths) > _MAX_PATHS else ""
+    return ", ".join(paths[:_MAX_PATHS]) + more
 
 
 def _age(at: float) -> str:
@@ -347,4 +355,5 @@ def _age(at: float) -> str:
 
 
 def _one_line(text: str) -> str:
-    return one_line(text, _LINE)
+    """Return a colleague's text on one line of at most _LINE_CHARACTERS."""
+    return one_line(text, _LINE_CHARACTERS)

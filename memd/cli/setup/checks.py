@@ -21,7 +21,7 @@ from memd.core.errors import MemdError
 from memd.core.places import Places
 
 # Names under which other programs that remember are run by clients.
-_MEMORIES = re.compile(
+_MEMORY_PROGRAMS = re.compile(
     r"(?<![a-z])(claude-mem|mem0|\w*-?memory|memory-\w+|zep|letta)(?![a-z])", re.IGNORECASE
 )
 Check = dict[str, str]
@@ -36,12 +36,13 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
         yield _row(client, "failed", str(error), error.hint)
         return
     if set_up == ABSENT:
-        if enabled := plugin(client):
-            yield _row(client, "ok", enabled, "")
+        plugin_sentence = enabled_plugin(client)
+        if plugin_sentence:
+            yield _row(client, "ok", plugin_sentence, "")
         elif in_use(client, environ):
             yield _row(client, "off", "not set up", remedy)
         return
-    problems = [*_problems(client, set_up, places), *_other_memories(client)]
+    problems = [*_problems(client, set_up, places), *_other_memory_programs(client)]
     for detail, fix in problems:
         yield _row(client, "warning", detail, fix or remedy)
     if not problems:
@@ -54,14 +55,17 @@ def value(path: str, keys: jsonc.Path) -> Any:
     data: Any = None
     with suppress(ValueError, MemdError):
         text = (files.read(path) or b"").decode("utf-8-sig")
-        root = None if path.endswith(".toml") else jsonc.parse(text)
-        data = tomllib.loads(text) if path.endswith(".toml") else root and root.value
+        if path.endswith(".toml"):
+            data = tomllib.loads(text)
+        else:
+            root = jsonc.parse(text)
+            data = root.value if root else None
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
     return data
 
 
-def plugin(client: ClientRow) -> str:
+def enabled_plugin(client: ClientRow) -> str:
     """Return a sentence that names memd's enabled plugin, empty if the client has none."""
     for name, enabled in _plugin_switches(client).items():
         if enabled is True and name.startswith("memd@"):
@@ -69,20 +73,20 @@ def plugin(client: ClientRow) -> str:
     return ""
 
 
-def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str, str]]:
+def _problems(client: ClientRow, set_up: str, places: Places) -> Iterator[tuple[str, str]]:
     """Yield each fault of a client's set-up with its remedy, empty for "run setup again".
 
-    ``now`` is the state of the set-up; see ``plan.state``.
+    ``set_up`` is the state of the set-up; see ``plan.state``.
     """
-    if now != INSTALLED:
-        yield f"{client.pieces[0].path} is {now}: it is not all that this memd writes", ""
+    if set_up != INSTALLED:
+        yield f"{client.pieces[0].path} is {set_up}: it is not all that this memd writes", ""
     if not uses_hooks(client):
         return
     # A link that the set-up made: hooks run this interpreter, whatever PATH says.
     python = f"{places.data_dir}/python"
     if os.path.lexists(python) and not os.path.exists(python):
         yield f"the Python of the hook is gone: {os.readlink(python)}", ""
-    elif now == INSTALLED and not hook_file.is_current(places):
+    elif set_up == INSTALLED and not hook_file.is_current(places):
         yield f"{hook_file.hook_path(places)} is missing or another version's", ""
     for switch in client.switches:
         if value(switch.path, switch.keys) is switch.off:
@@ -91,9 +95,10 @@ def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str
                 f"{switch.path} keeps hooks from running",
                 f"see {name} there{_policy_note(switch)}",
             )
-    if enabled := plugin(client):
+    plugin_sentence = enabled_plugin(client)
+    if plugin_sentence:
         yield (
-            f"{enabled}, and its settings have the hooks too",
+            f"{plugin_sentence}, and its settings have the hooks too",
             f"memctl setup {client.name} --remove",
         )
 
@@ -109,7 +114,7 @@ def _plugin_switches(client: ClientRow) -> Mapping[str, Any]:
     return plugins if isinstance(plugins, dict) else {}
 
 
-def _other_memories(client: ClientRow) -> Iterator[tuple[str, str]]:
+def _other_memory_programs(client: ClientRow) -> Iterator[tuple[str, str]]:
     """Yield a warning for each other memory program in this client.
 
     Two programs that learn from the same conversation contradict each other.
@@ -121,7 +126,7 @@ def _other_memories(client: ClientRow) -> Iterator[tuple[str, str]]:
             servers = (value(piece.path, path[:-1]) for path in piece.values)
             names += [name for group in servers if isinstance(group, dict) for name in group]
     for name in names:
-        if _MEMORIES.search(name) and not name.startswith("memd"):
+        if _MEMORY_PROGRAMS.search(name) and not name.startswith("memd"):
             yield f"{name} remembers here as well", f"switch one of them off in {client.title}"
 
 

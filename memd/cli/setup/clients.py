@@ -17,38 +17,40 @@ from memd.cli.setup.hooks import MESSAGES, RULES, Hooks
 from memd.cli.setup.lines import Line
 from memd.cli.setup.pieces import Copy, JsonFile, Piece, TableEntry
 
-_HERE = os.path.abspath(__file__)
-_REPOSITORY = _HERE.rsplit("/", 4)[0]
-_COMPLETIONS = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "completions")
-_STARTS = "startup|resume|clear|compact|fork"
-_WRITES = "Write|Edit|MultiEdit"
-_SPILLED = (
-    "|Grep|WebFetch|mcp__.*"  # memd stores large results of these if context.hook_spill is on
-)
-_CLAUDE = {
-    "SessionStart": _STARTS,
+_THIS_FILE = os.path.abspath(__file__)
+_REPOSITORY = _THIS_FILE.rsplit("/", 4)[0]
+_COMPLETIONS = os.path.join(os.path.dirname(os.path.dirname(_THIS_FILE)), "completions")
+# Matchers of Claude Code: causes of a session's start, and names of tools.
+_START_CAUSES = "startup|resume|clear|compact|fork"
+_WRITE_TOOLS = "Write|Edit|MultiEdit"
+# memd stores large results of these tools if context.hook_spill is on.
+_SPILL_TOOLS = "|Grep|WebFetch|mcp__.*"
+# The events of each client's hooks, with a matcher or ``None`` for all.
+_CLAUDE_EVENTS = {
+    "SessionStart": _START_CAUSES,
     "UserPromptSubmit": None,
     "Stop": None,
     "PreCompact": None,
     "SessionEnd": None,
-    "PostToolUse": _WRITES,
+    "PostToolUse": _WRITE_TOOLS,
 }
-_CODEX: dict[str, str | None] = {
+_CODEX_EVENTS: dict[str, str | None] = {
     **dict.fromkeys(("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact")),
     "SessionEnd": None,
     "PostToolUse": "apply_patch|Write|Edit",
 }
-_GEMINI: dict[str, str | None] = {
+_GEMINI_EVENTS: dict[str, str | None] = {
     **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")),
     "PreCompress": "manual",  # automatic ones come with every request and compress nothing
     "AfterTool": "write_file|replace",
 }
 # Events added to deliver messages of other agents: every tool, and sub-agents.
-_CLAUDE_REACHING: dict[str, str | None] = dict.fromkeys(
+_CLAUDE_MESSAGE_EVENTS: dict[str, str | None] = dict.fromkeys(
     ("PostToolUse", "SubagentStart", "SubagentStop")
 )
-_GROUPS = {"vscode": "servers", "zed": "context_servers"}  # others call it mcpServers
-_ANEW = "start it anew"
+# The key above the MCP servers in a client's file; others call it mcpServers.
+_SERVER_GROUPS = {"vscode": "servers", "zed": "context_servers"}
+_START_ANEW = "start it anew"
 _DOCUMENTED = "by its documentation; not tried with the program itself"
 
 
@@ -102,7 +104,7 @@ class ClientRow(Struct, frozen=True):
     programs: str
     folder: str
     pieces: tuple[Piece, ...]
-    then: str = _ANEW
+    then: str = _START_ANEW
     untried: str = ""
     switches: tuple[Switch, ...] = ()
 
@@ -123,17 +125,21 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     of_gemini = Hooks(
         "gemini",
         hook,
-        _GEMINI,
+        _GEMINI_EVENTS,
         "BeforeAgent",
         milliseconds=True,
         more={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
     )
-    result_events = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
+    result_events = {"PostToolUse": _WRITE_TOOLS + _SPILL_TOOLS} if around.spills else {}
     subagent_events: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
     rule_events: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
-    events = _CLAUDE | result_events | subagent_events
-    of_claude = Hooks("claude-code", hook, events, more={MESSAGES: _CLAUDE_REACHING, **rule_events})
-    of_codex = Hooks("codex", hook, _CODEX, more={MESSAGES: {"PostToolUse": None}, **rule_events})
+    events = _CLAUDE_EVENTS | result_events | subagent_events
+    of_claude = Hooks(
+        "claude-code", hook, events, more={MESSAGES: _CLAUDE_MESSAGE_EVENTS, **rule_events}
+    )
+    of_codex = Hooks(
+        "codex", hook, _CODEX_EVENTS, more={MESSAGES: {"PostToolUse": None}, **rule_events}
+    )
     command = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(
@@ -194,10 +200,8 @@ def _with_servers(around: Around) -> tuple[ClientRow, ...]:
     home, config = around.home, around.folder("XDG_CONFIG_HOME", ".config")
     vscode = f"{around.config}/Code/User"
     zed = f"{home}/.config/zed" if around.platform == "darwin" else f"{config}/zed"
-    vscode_server, copilot_server = (
-        {"type": "stdio", **server},
-        {"type": "local", **server, "tools": ["*"]},
-    )
+    vscode_server = {"type": "stdio", **server}
+    copilot_server = {"type": "local", **server, "tools": ["*"]}
     desktop = f"{around.config}/Claude/claude_desktop_config.json"
     copilot = f"{around.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
     extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": around.memctl}
@@ -219,7 +223,7 @@ def _server_client(
     name: str, title: str, programs: str, path: str, value: Mapping[str, object]
 ) -> ClientRow:
     """Return the row of a client whose one JSON file gets the server ``value`` under "memd"."""
-    file = JsonFile(path, None, {(_GROUPS.get(name, "mcpServers"), "memd"): value})
+    file = JsonFile(path, None, {(_SERVER_GROUPS.get(name, "mcpServers"), "memd"): value})
     return ClientRow(name, title, programs, os.path.dirname(path), (file,), untried=_DOCUMENTED)
 
 
@@ -264,20 +268,19 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
         "(( $+functions[compdef] )) && compdef _memctl memctl || true"
     )
     rc = Line(f"{around.folder('ZDOTDIR', '')}/.zshrc", line)
-    places = {
+    target_paths = {
         "bash": f"{data}/bash-completion/completions/memctl",
         "zsh": f"{functions}/_memctl",
         "fish": f"{config}/completions/memctl.fish",
     }
     needs = {"bash": "the package bash-completion", "zsh": "compinit in .zshrc"}
-    login = os.path.basename(
-        around.environ.get("SHELL", "")
-    )  # every machine has bash; only the login shell counts as in use
+    # Every machine has bash, so only the login shell counts as in use.
+    login_shell = os.path.basename(around.environ.get("SHELL", ""))
     return tuple(
         ClientRow(
             shell,
             f"completion in {shell}",
-            login if login == shell else "",
+            shell if shell == login_shell else "",
             config if shell == "fish" else "",
             (
                 Copy(path, f"{_COMPLETIONS}/{shell}/{os.path.basename(path)}"),
@@ -285,25 +288,26 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
             ),
             f"open a new shell. It needs {needs[shell]}" if shell in needs else "open a new shell",
         )
-        for shell, path in places.items()
+        for shell, path in target_paths.items()
     )
 
 
-def _plugin_files(name: str, main: str, to: str) -> tuple[Copy, ...]:
-    """Return the files of a client's plugin, each with the place in ``to`` it is copied to.
+def _plugin_files(name: str, main_file: str, target: str) -> tuple[Copy, ...]:
+    """Return the files of a client's plugin, each with its place in the folder ``target``.
 
     The sources are in ``clients/`` of a checkout, or where the installer put data files. If there
-    are none, ``main`` is returned with a path that does not exist, so that copying it fails.
+    are none, ``main_file`` is returned with a source that does not exist, so that copying it fails.
     """
     data = (sysconfig.get_path("data"), sysconfig.get_path("data", "posix_user"))
     folders = (f"{_REPOSITORY}/clients", *(f"{folder}/share/memd-clients" for folder in data))
-    root = next((f"{folder}/{name}" for folder in folders if os.path.isdir(f"{folder}/{name}")), "")
+    roots = (f"{folder}/{name}" for folder in folders)
+    root = next((path for path in roots if os.path.isdir(path)), "")
     if not root:
-        return (Copy(f"{to}/{main}", f"{folders[1]}/{name}/{main}"),)
-    files = [
-        f"{folder}/{file}".removeprefix(f"{root}/")
-        for folder, _, names in os.walk(root)
-        for file in names
-        if file.endswith((".js", ".lua", ".txt")) and "/test" not in folder.removeprefix(root)
-    ]
-    return tuple(Copy(f"{to}/{file}", f"{root}/{file}") for file in sorted(files))
+        return (Copy(f"{target}/{main_file}", f"{folders[1]}/{name}/{main_file}"),)
+    files: list[str] = []
+    for folder, _, file_names in os.walk(root):
+        below_root = folder.removeprefix(root)  # "" or "/…"
+        if "/test" not in below_root:
+            paths = (f"{below_root}/{file}".removeprefix("/") for file in file_names)
+            files += [path for path in paths if path.endswith((".js", ".lua", ".txt"))]
+    return tuple(Copy(f"{target}/{file}", f"{root}/{file}") for file in sorted(files))

@@ -47,14 +47,16 @@ def read(path: str) -> bytes | None:
         # O_NONBLOCK: opening a named pipe must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
-            plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            content = file.read(MAX_BYTES + 1) if plain else b""
+            is_plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            content = file.read(MAX_BYTES + 1) if is_plain else b""
     except FileNotFoundError:
         return None
     except OSError as error:
         raise FileRefusedError(path, error.strerror or str(error)) from error
-    if not plain or len(content) > MAX_BYTES:
-        raise FileRefusedError(path, _TOO_LARGE if plain else _NO_FILE)
+    if not is_plain:
+        raise FileRefusedError(path, _NO_FILE)
+    if len(content) > MAX_BYTES:
+        raise FileRefusedError(path, _TOO_LARGE)
     return content
 
 
@@ -63,9 +65,9 @@ def write(path: str, content: bytes | None, base: bytes | None) -> None:
 
     ``None`` as content deletes the file. Raise FileChangedError and FileRefusedError.
     """
-    real = os.path.realpath(path)
+    real_path = os.path.realpath(path)
     try:
-        _write(path, real, content, base)
+        _write(path, real_path, content, base)
     except OSError as error:
         raise FileRefusedError(path, error.strerror or str(error)) from error
 
@@ -92,15 +94,15 @@ def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
     ``is_ours`` tells whether a content has memd's part.
     """
     number = 1
-    result = None
+    newest = None
     while (content := read(f"{path}.memd-backup-{number}")) is not None:
         number += 1
         if not is_ours(content):
-            result = content
-    return result
+            newest = content
+    return newest
 
 
-def refuse_read_only(path: str) -> None:
+def check_is_writable(path: str) -> None:
     """Raise FileRefusedError if the file exists and its mode has no write permission."""
     with suppress(FileNotFoundError):
         # By the mode and not by os.access, since root may write every file.
@@ -108,16 +110,16 @@ def refuse_read_only(path: str) -> None:
             raise FileRefusedError(path, _READ_ONLY)
 
 
-def _write(path: str, real: str, content: bytes | None, base: bytes | None) -> None:
-    """Write the content to a draft beside the real file, then rename it over that."""
-    folder = os.path.dirname(real)
+def _write(path: str, real_path: str, content: bytes | None, base: bytes | None) -> None:
+    """Write the content to a draft beside the real_path file, then rename it over that."""
+    folder = os.path.dirname(real_path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    draft = f"{folder}/.{os.path.basename(real)}.memd-{os.getpid()}"
+    draft = f"{folder}/.{os.path.basename(real_path)}.memd-{os.getpid()}"
     if content is not None:
-        mode = 0o600 if base is None else os.stat(real).st_mode & 0o7777
+        mode = 0o600 if base is None else os.stat(real_path).st_mode & 0o7777
         _create(draft, content, mode)
     try:
-        _replace(path, real, None if content is None else draft, base)
+        _replace(path, real_path, None if content is None else draft, base)
     except BaseException:
         with suppress(OSError):
             os.unlink(draft)
@@ -125,17 +127,17 @@ def _write(path: str, real: str, content: bytes | None, base: bytes | None) -> N
     _sync_directory(folder)
 
 
-def _replace(path: str, real: str, draft: str | None, base: bytes | None) -> None:
-    """Rename the draft over the real file, or delete that if there is no draft.
+def _replace(path: str, real_path: str, draft: str | None, base: bytes | None) -> None:
+    """Rename the draft over the real_path file, or delete that if there is no draft.
 
     Raise FileChangedError if the file no longer holds ``base``.
     """
     if read(path) != base:
         raise FileChangedError(path)
     if draft is None:
-        os.unlink(real)
+        os.unlink(real_path)
     else:
-        os.rename(draft, real)
+        os.rename(draft, real_path)
 
 
 def _create(path: str, content: bytes, mode: int) -> None:

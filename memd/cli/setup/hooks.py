@@ -9,10 +9,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-_DEADLINE = "MEMD_HOOK_DEADLINE_MS"
-_WAITS = re.compile(rf"\b{_DEADLINE}=([0-9]{{1,5}}) ")
+_DEADLINE_VARIABLE = "MEMD_HOOK_DEADLINE_MS"
+_DEADLINE_IN_COMMAND = re.compile(rf"\b{_DEADLINE_VARIABLE}=([0-9]{{1,5}}) ")
 # Where the hook file is now, and where older versions had it: in the package.
-_OURS = ("memd/hook.py", "memd/cli/hook.py")
+_HOOK_FILES = ("memd/hook.py", "memd/cli/hook.py")
 MESSAGES, RULES = "messages", "rules"  # optional duties of hooks; ``Hooks.more`` has their events
 # Seconds after which a client stops a hook; the hook itself gives up earlier.
 TIMEOUT = 3
@@ -60,12 +60,12 @@ class Hooks(Struct, frozen=True):
         """
         # If memd's interpreter is gone, the system's python3 logs how to remove the hook. Not on
         # macOS: there python3 may open a dialog that offers to install it.
-        other = "exit 0" if sys.platform == "darwin" else "p=python3"
-        deadline = f"{_DEADLINE}={wait} " if wait else ""
-        words = f"{event} {MESSAGES}" if self.messages else event
+        fallback = "exit 0" if sys.platform == "darwin" else "p=python3"
+        deadline = f"{_DEADLINE_VARIABLE}={wait} " if wait else ""
+        args = f"{event} {MESSAGES}" if self.messages else event
         command = (
             f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(self.file)}; p=${{h%hook.py}}python"
-            f'; [ -x "$p" ] || {other}; {deadline}"$p" -I -S "$h" {self.client} {words}; exit 0'
+            f'; [ -x "$p" ] || {fallback}; {deadline}"$p" -I -S "$h" {self.client} {args}; exit 0'
         )
         # Codex runs commands in the login shell, which may not understand this syntax (fish).
         return f"/bin/sh -c {shlex.quote(command)}" if self.client == "codex" else command
@@ -77,15 +77,16 @@ def is_ours(item: object) -> bool:
         return False
     args = item.get("args")
     words = [item.get("command"), *(args if isinstance(args, list) else [])]
-    return any(isinstance(word, str) and any(ours in word for ours in _OURS) for word in words)
+    texts = [word for word in words if isinstance(word, str)]
+    return any(file in text for text in texts for file in _HOOK_FILES)
 
 
-def deadline(item: Mapping[str, Any]) -> int:
+def deadline_ms(item: Mapping[str, Any]) -> int:
     """Return how long memd's hook ``item`` may keep a prompt waiting in ms, 0 for the default."""
-    match = _WAITS.search(str(item.get("command", "")))
+    match = _DEADLINE_IN_COMMAND.search(str(item.get("command", "")))
     return int(match[1]) if match else 0
 
 
-def delivers(item: Mapping[str, Any]) -> bool:
+def delivers_messages(item: Mapping[str, Any]) -> bool:
     """Return whether memd's hook ``item`` delivers messages of other agents."""
     return f" {MESSAGES}; exit 0" in str(item.get("command", ""))

@@ -17,24 +17,24 @@ from typing import Any
 
 from msgspec import Struct, field
 
-Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]  # keys of objects and indices of lists, from the root on
 
-_SPACE = " \t\r\n"
+_WHITE_SPACE = " \t\r\n"
 # White space and comments between two tokens.
 _GAP = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _CLOSING = {"{": "}", "[": "]"}
 _MAX_DEPTH = 100  # containers in containers; the parser is recursive
-_TWICE = "the key {} is there twice"
-_TAKEN = "{} is there already"
+_DUPLICATE_KEY = "the key {} is there twice"
+_ALREADY_THERE = "{} is there already"
 _NO_OBJECT = "{} is no object"
 _NO_LIST = "{} is no list"
-_NOT_ENDED = "no comma and no {} stands"
+_NO_COMMA = "no comma and no {} stands"
 _NO_MEMBER = "no key and colon stand"
 _NO_VALUE = "no value stands"
 _TOO_DEEP = "it is nested too deep"
-_MORE = "something stands behind its end"
+_TEXT_BEHIND_END = "something stands behind its end"
 
 
 class JsonShapeError(ValueError):
@@ -59,7 +59,7 @@ class Node(Struct):
         named = [child for child in self.children if child.key == step]
         # Programs disagree about which of two equal keys counts.
         if len(named) > 1:
-            raise JsonShapeError(named[1].start, _TWICE, step)
+            raise JsonShapeError(named[1].start, _DUPLICATE_KEY, step)
         return named[0] if named else None
 
 
@@ -84,16 +84,17 @@ def parse(text: str) -> Node | None:
         return None
     root = _parse_value(text, start, 0)
     if _skip_gap(text, root.end) != len(text):
-        raise JsonShapeError(root.end, _MORE)
+        raise JsonShapeError(root.end, _TEXT_BEHIND_END)
     return root
 
 
 def find(root: Node | None, path: Path) -> Node | None:
     """Return the value at a path of keys and indices, ``None`` if there is none."""
+    node = root
     for step in path:
-        child = root.child(step) if root and _is_container(root, step) else None
-        root = child.node if child else None
-    return root
+        child = node.child(step) if node and _is_container_for(node, step) else None
+        node = child.node if child else None
+    return node
 
 
 def insert(text: str, path: Path, value: Any) -> str:
@@ -103,31 +104,31 @@ def insert(text: str, path: Path, value: Any) -> str:
     """
     node = parse(text)
     if node is None:
-        made = json.dumps(_wrap_in_containers(path, value), indent=2, ensure_ascii=False)
+        root_text = json.dumps(_wrap_in_containers(path, value), indent=2, ensure_ascii=False)
         newline = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{newline}{made}\n".replace("\n", _newline(text))
+        return f"{text}{newline}{root_text}\n".replace("\n", _newline(text))
     for depth, step in enumerate(path):
-        if not _is_container(node, 0 if step == "" else step):
+        adds_item = step == ""
+        if not _is_container_for(node, 0 if adds_item else step):
             name = ".".join(map(str, path[:depth])) or "it"
-            raise JsonShapeError(node.start, _NO_LIST if step == "" else _NO_OBJECT, name)
+            raise JsonShapeError(node.start, _NO_LIST if adds_item else _NO_OBJECT, name)
         child = node.child(step) if step else None
         if child is None:
-            return _insert_child(
-                text, node, str(step), _wrap_in_containers(path[depth + 1 :], value)
-            )
+            new_child = _wrap_in_containers(path[depth + 1 :], value)
+            return _insert_child(text, node, str(step), new_child)
         node = child.node
-    raise JsonShapeError(node.start, _TAKEN, ".".join(map(str, path)))
+    raise JsonShapeError(node.start, _ALREADY_THERE, ".".join(map(str, path)))
 
 
-def remove(text: str, path: Path, stays: Container[Path]) -> str:
+def remove(text: str, path: Path, lasting: Container[Path]) -> str:
     """Return the text without the value at a path and without containers emptied by that.
 
-    The root and the containers at the paths in ``stays`` remain even if they are empty.
+    The root and the containers at the paths in ``lasting`` remain even if they are empty.
     """
     root = parse(text)
     steps = path if find(root, path) else ()
     # Go up while the value is the only child: its container is removed as well.
-    while len(steps) > 1 and steps[:-1] not in stays:
+    while len(steps) > 1 and steps[:-1] not in lasting:
         parent = find(root, steps[:-1])
         if parent is None or len(parent.children) > 1:
             break
@@ -148,7 +149,7 @@ def empty_containers(root: Node | None, path: Path = ()) -> Iterator[Path]:
             yield from empty_containers(child.node, (*path, child.key or index))
 
 
-def _is_container(node: Node, step: str | int) -> bool:
+def _is_container_for(node: Node, step: str | int) -> bool:
     """Return whether a node is the right container: a list for an index, an object for a key."""
     return isinstance(node.value, list if isinstance(step, int) else dict)
 
@@ -161,6 +162,7 @@ def _wrap_in_containers(path: Path, value: Any) -> Any:
 
 
 def _newline(text: str) -> str:
+    """Return the line end that a text has."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -191,22 +193,20 @@ def _parse_container(text: str, start: int, depth: int) -> Node:
         place = _skip_gap(text, after)
         if text[place : place + 1] == closing:
             break
-        if node.children and node.children[-1].comma < 0:
-            raise JsonShapeError(place, _NOT_ENDED, closing)
+        lacks_comma = bool(node.children) and node.children[-1].comma < 0
+        if lacks_comma:
+            raise JsonShapeError(place, _NO_COMMA, closing)
         child = _parse_child(text, after, place, depth, keyed=closing == "}")
         comma = _skip_gap(text, child.node.end)
         if text[comma : comma + 1] == ",":
             child.comma = comma
-        # Without a comma, -1 + 1 is 0, and the end of the value counts.
-        after = child.comma + 1 or child.node.end
+        after = child.node.end if child.comma < 0 else child.comma + 1
         node.children.append(child)
     node.end = place + 1
-    children = node.children
-    node.value = (
-        {child.key: child.node.value for child in children}
-        if closing == "}"
-        else [child.node.value for child in children]
-    )
+    if closing == "}":
+        node.value = {child.key: child.node.value for child in node.children}
+    else:
+        node.value = [child.node.value for child in node.children]
     return node
 
 
@@ -227,49 +227,69 @@ def _parse_child(text: str, after: int, place: int, depth: int, *, keyed: bool) 
 
 def _insert_child(text: str, node: Node, key: str, value: Any) -> str:
     """Return the text with a new first child in a container; ``key`` is "" in a list."""
-    inside = text[node.start + 1 : node.children[0].start if node.children else node.end]
+    before, after = text[: node.start + 1], text[node.start + 1 :]
+    if _is_on_one_line(text, node):
+        return f"{before}{_member_on_line(text, node, key, value)}{after}"
+    return f"{before}{_member_on_own_line(text, node, key, value)}{after}"
+
+
+def _is_on_one_line(text: str, node: Node) -> bool:
+    """Return whether a container's children stand on the line of its opening bracket.
+
+    An empty container counts as such if the whole text has one line and is more than "{}".
+    """
+    if node.children:
+        return "\n" not in text[node.start : node.children[0].start]
     stripped = text.strip()
-    multiline = "\n" in inside or (not node.children and ("\n" in stripped or stripped == "{}"))
-    if not multiline:  # a container on one line stays on it
-        colon, comma = (": ", ", ") if '": ' in text else (":", ",")
-        member = json.dumps(value, ensure_ascii=False, separators=(comma, colon))
-        space = inside[: len(inside) - len(inside.lstrip(" \t"))] if node.children else ""
-        member = f"{space}{json.dumps(key)}{colon}{member}" if key else f"{space}{member}"
-        member += "," if node.children else ""
+    return "\n" not in stripped and stripped != "{}"
+
+
+def _member_on_line(text: str, node: Node, key: str, value: Any) -> str:
+    """Return a new member, and its comma, for a container whose children stand on one line."""
+    colon, comma = (": ", ", ") if '": ' in text else (":", ",")
+    member = json.dumps(value, ensure_ascii=False, separators=(comma, colon))
+    if key:
+        member = f"{json.dumps(key)}{colon}{member}"
+    if not node.children:
+        return member
+    gap = text[node.start + 1 : node.children[0].start]
+    space = gap[: len(gap) - len(gap.lstrip(" \t"))]  # as before the child that was the first
+    return f"{space}{member},"
+
+
+def _member_on_own_line(text: str, node: Node, key: str, value: Any) -> str:
+    """Return a new member with its line break and comma, indented as the text is."""
+    newline = _newline(text)
+    outer = _indentation(text, node.start)
+    if node.children:
+        inner = _indentation(text, node.children[0].start)
     else:
-        newline = _newline(text)
-        outer = _indentation(text, node.start)
-        inner = (
-            _indentation(text, node.children[0].start)
-            if node.children
-            else outer + _indent_unit(text)
-        )
-        unit = inner.removeprefix(outer) or _indent_unit(text)
-        member = json.dumps(value, indent=unit, ensure_ascii=False)
-        member = f"{json.dumps(key)}: {member}" if key else member
-        member = f"\n{member}".replace("\n", newline + inner)
-        member += "," if node.children else newline + outer
-    return text[: node.start + 1] + member + text[node.start + 1 :]
+        inner = outer + _indent_unit(text)
+    unit = inner.removeprefix(outer) or _indent_unit(text)
+    member = json.dumps(value, indent=unit, ensure_ascii=False)
+    if key:
+        member = f"{json.dumps(key)}: {member}"
+    member = f"\n{member}".replace("\n", newline + inner)
+    return member + ("," if node.children else newline + outer)
 
 
 def _cut_child(text: str, parent: Node, child: Child) -> str:
     """Return the text without a child, the inverse of ``_insert_child``."""
     end, gap = child.node.end, text[child.after : child.start]
-    # A comment before the child stays, with the line break that ends it.
-    before = child.start - len(gap) + len(gap.rstrip(_SPACE))
-    if before > child.after:
-        before = child.start - len(gap) + len(gap.rstrip(" \t"))
+    start = child.after + len(gap.rstrip(_WHITE_SPACE))  # of the text that is cut out
+    if start > child.after:  # a comment before the child stays, with the line break that ends it
+        start = child.after + len(gap.rstrip(" \t"))
     siblings = parent.children
     if len(siblings) == 1:
-        line = _newline(text) + _indentation(text, parent.start)
         remainder = text[child.comma + 1 if child.comma >= 0 else end :]
-        return text[:before] + (
-            remainder.removeprefix(line) if child.after == before else remainder
-        )
+        if start == child.after:  # then the line break before the closing bracket goes as well
+            remainder = remainder.removeprefix(_newline(text) + _indentation(text, parent.start))
+        return text[:start] + remainder
     if child.comma >= 0:
-        return text[:before] + text[end : child.comma].lstrip(_SPACE) + text[child.comma + 1 :]
-    comma = siblings[siblings.index(child) - 1].comma
-    return text[:comma] + text[comma + 1 : before] + text[end:]
+        before_comma = text[end : child.comma].lstrip(_WHITE_SPACE)
+        return text[:start] + before_comma + text[child.comma + 1 :]
+    comma = siblings[siblings.index(child) - 1].comma  # of the child before the last one
+    return text[:comma] + text[comma + 1 : start] + text[end:]
 
 
 def _indentation(text: str, place: int) -> str:

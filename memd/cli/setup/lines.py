@@ -25,8 +25,8 @@ class Line(Struct, frozen=True):
         if content and self.state(content) == INSTALLED:
             return content
         others = _without_line(content or b"")
-        gap = b"" if not others or others.endswith(b"\n") else b"\n"
-        return b"%s%s%s\n" % (others, gap, self._bytes)
+        newline = b"" if not others or others.endswith(b"\n") else b"\n"
+        return b"%s%s%s\n" % (others, newline, self._bytes)
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without the line, ``None`` if nothing else was in the file.
@@ -40,6 +40,7 @@ class Line(Struct, frozen=True):
 
     @property
     def _bytes(self) -> bytes:
+        """The line in the file, with memd's comment."""
         return f"{self.line}  ".encode() + _MARK
 
 

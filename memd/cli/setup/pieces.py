@@ -18,13 +18,14 @@ from msgspec.structs import replace
 
 from memd.cli.setup import jsonc
 from memd.cli.setup.files import FileRefusedError
-from memd.cli.setup.hooks import MESSAGES, RULES, Hooks, deadline, delivers, is_ours
+from memd.cli.setup.hooks import MESSAGES, RULES, Hooks, deadline_ms, delivers_messages, is_ours
 
 INSTALLED, OUTDATED, ABSENT, FOREIGN = "installed", "outdated", "absent", "foreign"
 _NOT_UTF8 = "it is not UTF-8"
 _NO_OBJECT = "it is no JSON object"
 _NAME = "memd"
-_SILENT, _DELIVERS = b"const MESSAGES = false\n", b"const MESSAGES = true\n"
+# The line of a plugin that says whether it delivers messages, off and on.
+_MESSAGES_OFF, _MESSAGES_ON = b"const MESSAGES = false\n", b"const MESSAGES = true\n"
 
 
 class Piece(Protocol):
@@ -47,14 +48,14 @@ class Piece(Protocol):
         """
 
 
-class _All:
+class _AllPaths:
     """A container that contains every path."""
 
     def __contains__(self, path: object) -> bool:
         return True
 
 
-_ALL = _All()
+_ALL_PATHS = _AllPaths()
 
 
 class JsonFile(Struct, frozen=True):
@@ -71,13 +72,14 @@ class JsonFile(Struct, frozen=True):
     wait: int | None = None
     extras: Mapping[str, bool] = field(default_factory=dict)
 
-    def can(self, extra: str) -> bool:
+    def can(self, duty: str) -> bool:
         """Return whether the client has hooks for a duty: MESSAGES or RULES."""
-        return bool(self.hooks and extra in self.hooks.more)
+        return bool(self.hooks and duty in self.hooks.more)
 
-    def has(self, extra: str, content: bytes | None) -> bool:
+    def has(self, duty: str, content: bytes | None) -> bool:
         """Return whether the hooks in a file's content have a duty: MESSAGES or RULES."""
-        return bool(_read(self.path, content, replace(self, extras={}).settled).extras[extra])
+        piece: JsonFile = _read(self.path, content, replace(self, extras={}).settled)
+        return piece.extras[duty]
 
     def state(self, content: bytes | None) -> str:
         """Return INSTALLED, OUTDATED, ABSENT or FOREIGN for memd's part of a content."""
@@ -89,47 +91,42 @@ class JsonFile(Struct, frozen=True):
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without memd's hooks and values, ``None`` if nothing else is left."""
-        same: JsonFile = _read(self.path, content, self.settled)
+        settled: JsonFile = _read(self.path, content, self.settled)
         # Nothing else has changed since the set-up, so the backup is the exact original.
-        if original is not None and same.installed(original) == content:
+        if original is not None and settled.installed(original) == content:
             return original
-        empty = _read(
+        empty_paths = _read(
             self.path, original, lambda text: [*jsonc.empty_containers(_parse_object(text))]
         )
-        others = _edit(self.path, content, lambda text: self._without(text, empty))
+        others = _edit(self.path, content, lambda text: self._without(text, empty_paths))
         return None if original is None and others.strip() in {b"", b"{}"} else others
 
     def settled(self, text: str) -> "JsonFile":
         """Return this piece with ``wait`` and ``extras`` filled in from the hooks in a text."""
         if self.hooks is None:
             return replace(self, wait=0, extras=dict.fromkeys((MESSAGES, RULES), False))
-        root, rule_events, prompt = (
-            _parse_object(text),
-            self.hooks.more.get(RULES, ()),
-            self.hooks.prompt,
-        )
-        ours = [
-            (path[1], item)
-            for path in _our_hooks(root)
-            for item in _hook_group(root, path)["hooks"]
-        ]
+        root, rule_events = _parse_object(text), self.hooks.more.get(RULES, ())
+        own_hooks = []  # pairs of an event and a hook of memd's
+        for path in _our_hooks(root):
+            own_hooks += [(path[1], hook) for hook in _hook_group(root, path)["hooks"]]
         duties = {
-            MESSAGES: any(delivers(item) for _, item in ours),
-            RULES: any(event in rule_events for event, _ in ours),
+            MESSAGES: any(delivers_messages(hook) for _, hook in own_hooks),
+            RULES: any(event in rule_events for event, _ in own_hooks),
         }
-        wait = max((deadline(item) for event, item in ours if event == prompt), default=0)
-        return replace(
-            self, wait=wait if self.wait is None else self.wait, extras={**duties, **self.extras}
-        )
+        wait = self.wait
+        if wait is None:
+            prompt_hooks = [hook for event, hook in own_hooks if event == self.hooks.prompt]
+            wait = max((deadline_ms(hook) for hook in prompt_hooks), default=0)
+        return replace(self, wait=wait, extras={**duties, **self.extras})
 
     def groups(self) -> dict[str, dict[str, Any]]:
         """Return memd's entry for each event's list. The piece must be ``settled``."""
         hooks = self.hooks
-        for duty, enabled in self.extras.items():
-            hooks = hooks.with_duty(duty) if hooks and enabled else hooks
-        return (
-            {event: hooks.group(event, self.wait or 0) for event in hooks.events} if hooks else {}
-        )
+        if hooks is None:
+            return {}
+        for duty, is_on in self.extras.items():
+            hooks = hooks.with_duty(duty) if is_on else hooks
+        return {event: hooks.group(event, self.wait or 0) for event in hooks.events}
 
     def _state(self, text: str) -> str:
         """Return the state of memd's part in a text: INSTALLED, OUTDATED, ABSENT or FOREIGN."""
@@ -150,26 +147,25 @@ class JsonFile(Struct, frozen=True):
         if self._state(text) == FOREIGN:
             names = ", ".join(".".join(map(str, path)) for path in self.values)
             raise ValueError(_foreign_message(names))
-        groups = self.settled(
-            text
-        ).groups()  # computed before the loop removes the hooks it depends on
+        groups = self.settled(text).groups()  # before the loop removes the hooks that it reads
         for path in self._stale(text, groups):
             # A list that stays in use stays where it is, even if it is empty for a moment.
-            stays = path in self.values or path[1] in groups
-            text = jsonc.remove(text, path, _ALL if stays else ())
+            is_used_again = path in self.values or path[1] in groups
+            text = jsonc.remove(text, path, _ALL_PATHS if is_used_again else ())
         # Each is inserted as the first child, so the last one is inserted first.
         for path, value in reversed(self._missing(text, groups)):
             text = jsonc.insert(text, path, value)
         return text
 
-    def _without(self, text: str, stays: Container[jsonc.Path]) -> str:
-        """Return the text without memd's parts; containers at paths in ``stays`` remain."""
+    def _without(self, text: str, lasting: Container[jsonc.Path]) -> str:
+        """Return the text without memd's parts; containers at paths in ``lasting`` remain."""
         root = _parse_object(text)
         values = self._present_values(root)
-        paths = [*_our_hooks(root), *(path for path in values if _runs_memctl(values[path]))]
+        own_values = [path for path, value in values.items() if _runs_memctl(value)]
+        paths = [*_our_hooks(root), *own_values]
         # From the end, because removing an item changes the indices of those after it.
         for path in reversed(paths):
-            text = jsonc.remove(text, path, stays)
+            text = jsonc.remove(text, path, lasting)
         return text
 
     def _present_values(self, root: jsonc.Node | None) -> dict[jsonc.Path, Any]:
@@ -182,23 +178,26 @@ class JsonFile(Struct, frozen=True):
         root = _parse_object(text)
         present = self._present_values(root)
         stale: list[jsonc.Path] = [path for path in present if present[path] != self.values[path]]
-        ours = [*_our_hooks(root)]
-        for event in dict.fromkeys(path[1] for path in ours):
-            event_hooks = [path for path in ours if path[1] == event]
-            if [_hook_group(root, path) for path in event_hooks] != [groups.get(str(event))]:
-                stale += event_hooks
+        own_paths = [*_our_hooks(root)]
+        for event in dict.fromkeys(path[1] for path in own_paths):
+            event_paths = [path for path in own_paths if path[1] == event]
+            present_groups = [_hook_group(root, path) for path in event_paths]
+            if present_groups != [groups.get(str(event))]:
+                stale += event_paths
         return stale[::-1]
 
     def _missing(self, text: str, groups: Mapping[str, Any]) -> list[tuple[jsonc.Path, Any]]:
         """Return the parts that are missing: paths for ``jsonc.insert``, with their values."""
         root = _parse_object(text)
-        values, events = self._present_values(root), {path[1] for path in _our_hooks(root)}
+        present_values = self._present_values(root)
+        present_events = {path[1] for path in _our_hooks(root)}
         missing: list[tuple[jsonc.Path, Any]] = [
-            (("hooks", event, ""), group) for event, group in groups.items() if event not in events
+            (("hooks", event, ""), group)
+            for event, group in groups.items()
+            if event not in present_events
         ]
-        return missing + [
-            (path, value) for path, value in self.values.items() if path not in values
-        ]
+        missing += [item for item in self.values.items() if item[0] not in present_values]
+        return missing
 
 
 class TableEntry(Struct, frozen=True):
@@ -262,16 +261,15 @@ class Copy(Struct, frozen=True):
     source: str
     extras: Mapping[str, bool] = field(default_factory=dict)
 
-    def can(self, extra: str) -> bool:
+    def can(self, duty: str) -> bool:
         """Return whether the plugin can take on a duty. Raise FileRefusedError."""
-        with_it, without = (
-            replace(self, extras={extra: on}).installed(None) for on in (True, False)
-        )
-        return with_it != without
+        with_duty = replace(self, extras={duty: True}).installed(None)
+        without_duty = replace(self, extras={duty: False}).installed(None)
+        return with_duty != without_duty
 
-    def has(self, extra: str, content: bytes | None) -> bool:
+    def has(self, duty: str, content: bytes | None) -> bool:
         """Return whether the plugin in a content has a duty."""
-        return extra == MESSAGES and _DELIVERS in (content or b"")
+        return duty == MESSAGES and _MESSAGES_ON in (content or b"")
 
     def state(self, content: bytes | None) -> str:
         """Return the state of the file; OUTDATED if it differs from memd's, whoever changed it."""
@@ -287,12 +285,12 @@ class Copy(Struct, frozen=True):
             raise FileRefusedError(self.path, _foreign_message("it"))
         try:
             with open(self.source, "rb") as file:
-                plain = file.read()
+                plugin = file.read()
         except OSError as error:
             cause = f"{self.source}: {error.strerror}"
             raise FileRefusedError(self.path, cause) from error
-        on = self.extras.get(MESSAGES, self.has(MESSAGES, content))
-        return plain.replace(_SILENT, _DELIVERS) if on else plain
+        delivers = self.extras.get(MESSAGES, self.has(MESSAGES, content))
+        return plugin.replace(_MESSAGES_OFF, _MESSAGES_ON) if delivers else plugin
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the original file, ``None`` if there was none; a foreign file stays."""
@@ -300,6 +298,7 @@ class Copy(Struct, frozen=True):
 
 
 def _foreign_message(name: str) -> str:
+    """Return a sentence that something under memd's name is another program's."""
     return f"{name} is there already and not memd's own"
 
 
@@ -321,25 +320,28 @@ def _parse_object(text: str) -> jsonc.Node | None:
 def _our_hooks(root: jsonc.Node | None) -> Iterator[jsonc.Path]:
     """Yield the paths of memd's hooks: a whole group if all in it are memd's, else the item."""
     events = jsonc.find(root, ("hooks",))
-    for event in events.value if events and isinstance(events.value, dict) else ():
+    if events is None or not isinstance(events.value, dict):
+        return
+    for event in events.value:
         groups = jsonc.find(events, (event,))
         for index, group in enumerate(groups.value if groups and groups.children else ()):
             items = group.get("hooks") if isinstance(group, dict) else None
-            own = [is_ours(item) for item in items] if isinstance(items, list) else []
-            if own and all(own):
+            if not isinstance(items, list):
+                continue
+            own_indices = [place for place, item in enumerate(items) if is_ours(item)]
+            if items and len(own_indices) == len(items):
                 yield ("hooks", event, index)
             else:
-                yield from (
-                    ("hooks", event, index, "hooks", at) for at, ours in enumerate(own) if ours
-                )
+                yield from (("hooks", event, index, "hooks", place) for place in own_indices)
 
 
 def _hook_group(root: jsonc.Node | None, path: jsonc.Path) -> dict[str, Any]:
     """Return the hook at a path of ``_our_hooks`` as a group, with its group's matcher."""
-    group = jsonc.find(root, path[:3])
-    item = jsonc.find(root, path[3:] and path)
-    value = dict(group.value) if group else {}
-    return value | {"hooks": [item.value]} if path[3:] and item else value
+    group_node = jsonc.find(root, path[:3])
+    group = dict(group_node.value) if group_node else {}
+    leads_into_group = bool(path[3:])
+    item_node = jsonc.find(root, path) if leads_into_group else None
+    return group | {"hooks": [item_node.value]} if item_node else group
 
 
 def _read(path: str, content: bytes | None, function: Callable[[str], Any]) -> Any:
@@ -356,5 +358,6 @@ def _read(path: str, content: bytes | None, function: Callable[[str], Any]) -> A
 
 def _edit(path: str, content: bytes | None, change: Callable[[str], str]) -> bytes:
     """Return the content after ``change(text)``, with its byte order mark if it had one."""
-    mark = codecs.BOM_UTF8 if content and content.startswith(codecs.BOM_UTF8) else b""
+    has_mark = content is not None and content.startswith(codecs.BOM_UTF8)
+    mark = codecs.BOM_UTF8 if has_mark else b""
     return mark + str(_read(path, content, change)).encode()

@@ -38,13 +38,13 @@ class ClientEdit(Struct, frozen=True):
 
         Raise FileRefusedError and FileChangedError.
         """
-        path, ours = self.piece.path, isinstance(self.piece, Copy)
+        path, is_own_file = self.piece.path, isinstance(self.piece, Copy)
         # Nothing to back up for a new file, a deleted one, or a file that is memd's own.
         backup = None
-        if self.before is not None and self.after is not None and not ours:
+        if self.before is not None and self.after is not None and not is_own_file:
             backup = files.back_up(path, self.before)
         files.write(path, self.after, self.before)
-        if ours and self.after is None:
+        if is_own_file and self.after is None:
             with suppress(OSError):
                 os.removedirs(os.path.dirname(path))  # deletes only folders that are empty
         return backup
@@ -60,7 +60,7 @@ def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
         before = files.read(piece.path)
         after = _without_piece(piece, before) if remove else piece.installed(before)
         if after != before:
-            files.refuse_read_only(piece.path)
+            files.check_is_writable(piece.path)
             plan.append(ClientEdit(piece, before, after))
     return tuple(plan)
 
@@ -71,7 +71,9 @@ def state(client: ClientRow) -> str:
     Raise FileRefusedError.
     """
     states = {piece.state(files.read(piece.path)) for piece in client.pieces}
-    return states.pop() if len(states) == 1 else FOREIGN if FOREIGN in states else OUTDATED
+    if len(states) == 1:
+        return states.pop()
+    return FOREIGN if FOREIGN in states else OUTDATED
 
 
 def in_use(client: ClientRow, environ: Mapping[str, str]) -> bool:
@@ -86,14 +88,14 @@ def uses_hooks(client: ClientRow) -> bool:
     return any(getattr(piece, "hooks", None) for piece in client.pieces)
 
 
-def can(client: ClientRow, extra: str) -> bool:
+def can(client: ClientRow, duty: str) -> bool:
     """Return whether memd can take on a duty, MESSAGES or RULES, in a client."""
-    return any(piece.can(extra) for piece in _pieces_with_duties(client))
+    return any(piece.can(duty) for piece in _pieces_with_duties(client))
 
 
-def has(client: ClientRow, extra: str) -> bool:
+def has(client: ClientRow, duty: str) -> bool:
     """Return whether a client is set up for a duty, MESSAGES or RULES. Raise FileRefusedError."""
-    return any(piece.has(extra, files.read(piece.path)) for piece in _pieces_with_duties(client))
+    return any(piece.has(duty, files.read(piece.path)) for piece in _pieces_with_duties(client))
 
 
 def delivers(client: ClientRow) -> bool:
@@ -108,7 +110,7 @@ def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
             if state(client) != ABSENT:
                 return True
         except files.FileRefusedError:
-            return True
+            return True  # it may name the hook file
     return False
 
 

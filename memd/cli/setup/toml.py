@@ -10,9 +10,9 @@ import tomllib
 from contextlib import suppress
 from typing import Any
 
-_OTHER_SHAPE = "its tables stand in a way that cannot be edited without loss"
+_NOT_EDITABLE = "its tables stand in a way that cannot be edited without loss"
 # A blank line or one with only a comment.
-_SKIPPED = re.compile(r"[ \t]*(#.*)?\r?\n?")
+_BLANK_OR_COMMENT = re.compile(r"[ \t]*(#.*)?\r?\n?")
 
 
 class NotTomlError(ValueError):
@@ -45,11 +45,11 @@ def insert(text: str, group: str, name: str, table: dict[str, Any]) -> str:
     if not isinstance(siblings, dict) or name in siblings:
         cause = f"{group}.{name} is there already"
         raise NotTomlError(cause)
-    new = text + separator + newline.join(lines)
+    new_text = text + separator + newline.join(lines)
     expected = data | {group: {**siblings, name: table}}
-    if not _means(new, expected) or remove(new, group, name) != text:
-        raise NotTomlError(_OTHER_SHAPE)
-    return new
+    if not _parses_to(new_text, expected) or remove(new_text, group, name) != text:
+        raise NotTomlError(_NOT_EDITABLE)
+    return new_text
 
 
 def find(text: str, group: str, name: str) -> dict[str, Any] | None:
@@ -67,32 +67,37 @@ def remove(text: str, group: str, name: str) -> str:
     siblings = {other: table for other, table in data[group].items() if other != name}
     header = re.compile(rf"""[ \t]*\[\s*{group}\s*\.\s*(["']?){name}\1\s*[.\]]""")
     lines = text.splitlines(keepends=True)
-    kept_lines: list[str] = []
+    other_lines: list[str] = []
     place = 0
     while place < len(lines):
         if not header.match(lines[place]):
-            kept_lines.append(lines[place])
+            other_lines.append(lines[place])
             place += 1
             continue
-        end = place + 1
-        while end < len(lines) and not lines[end].lstrip().startswith("["):
-            end += 1
-        while _SKIPPED.fullmatch(
-            lines[end - 1]
-        ):  # comments before the next table belong to that one
-            end -= 1
-        if kept_lines and not kept_lines[-1].strip():
-            kept_lines.pop()
-        if kept_lines and not lines[end - 1].endswith("\n"):
-            kept_lines[-1] = kept_lines[-1].rstrip("\r\n")
-        place = end
-    new = "".join(kept_lines)
-    if not _means(new, data | {group: siblings}):
-        raise NotTomlError(_OTHER_SHAPE)
-    return new
+        place = _table_end(lines, place)
+        # ``insert`` put a blank line before the table.
+        if other_lines and not other_lines[-1].strip():
+            other_lines.pop()
+        if other_lines and not lines[place - 1].endswith("\n"):
+            other_lines[-1] = other_lines[-1].rstrip("\r\n")
+    new_text = "".join(other_lines)
+    if not _parses_to(new_text, data | {group: siblings}):
+        raise NotTomlError(_NOT_EDITABLE)
+    return new_text
 
 
-def _means(text: str, expected: dict[str, Any]) -> bool:
+def _table_end(lines: list[str], start: int) -> int:
+    """Return the place after the last line of the table whose header is at ``start``."""
+    end = start + 1
+    while end < len(lines) and not lines[end].lstrip().startswith("["):
+        end += 1
+    # Comments before the next table belong to that one.
+    while _BLANK_OR_COMMENT.fullmatch(lines[end - 1]):
+        end -= 1
+    return end
+
+
+def _parses_to(text: str, expected: dict[str, Any]) -> bool:
     """Return whether a text parses to this data; an empty group equals a missing one."""
     with suppress(NotTomlError):
         data = parse(text)

@@ -8,8 +8,8 @@ import json
 import re
 from typing import Any
 
-_BLANK = re.compile(r"\s*(#.*)?")
-_TOP = re.compile(r"""(["']?[\w.-]+["']?)[ ]*:([ ].*)?""")
+_BLANK_OR_COMMENT = re.compile(r"\s*(#.*)?")
+_TOP_KEY = re.compile(r"""(["']?[\w.-]+["']?)[ ]*:([ ].*)?""")
 
 
 class NotYamlError(ValueError):
@@ -56,7 +56,7 @@ def remove(text: str, group: str, name: str) -> str:
     start, end = span
     below = lines[group_line + 1 : start] + lines[end:]
     if not below or not below[0].startswith((" ", "\t")):
-        start = group_line
+        start = group_line  # nothing else is below the key
     others = lines[:start] + lines[end:]
     if others and end == len(lines) and not lines[-1].endswith("\n"):
         others[-1] = others[-1].rstrip("\r\n")
@@ -68,22 +68,23 @@ def _find_key(lines: list[str], group: str) -> int | None:
 
     Raise NotYamlError for a style that cannot be edited.
     """
-    result = top = None
+    found_line = top = None
     for number, line in enumerate(lines):
         bare = line.rstrip("\r\n")
-        if _BLANK.fullmatch(bare) or (bare == "---" and not number):
+        if _BLANK_OR_COMMENT.fullmatch(bare) or (bare == "---" and not number):
             continue
         # Lines below a top-level key belong to it; their content does not matter here.
         if top and bare.startswith((" ", "- ")):
             continue
-        top = _TOP.fullmatch(bare)
+        top = _TOP_KEY.fullmatch(bare)
         if top is None:
             raise NotYamlError(_refusal(number))
         if top[1].strip("\"'") == group:
-            if result is not None or not _BLANK.fullmatch(top[2] or ""):
+            has_value_on_line = not _BLANK_OR_COMMENT.fullmatch(top[2] or "")
+            if found_line is not None or has_value_on_line:
                 raise NotYamlError(_refusal(number))
-            result = number
-    return result
+            found_line = number
+    return found_line
 
 
 def _refusal(number: int) -> str:
@@ -91,13 +92,16 @@ def _refusal(number: int) -> str:
     return f"line {number + 1} is YAML of a kind that is not edited"
 
 
-def _entry_indent(lines: list[str], at: int) -> str:
-    """Return the indentation of the entries below the line ``at``."""
-    below = next((line for line in lines[at + 1 :] if not _BLANK.fullmatch(line.rstrip())), "")
-    space = below[: len(below) - len(below.lstrip(" "))]
-    if not space or below.lstrip(" ").startswith("- "):
-        raise NotYamlError(_refusal(at))
-    return space
+def _entry_indent(lines: list[str], group_line: int) -> str:
+    """Return the indentation of the entries below a key. Raises NotYamlError for a list."""
+    following = lines[group_line + 1 :]
+    entries = (line for line in following if not _BLANK_OR_COMMENT.fullmatch(line.rstrip()))
+    first_entry = next(entries, "")
+    bare_entry = first_entry.lstrip(" ")
+    indentation = first_entry[: len(first_entry) - len(bare_entry)]
+    if not indentation or bare_entry.startswith("- "):
+        raise NotYamlError(_refusal(group_line))
+    return indentation
 
 
 def _find_entry(lines: list[str], group: str, name: str) -> tuple[int, int] | None:

@@ -170,7 +170,7 @@ def test_macos_has_an_agent(home: Home) -> None:
     assert agent.supervisor == "launchd"
     (path,) = service_unit.write(agent)
     supervisor.refuse()
-    service._enable(run, agent, changed=True)
+    service._enable(run, agent, files_changed=True)
     uid = os.getuid()
     assert supervisor.reported() == [
         f"print gui/{uid}/dev.memd.memd",
@@ -184,10 +184,10 @@ def test_a_program_that_cannot_run_is_no_supervisor(home: Home) -> None:
     supervisor = Supervisor(home)
     (Path(supervisor.path) / "systemctl").write_text("")
     run = invocation(home, "service", "status", PATH=supervisor.path)
-    assert service._run_supervisor(run, ("systemctl", "--user")) != ""
+    assert service._failure_of(run, ("systemctl", "--user")) != ""
     Supervisor(home).refuse("quiet")
     (Path(supervisor.path) / "systemctl").write_text("#!/bin/sh\nexit 4\n")
-    assert service._run_supervisor(run, ("systemctl", "--user")) == "status 4"
+    assert service._failure_of(run, ("systemctl", "--user")) == "status 4"
 
 
 def test_without_a_supervisor_it_says_what_to_run(home: Home) -> None:
