@@ -23,7 +23,7 @@ from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.daemon.log import Log
-from memd.dream.gates import Conditions, Gatekeeper, Pressure, waits
+from memd.dream.gates import Conditions, Gatekeeper, Pressure, reason_to_wait
 from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
@@ -173,7 +173,7 @@ class DreamStarter:
         last_begun = self._last_begun.get(project.memory_dir)
         seconds_ago = None if last_begun is None else self._clock.monotonic() - last_begun
         conditions = Conditions(paused, self._priority.in_flight, pressure, seconds_ago)
-        return waits(conditions, settings)
+        return reason_to_wait(conditions, settings)
 
     async def _submit(self, project: Project, visit: Visit, *, automatic: bool) -> str:
         """Queue a dream and return the id of its job."""

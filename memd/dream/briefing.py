@@ -30,7 +30,7 @@ from memd.state.changes import RefusedEdits
 
 KIND = "dream"
 ASK_SECONDS = 180.0
-_PART = 0.95  # the model's share of the dream's time; judging and writing need the rest
+_MODEL_SHARE = 0.95  # of the dream's time; judging and writing need the rest
 _MINUTE = 60.0
 _BUDGET = Budget(
     turns=0,  # set from the settings
@@ -44,12 +44,12 @@ _BUDGET = Budget(
     repeats=10,
     malformed=10,
 )
-_MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
-_OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_MARK}
+_CACHE_MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
+_OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_CACHE_MARK}
 _PACKAGE = "memd.dream"
-_SYSTEM, _TASK, _MEND, _SINGLE = "system", "task", "mend", "single"
-NEWEST = 100  # memories that a request without tools chooses from
-_SHOWN_BYTES = 60_000
+_SYSTEM, _TASK, _CORRECTION, _SINGLE = "system", "task", "mend", "single"  # names of templates
+MEMORIES_OF_ONE_REQUEST = 100  # the newest; a request without tools shows those that fit
+_SHOWN_BYTES = 60_000  # of the memories in a request without tools
 
 
 class Brief(Struct, frozen=True):
@@ -69,10 +69,10 @@ class Brief(Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """How many seconds the model may take."""
-        return self.settings.max_minutes * _MINUTE * _PART
+        return self.settings.max_minutes * _MINUTE * _MODEL_SHARE
 
-    def filled(self, name: str, flags: Mapping[str, bool], **more: str) -> str:
-        """Return the template ``name`` with its values filled in.
+    def fill_template(self, name: str, flags: Mapping[str, bool], **more: str) -> str:
+        """Return the template ``name`` with its values fill_template in.
 
         ``flags`` say which optional parts to include; ``more`` are further values.
         """
@@ -87,20 +87,21 @@ class Brief(Struct, frozen=True):
             **more,
         }
         values["saving"] = prose.fill(prose.template("saving"), ("index",), values)
-        included = [flag for flag, is_set in flags.items() if is_set]
+        included_parts = [flag for flag, is_set in flags.items() if is_set]
         if self.refusals:
-            included.append("refused")
-        return prose.fill(prose.template(name, _PACKAGE), included, values)
+            included_parts.append("refused")
+        return prose.fill(prose.template(name, _PACKAGE), included_parts, values)
 
 
-def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
+def agent_task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
     """Return the agent task of a dream for a model that calls tools.
 
     ``last`` is the time of the last dream in seconds since 1970. ``log_days`` are the paths of the
     daily logs to read, below the memory directory.
     """
     headers, settings = brief.seen.headers, brief.settings
-    text = brief.filled(
+    index_text = decode(brief.seen.index or b"")[: limits.INDEX_BYTES]
+    text = brief.fill_template(
         _TASK,
         {
             "last": last is not None,
@@ -112,8 +113,7 @@ def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
         transcripts=_list_lines(transcript_folders(brief.project), "     - "),
         manifest=prose.inert(manifest(headers)) or "(nothing yet)",
         listed=str(limits.MANIFEST_ENTRIES),
-        index=prose.inert(decode(brief.seen.index or b"")[: limits.INDEX_BYTES])
-        or "(there is none)",
+        index=prose.inert(index_text) or "(there is none)",
         turns=str(settings.max_turns),
         minutes=f"{settings.max_minutes:g}",
         files=str(workspace.FILES),
@@ -123,10 +123,10 @@ def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
     return Task(
         kind=KIND,
         model=brief.model,
-        messages=({"role": "user", "content": [{"type": "text", "text": text, **_MARK}]},),
+        messages=({"role": "user", "content": [{"type": "text", "text": text, **_CACHE_MARK}]},),
         tools=tools.definitions(),
         runs=tools.NAMES,
-        system=({"type": "text", "text": brief.filled(_SYSTEM, {}), **_MARK},),
+        system=({"type": "text", "text": brief.fill_template(_SYSTEM, {}), **_CACHE_MARK},),
         budget=replace(_BUDGET, turns=settings.max_turns),
         seconds=brief.seconds,
         ask_seconds=ASK_SECONDS,
@@ -135,7 +135,7 @@ def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
     )
 
 
-def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
+def single_request_task(brief: Brief, files: Sequence[MemoryFile]) -> Task:
     """Return the agent task of a dream for a model that calls no tools, as one request.
 
     ``files`` are the newest memories; the first 60,000 bytes of them are shown, as whole files.
@@ -147,17 +147,17 @@ def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
         if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
     flags = {_SINGLE: True, "more": len(brief.seen.headers) > len(shown)}
-    request = f"{brief.filled(_SYSTEM, flags)}\n\n{brief.filled(_SINGLE, flags)}"
+    request = f"{brief.fill_template(_SYSTEM, flags)}\n\n{brief.fill_template(_SINGLE, flags)}"
     directory, seconds = brief.project.memory_dir, brief.seconds
     return single_shot.task(
         KIND, brief.model, request, directory=directory, shown=shown, seconds=seconds
     )
 
 
-def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
+def correction_task(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     """Return the task that continues an ended run and asks the model to correct problems.
 
-    It has the rest of the run's budget.
+    ``request`` is the task of the ended run; the new task has the rest of its budget.
     """
     budget = request.budget
     remaining = replace(
@@ -169,21 +169,21 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     )
     values = {"problems": prose.inert(_list_lines(problems, "- ")), "turns": str(remaining.turns)}
     flags = () if request.tools else (_SINGLE,)
-    text = prose.fill(prose.template(_MEND, _PACKAGE), flags, values)
-    reported: Block = {"type": "text", "text": text}
+    text = prose.fill(prose.template(_CORRECTION, _PACKAGE), flags, values)
+    report: Block = {"type": "text", "text": text}
     messages = [*request.messages, *ended.messages]
     if ended.text.strip():
         messages += [
             {"role": "assistant", "content": [{"type": "text", "text": ended.text}]},
-            {"role": "user", "content": [reported]},
+            {"role": "user", "content": [report]},
         ]
     else:  # it ended without text, so the last message is a user message and takes the problems
-        messages[-1] = {**messages[-1], "content": [*messages[-1]["content"], reported]}
+        messages[-1] = {**messages[-1], "content": [*messages[-1]["content"], report]}
     return replace(request, messages=tuple(messages), budget=remaining)
 
 
 def _list_lines(lines: Iterable[str], lead: str) -> str:
-    """Return texts as a list with one line for each, which begins with ``lead``."""
+    """Return texts as a list with one line for each; every line begins with ``lead``."""
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
 
 
@@ -193,9 +193,9 @@ def _refusal_line(refusal: RefusedEdits) -> str:
     return f"on {iso_time(refusal.at)[:10]}, {', '.join(refusal.paths)}: {refusal.wanted}{because}"
 
 
-MOST = 31  # logs, as for a month; a nightly dream reads one or two
-_LEVELS = 3  # logs, logs/YYYY and logs/YYYY/MM
-_ENTRIES = 1_000  # of a folder
+MOST_LOGS = 31  # daily logs of a month; a nightly dream reads one or two
+_FOLDER_LEVELS = 3  # logs, logs/YYYY and logs/YYYY/MM
+_ENTRIES_OF_FOLDER = 1_000  # at most so many entries of a folder are read
 _NS = 1_000_000_000
 
 
@@ -205,16 +205,16 @@ def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
     ``since`` is in seconds since 1970; ``None`` returns all of them, up to 31. A directory that
     cannot be read has none.
     """
-    after = -1.0 if since is None else since * _NS
-    folders, result = [LOGS], list[str]()
+    since_ns = -1.0 if since is None else since * _NS  # no file is as old as -1
+    folders_of_level, changed = [LOGS], list[str]()
     with suppress(MemdError), Confined(memory) as directory:
-        for _ in range(_LEVELS):
+        for _ in range(_FOLDER_LEVELS):
             entries = {
                 f"{folder}/{entry.name}": entry
-                for folder in folders
-                for entry in directory.entries(folder, _ENTRIES)
+                for folder in folders_of_level
+                for entry in directory.entries(folder, _ENTRIES_OF_FOLDER)
             }
-            folders = [path for path, entry in entries.items() if entry.folder]
-            files = (path for path in entries.keys() - set(folders) if path.endswith(SUFFIX))
-            result += [path for path in files if entries[path].mtime_ns > after]
-    return tuple(sorted(result, reverse=True)[:MOST])
+            folders_of_level = [path for path, entry in entries.items() if entry.folder]
+            logs = (p for p, entry in entries.items() if not entry.folder and p.endswith(SUFFIX))
+            changed += [path for path in logs if entries[path].mtime_ns > since_ns]
+    return tuple(sorted(changed, reverse=True)[:MOST_LOGS])  # their paths sort by date

@@ -33,20 +33,20 @@ from memd.core.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Pointer
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
-from memd.dream.grounds import restated
+from memd.dream.grounds import is_still_stated
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
 from memd.text.blocks import fenced
 from memd.text.dates import resolve
 from memd.text.links import names, targets
 from memd.text.statements import Statement, statements
 
-Key = tuple[str, str]  # the type of a memory, and a statement
-Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
+Key = tuple[str, str]  # the type of a memory, and the comparison key of a statement
+Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # returns paths of edits taken back
 
 _NS = 1_000_000_000
-_ROUNDS = 8  # at most; each plans again without the files whose edits were taken back
-_FILES = limits.CHANGE_FILES - 1  # without the index
-_TEMPLATE = 200  # memories that share a statement; one of more memories is a mere template
+_MOST_ROUNDS = 8  # each plans again without the files whose edits were taken back
+_MOST_FILES = limits.CHANGE_FILES - 1  # of one change, without the index
+_MOST_HOLDERS = 200  # a statement that more memories share is a mere template
 _PARAGRAPHS = re.compile(r"(?<=\n)(?=\n)")
 _TAKEN_BACK = "a dream changed this text before, and that was taken back or refused"
 _CREDENTIAL = "it holds what looks like a credential"
@@ -54,11 +54,11 @@ _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 
 
 class _Candidate(Struct, frozen=True, dict=True):
-    """A memory that may be changed: its file, its new ``content``, and that parsed (``read``)."""
+    """A memory that may be changed."""
 
-    file: MemoryFile
-    content: bytes
-    read: Document
+    file: MemoryFile  # as it is now
+    content: bytes  # as it will be
+    read: Document  # the parsed content
 
     @property
     def path(self) -> str:
@@ -78,14 +78,17 @@ class _Candidate(Struct, frozen=True, dict=True):
 
     @cached_property
     def keys(self) -> frozenset[Key]:
-        """What a duplicate has to contain: each statement, or the whole text of a rule."""
+        """What another memory must have to contain this one.
+
+        This is each statement, or the whole text and description of a person's rule.
+        """
         kind = self.read.type or ""
         if kind in PERSONAL:
             return frozenset(((kind, self.read.body.strip()), (kind, self.read.description)))
         return frozenset((kind, statement.key) for statement in self.statements if statement.key)
 
     @property
-    def dated(self) -> "_Candidate":
+    def with_absolute_dates(self) -> "_Candidate":
         """The memory with absolute dates; unchanged unless its type is ``project``."""
         if self.read.type is not MemoryType.PROJECT:
             return self
@@ -98,7 +101,7 @@ class _Candidate(Struct, frozen=True, dict=True):
         return replace(self, content=content, read=document.parse(content, self.path))
 
 
-def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
+def fixed_pass(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
     """Return the edits of the fixed pass, without those that a person took back or refused.
 
     ``repeats`` returns the paths of edits that a dream made before to the same text
@@ -108,17 +111,17 @@ def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) ->
     """
     content = tree.index()
     # The store mends the index in any case, so it is always checked for an edit taken back.
-    probe = () if content is None else (FileEdit(INDEX, None, sha256(content)),)
+    index_edit = () if content is None else (FileEdit(INDEX, None, sha256(content)),)
     frozen: frozenset[str] = frozenset()
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         wanted = consolidate(tree, frozen)
-        edits = [edit for edit in (*wanted.edits, *probe) if edit.path not in frozen]
-        again = {edit.path for edit in edits if (edit.path, edit.base) in refused}
-        again |= set(repeats(edits))
-        if not again:
+        edits = [edit for edit in (*wanted.edits, *index_edit) if edit.path not in frozen]
+        repeated = {edit.path for edit in edits if (edit.path, edit.base) in refused}
+        repeated |= set(repeats(edits))
+        if not repeated:
             break
-        frozen |= again
-    else:
+        frozen |= repeated
+    else:  # it still found such edits in the last round, so it changes nothing
         wanted = Wanted(listed=wanted.listed)
     return replace(wanted, left=tuple(Reasoned(path, _TAKEN_BACK) for path in sorted(frozen)))
 
@@ -126,26 +129,30 @@ def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) ->
 def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     """Return the edits of the fixed pass for a directory, except of the ``frozen`` paths."""
     before = tree.index()
-    memories, pinned, listed = _collect_memories(tree, frozen, before or b"")
+    memories, linked, listed = _collect_memories(tree, frozen, before or b"")
     hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
-    target_of = dict(_find_duplicates(memories, pinned, hooks))
+    target_of = dict(_find_duplicates(memories, linked, hooks))
     changing = [m for m in memories if m.content != m.file.content or m.path in target_of]
     with_secret = {memory.path for memory in changing if secrets.find(decode(memory.file.content))}
     listed += [Reasoned(path, _CREDENTIAL) for path in sorted(with_secret)]
-    edits = [
-        FileEdit(m.path, None, m.file.hash)
-        if m.path in target_of
-        else FileEdit(m.path, m.content, m.file.hash, m.file.header.mtime_ns)
-        for m in sorted(changing, key=lambda m: m.path not in target_of)
-        if m.path not in with_secret
-    ][:_FILES]
-    touched = {edit.path for edit in edits}
+    removals = [
+        FileEdit(memory.path, None, memory.file.hash)
+        for memory in changing
+        if memory.path in target_of and memory.path not in with_secret
+    ]
+    rewrites = [
+        FileEdit(memory.path, memory.content, memory.file.hash, memory.file.header.mtime_ns)
+        for memory in changing
+        if memory.path not in target_of and memory.path not in with_secret
+    ]
+    edits = [*removals, *rewrites][:_MOST_FILES]
+    edited = {edit.path for edit in edits}
     if before is not None and INDEX not in frozen:
-        after = _with_dated_hooks(before, [m for m in memories if m.path not in target_of])
-        edits += [FileEdit(INDEX, after, sha256(before))] if after != before else []
-    merges = tuple(
-        Merge(in_the_end(target_of, path), path) for path in target_of if path in touched
-    )
+        remaining = [memory for memory in memories if memory.path not in target_of]
+        after = _with_dated_hooks(before, remaining)
+        if after != before:
+            edits.append(FileEdit(INDEX, after, sha256(before)))
+    merges = tuple(Merge(in_the_end(target_of, path), path) for path in target_of if path in edited)
     return Wanted(tuple(edits), merges, listed=tuple(listed))
 
 
@@ -153,17 +160,18 @@ def absolute(text: str, at: float) -> str:
     """Return a text with absolute dates, but its code unchanged.
 
     ``at`` is when the text was written, in seconds since 1970. A text that a second call would
-    change again is returned as it is.
+    change repeated is returned as it is.
     """
     parts = fenced(text)
-    for prose in range(0, len(parts), 2):  # the parts between are code
-        paragraphs = _PARAGRAPHS.split(parts[prose])
+    for index_of_prose in range(0, len(parts), 2):  # the parts between are code
+        paragraphs = _PARAGRAPHS.split(parts[index_of_prose])
         for number, paragraph in enumerate(paragraphs):
             yield_to_requests()
-            paragraphs[number] = resolve(paragraph, at)
-            if resolve(paragraphs[number], at) != paragraphs[number]:
+            resolved = resolve(paragraph, at)
+            if resolve(resolved, at) != resolved:
                 return text
-        parts[prose] = "".join(paragraphs)
+            paragraphs[number] = resolved
+        parts[index_of_prose] = "".join(paragraphs)
     return "".join(parts)
 
 
@@ -172,9 +180,10 @@ def _collect_memories(
 ) -> tuple[list[_Candidate], set[str], list[Reasoned]]:
     """Return the memories that may change, the paths of linked ones, and files to report.
 
-    ``before`` is the index. Reported are files that cannot be read or may not be changed.
+    ``frozen`` are paths of memories that stay as they are; ``before`` is the index. Reported are
+    files that cannot be read or may not be changed.
     """
-    free: list[_Candidate] = []
+    candidates: list[_Candidate] = []
     listed: list[Reasoned] = []
     links: set[str] = set(targets(_without_pointers(before), INDEX))
     for header in tree.headers():
@@ -191,25 +200,26 @@ def _collect_memories(
             continue
         links |= targets(file.body, header.path)
         read = document.parse(file.content, header.path)
-        why = _why_unchangeable(file, read)
-        if not why:
-            content, why = _repair_frontmatter(file.content, read)
+        reason = _reason_against_change(file, read)
+        if not reason:
+            content, reason = _repair_frontmatter(file.content, read)
             if header.path not in frozen:
-                free.append(_Candidate(file, content, read).dated)
-        if why:
-            listed.append(Reasoned(header.path, why))
-    pinned = {m.path for m in free if not links.isdisjoint(names(m.path, m.read.name))}
-    return free, pinned, listed[:LISTED]
+                candidates.append(_Candidate(file, content, read).with_absolute_dates)
+        if reason:
+            listed.append(Reasoned(header.path, reason))
+    linked = {m.path for m in candidates if not links.isdisjoint(names(m.path, m.read.name))}
+    return candidates, linked, listed[:LISTED]
 
 
-def _why_unchangeable(file: MemoryFile, read: Document) -> str:
+def _reason_against_change(file: MemoryFile, read: Document) -> str:
     """Return why a memory may not be changed, "" if it may."""
     if len(file.content) > limits.MEMORY_BYTES:
         return f"it is larger than {limits.MEMORY_BYTES} bytes"
     if read.damaged:
         return DAMAGED
-    whole = decode(file.content).encode() == file.content
-    if not (whole and file.content.endswith(file.body.encode())):
+    # Bytes that are no UTF-8 are replaced when they are decoded.
+    is_utf8 = decode(file.content).encode() == file.content
+    if not (is_utf8 and file.content.endswith(file.body.encode())):
         return "it is not UTF-8"
     return _UNTYPED if read.type is None else ""
 
@@ -223,16 +233,18 @@ def _repair_frontmatter(content: bytes, read: Document) -> tuple[bytes, str]:
     problem = document.problem("\n".join(head.lines)) if head else ""
     if head is None or not problem or document.simple_fields(head.lines) is not None:
         return content, ""
-    fields: dict[str, str] = {}
+    fields: dict[str, str] = {}  # the new values of the lines that others cannot read
     for line in head.lines:
-        parts = document.LENIENT_LINE.fullmatch(line)
-        if parts and document.problem(line.strip()):
-            key, nested = parts[2], bool(parts[1]) or parts[2] not in {"name", "description"}
-            fields[f"metadata.{key}" if nested else key] = document.unquoted(parts[3] or "")
+        match = document.LENIENT_LINE.fullmatch(line)
+        if match and document.problem(line.strip()):
+            indent, name, value = match.groups()[:3]
+            is_nested = bool(indent) or name not in {"name", "description"}
+            fields[f"metadata.{name}" if is_nested else name] = document.unquoted(value or "")
     with suppress(FrontmatterNotEditableError):
         repaired = document.with_fields(content, fields)
         lines = (document.split(repaired) or head).lines
-        if not document.problem("\n".join(lines)) and document.parse(repaired, read.name) == read:
+        is_readable = not document.problem("\n".join(lines))
+        if is_readable and document.parse(repaired, read.name) == read:  # it says the same
             return repaired, ""
     return content, f"other programs cannot read its frontmatter: {problem}"
 
@@ -252,39 +264,41 @@ def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
     It is returned unchanged if it would no longer be loaded whole.
     """
     after = before
-    when = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
+    time_of = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
     for entry in index.entries(before):
-        if entry.path in when:
-            hook = absolute(entry.hook, when[entry.path])
+        if entry.path in time_of:
+            hook = absolute(entry.hook, time_of[entry.path])
             if hook != entry.hook and not secrets.find(hook):
                 after = index.with_pointer(after, entry.path, Pointer(entry.title, hook))
-    return before if index.load(after).cut and not index.load(before).cut else after
+    would_be_cut = index.load(after).cut and not index.load(before).cut
+    return before if would_be_cut else after
 
 
 def _find_duplicates(
-    memories: Sequence[_Candidate], pinned: AbstractSet[str], hooks: Mapping[str, str]
+    memories: Sequence[_Candidate], linked: AbstractSet[str], hooks: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yield each memory that another one contains, and that other one, as paths.
 
-    Memories in ``pinned`` stay. Linked memories are preferred as the other one, then those with the
-    most statements, so that a second pass decides the same. ``hooks`` has the index's words on each
+    Memories in ``linked`` stay. They are preferred as the other one, then those with the most
+    statements, so that a second pass decides the same. ``hooks`` has the index's words on each
     path.
     """
-    counts: Counter[Key] = Counter()
+    counts: Counter[Key] = Counter()  # how many memories have each key
     for memory in memories:
         yield_to_requests()
         counts.update(memory.keys)
-    holders: dict[Key, list[_Candidate]] = defaultdict(list)
+    holders: dict[Key, list[_Candidate]] = defaultdict(list)  # those that stay, so far
     ranked = sorted(
-        memories, key=lambda m: (m.path not in pinned, -len(m.keys), -len(m.read.body), m.path)
+        memories, key=lambda m: (m.path not in linked, -len(m.keys), -len(m.read.body), m.path)
     )
     for memory in ranked:
         yield_to_requests()
         # A memory that contains this one has its rarest statement too, so only such are compared.
         rarest = min(memory.keys, key=lambda key: (counts[key], key), default=("", ""))
-        if memory.path not in pinned and 1 < counts[rarest] <= _TEMPLATE:
+        if memory.path not in linked and 1 < counts[rarest] <= _MOST_HOLDERS:
             hook = hooks.get(memory.path, "")
-            winner = next((one for one in holders[rarest] if _contains(one, memory, hook)), None)
+            containing = (one for one in holders[rarest] if _contains(one, memory, hook))
+            winner = next(containing, None)
             if winner is not None:
                 yield memory.path, winner.path
                 continue
@@ -300,7 +314,9 @@ def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
     raw = f"{winner.read.description}\n{winner.read.body}"
     words = frozenset[str]().union(*(statement.words for statement in winning))
     keys = {statement.key for statement in winning}
-    return all(
-        statement.key in keys or (statement.words <= words and restated(statement, winning, raw))
-        for statement in map(Statement, (loser.read.description, hook))
-    )
+    for statement in (Statement(loser.read.description), Statement(hook)):
+        if statement.key in keys:
+            continue
+        if not (statement.words <= words and is_still_stated(statement, winning, raw)):
+            return False
+    return True

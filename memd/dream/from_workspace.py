@@ -25,6 +25,7 @@ from memd.documents import document
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
 from memd.text.statements import statements, undated
 
+# "merged into x.md", with or without quotes or brackets.
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
 _NS = 1_000_000_000
 
@@ -50,37 +51,44 @@ def wanted(
     """
     changes = _Changes(proposal, tree, session, iso_time(at))
     result = changes.wanted(())
-    again = repeats([edit for edit in result.edits if edit.path != INDEX])
-    return replace(changes.wanted(again) if again else result, sources=proposal.sources)
+    taken_back = repeats([edit for edit in result.edits if edit.path != INDEX])
+    if taken_back:
+        result = changes.wanted(taken_back)
+    return replace(result, sources=proposal.sources)
 
 
 class _Changes:
-    """A proposal compared with the directory's files; ``now`` is an ISO 8601 time."""
+    """A proposal compared with the directory's files; ``now`` is an ISO 8601 time.
+
+    ``session`` is the session that new memories are stamped with.
+    """
 
     def __init__(self, proposal: RunProposal, tree: Tree, session: str, now: str) -> None:
-        self._files = {file.path: file for file in proposal.files}
+        self._files = {file.path: file for file in proposal.files}  # those that the agent changed
         self._paths = [header.path for header in tree.headers()]
         self._damaged = [header.path for header in tree.headers() if header.damaged]
         self._session = session
         self._now = now
-        self._times: dict[str, int] = {}  # mtimes in ns
-        self._outdated = {
+        self._mtimes: dict[str, int] = {}  # in ns, by path; set by _external_change
+        # By path: how a file was changed since the agent read it, "" if it was not.
+        self._external_changes = {
             path: self._external_change(file, tree) for path, file in self._files.items()
         }
         removals = [file for file in proposal.files if file.content is None]
         targets = {file.path: self._merge_target(file.reason) for file in removals}
-        self._merge_claims = {path: into for path, into in targets.items() if into}
+        # By path of a removal: the memory that it was merged into, as its reason says.
+        self._claimed_targets = {path: target for path, target in targets.items() if target}
 
     def wanted(self, taken_back: Collection[str]) -> Wanted:
         """Return the edits, claimed merges and files left alone; ``taken_back`` paths are left."""
         left = self._files_to_leave(taken_back)
         changed = [file for path, file in self._files.items() if path not in left]
         removals = [file for file in changed if file.content is None]
-        merged = [file.path for file in removals if file.path in self._merge_claims]
+        merged = [file.path for file in removals if file.path in self._claimed_targets]
         edits = [self._make_edit(file) for file in changed]
         return Wanted(
             edits=tuple(edit for edit in edits if edit is not None),
-            merges=tuple(Merge(in_the_end(self._merge_claims, path), path) for path in merged),
+            merges=tuple(Merge(in_the_end(self._claimed_targets, path), path) for path in merged),
             reasons={file.path: file.reason for file in removals if file.path not in merged},
             left=tuple(Reasoned(path, left[path]) for path in self._files if path in left),
             listed=tuple(Reasoned(path, DAMAGED) for path in self._damaged[:LISTED]),
@@ -98,10 +106,12 @@ class _Changes:
             except MemdError as error:  # it has become a link, a folder or too large
                 return error.sentence
             if memory is not None:
-                live, self._times[file.path] = memory.content, memory.header.mtime_ns
+                live, self._mtimes[file.path] = memory.content, memory.header.mtime_ns
         if live == file.base:
             return ""
-        return _GONE if live is None else _CREATED if file.base is None else _CHANGED
+        if live is None:
+            return _GONE
+        return _CREATED if file.base is None else _CHANGED
 
     def _merge_target(self, reason: str) -> str:
         """Return the memory that a removal's reason claims a merge into, "" for none."""
@@ -117,12 +127,12 @@ class _Changes:
 
     def _files_to_leave(self, taken_back: Collection[str]) -> dict[str, str]:
         """Return the paths of files that stay as they are, each with the reason."""
-        left = {path: why for path, why in self._outdated.items() if why}
+        left = {path: change for path, change in self._external_changes.items() if change}
         left |= {path: _TAKEN_BACK for path in taken_back if path not in left}
         to_visit = list(left)
         for path in to_visit:  # grows within the loop
-            sources = [source for source, into in self._merge_claims.items() if into == path]
-            for other in (self._merge_claims.get(path, ""), *sources):
+            sources = [source for source, t in self._claimed_targets.items() if t == path]
+            for other in (self._claimed_targets.get(path, ""), *sources):
                 if other in self._files and other not in left:
                     left[other] = f"it was to become one with {path}, which stays as it is"
                     to_visit.append(other)
@@ -131,20 +141,24 @@ class _Changes:
     def _make_edit(self, file: Proposed) -> FileEdit | None:
         """Return the edit of a file that is as the agent read it, ``None`` if nothing changes."""
         base = "" if file.base is None else sha256(file.base)
+        # Only the times of a memory that is rewritten depend on what it says.
         if file.content is None or file.base is None or file.path == INDEX:
             new = stamped(file, session=self._session, modified=self._now)
             return FileEdit(file.path, new.content, base)
         sources = [
-            path for path in self._merge_claims if in_the_end(self._merge_claims, path) == file.path
+            path
+            for path in self._claimed_targets
+            if in_the_end(self._claimed_targets, path) == file.path
         ]
-        merged = [self._files[path].base or b"" for path in sources]
         after, before = _statement_keys(file.content), _statement_keys(file.base)
+        merged = [_statement_keys(self._files[path].base or b"") for path in sources]
         mtime_ns, modified = None, self._now
-        if before <= after <= before.union(*map(_statement_keys, merged)):  # it says nothing new
-            mtime_ns = max(self._times.get(path, 0) for path in (file.path, *sources))
+        if before <= after <= before.union(*merged):  # it says nothing new
+            mtime_ns = max(self._mtimes.get(path, 0) for path in (file.path, *sources))
             modified = _modified_stamp(file.base)
         if modified != _modified_stamp(file.content):
-            stamp = modified or iso_time(self._times[file.path] / _NS)
+            # A memory without a stamp gets one with its mtime.
+            stamp = modified or iso_time(self._mtimes[file.path] / _NS)
             file = stamped(file, session=self._session, modified=stamp)
         if file.content == file.base:
             return None

@@ -40,7 +40,7 @@ LOCK = "lock"
 _MEBIBYTE = 1024 * 1024
 _MINUTE = 60.0
 _HOUR = 3600.0
-_APART_SECONDS = _HOUR
+_APART_SECONDS = _HOUR  # between the beginnings of two automatic dreams of a directory
 _FUTURE_SECONDS = 60.0  # a file server's clock may be ahead of ours by so much
 _BUSY = "another program is consolidating these memories"
 
@@ -72,7 +72,7 @@ class Outlook(Struct, frozen=True):
         return next((gate.name for gate in self.gates if not gate.open), "")
 
 
-def switches(project: Project, settings: Settings) -> Gate:
+def switch_gate(project: Project, settings: Settings) -> Gate:
     """Return the gate of the settings, open if memory and dreams are on in this project."""
     if not (project.enabled and settings.enabled):
         return Gate(MEMORY_OFF, open=False, says=project.reason or "memory is switched off")
@@ -85,9 +85,10 @@ def _time_gate(last: float | None, now: float, settings: DreamSettings) -> Gate:
     """Return the gate that opens ``min_hours`` after the last dream."""
     if last is None:
         return Gate(TIME, open=True, says="there was no dream yet")
-    hours = max(0.0, now - last) / _HOUR
+    seconds = max(0.0, now - last)
+    hours = seconds / _HOUR
     says = f"the last dream was {hours:.1f} of {settings.min_hours:g} hours ago"
-    return Gate(TIME, max(0.0, now - last) >= settings.min_hours * _HOUR, says)
+    return Gate(TIME, seconds >= settings.min_hours * _HOUR, says)
 
 
 def _session_gate(count: int, settings: DreamSettings) -> Gate:
@@ -124,25 +125,31 @@ class Conditions(Struct, frozen=True):
     began: float | None = None
 
 
-def waits(conditions: Conditions, settings: Settings) -> str:
+def reason_to_wait(conditions: Conditions, settings: Settings) -> str:
     """Return why an automatic dream has to wait, as a sentence; "" if it may begin."""
-    limits, machine = settings.dream, conditions.pressure
-    apart = min(_APART_SECONDS, limits.min_hours * _HOUR)
-    load, least = machine.load or 0.0, limits.free_memory_mb
-    free = least if machine.free_memory is None else machine.free_memory // _MEBIBYTE
-    began = apart if conditions.began is None else conditions.began
-    reasons = (
-        (conditions.paused, "background work is paused"),
-        (conditions.prompts > 0, "a prompt is being answered"),
-        (machine.on_battery and not limits.on_battery, "the machine runs on battery"),
-        (
-            0 < limits.max_load < load,
-            f"the load is {load:.2f} of each core, above {limits.max_load:g}",
-        ),
-        (free < least, f"{free} MiB of memory are free, fewer than {least}"),
-        (began < apart, "the last automatic dream began less than an hour ago"),
-    )
-    return next((why for applies, why in reasons if applies), "")
+    if conditions.paused:
+        return "background work is paused"
+    if conditions.prompts > 0:
+        return "a prompt is being answered"
+    reason = _pressure_reason(conditions.pressure, settings.dream)
+    seconds_apart = min(_APART_SECONDS, settings.dream.min_hours * _HOUR)
+    if not reason and conditions.began is not None and conditions.began < seconds_apart:
+        return "the last automatic dream began less than an hour ago"
+    return reason
+
+
+def _pressure_reason(machine: Pressure, limits: DreamSettings) -> str:
+    """Return why the machine is too busy for an automatic dream, "" if it is not."""
+    if machine.on_battery and not limits.on_battery:
+        return "the machine runs on battery"
+    load = machine.load or 0.0
+    if 0 < limits.max_load < load:  # 0 means no limit
+        return f"the load is {load:.2f} of each core, above {limits.max_load:g}"
+    if machine.free_memory is not None:
+        free = machine.free_memory // _MEBIBYTE
+        if free < limits.free_memory_mb:
+            return f"{free} MiB of memory are free, fewer than {limits.free_memory_mb}"
+    return ""
 
 
 class Sources(Struct, frozen=True):
@@ -173,9 +180,9 @@ class Gatekeeper:
         ``session`` is the session that asks, which does not count as changed. An unusable lock
         counts as a closed gate; with ``force`` LockUnusableError is raised instead.
         """
-        gate = switches(project, settings)
+        gate = switch_gate(project, settings)
         if gate.open and not force:
-            now, last = self._last(project)
+            now, last = self._last_dream(project)
             gate = _time_gate(last, now, settings.dream)
             if gate.open:
                 changed = self._changed_sessions(project, settings, last, now, without=session)
@@ -186,24 +193,29 @@ class Gatekeeper:
 
     def outlook(self, project: Project, settings: Settings) -> Outlook:
         """Return the state of all gates; never raises and does not take the lock."""
-        now, last = self._last(project)
+        now, last = self._last_dream(project)
         count = self._changed_sessions(project, settings, last, now)
         time = _time_gate(last, now, settings.dream)
         sessions = _session_gate(count, settings.dream)
         due = None if time.open or last is None else last + settings.dream.min_hours * _HOUR
-        gates = (switches(project, settings), time, sessions, self._lock_gate(project))
+        gates = (switch_gate(project, settings), time, sessions, self._lock_gate(project))
         return Outlook(last, due, count, gates)
 
-    def _last(self, project: Project) -> tuple[float, float | None]:
-        """Return the time now and that of the last consolidation, ``None`` if in the future."""
-        at = self._sources.consolidated_at(project.memory_dir)
+    def _last_dream(self, project: Project) -> tuple[float, float | None]:
+        """Return the time now and that of the last consolidation, in seconds since 1970.
+
+        The latter is ``None`` if there was none or it is in the future.
+        """
+        last = self._sources.consolidated_at(project.memory_dir)
         now = self._clock.now()
-        return now, None if at is None or at > now + _FUTURE_SECONDS else at
+        if last is not None and last > now + _FUTURE_SECONDS:
+            last = None
+        return now, last
 
     def _lock_gate(self, project: Project, *, raising: bool = False) -> Gate:
         """Return the gate of the lock; a lock that cannot be used closes it.
 
-        With ``raising`` that raises LockUnusableError.
+        With ``raising``, such a lock raises LockUnusableError instead.
         """
         now, sources = self._clock.now(), self._sources
         try:
@@ -228,12 +240,13 @@ class Gatekeeper:
         A folder is scanned again if its last scan is older than ``dream.scan_minutes``.
         """
         changed: set[str] = set()
-        at, longest = self._clock.monotonic(), settings.dream.scan_minutes * _MINUTE
+        scan_seconds = settings.dream.scan_minutes * _MINUTE
+        monotonic = self._clock.monotonic()
         for folder in transcript_folders(project):
             scanned_at, sessions = self._scans.get((project.memory_dir, folder), (-inf, {}))
-            if at - scanned_at >= longest:
+            if monotonic - scanned_at >= scan_seconds:
                 sessions = self._sources.sessions(folder)
-                self._scans[project.memory_dir, folder] = at, sessions
+                self._scans[project.memory_dir, folder] = monotonic, sessions
             changed.update(
                 session
                 for session, mtime in sessions.items()

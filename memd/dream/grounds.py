@@ -29,11 +29,12 @@ from memd.text.similarity import RESEMBLING, contradiction, exchanged, opposed, 
 from memd.text.statements import ADDRESS, CODE, DATE, Clause, Statement, undated
 from memd.text.words import words
 
-_KNOWN = 0.5  # share of the telling words; a statement with fewer known ones has no ground
-_FEW = 2  # telling words; so few say nothing without a fact, a negation or a limit
-_NEARLY = 0.75  # share of the telling words; such statements have to agree in negation
-SAID = "**Said:**"
-_TERM = re.compile(
+_KNOWN_SHARE = 0.5  # of the telling words; a statement with fewer known ones has no ground
+_FEW_WORDS = 2  # so few telling words say nothing without a fact, a negation or a limit
+_NEARLY_ALIKE = 0.75  # a resemblance; such statements have to agree in negation
+SAID = "**Said:**"  # begins a statement that is evidence
+# Words of several languages that name a date as the end of something.
+_END_WORDS = re.compile(
     r"\b(?:until|till|through|by|due|deadline|ends?|expires?|bis|endet|hasta|vence|jusqu\w+|expire"
     r"|at\u00e9|fino|scade|\u0434\u043e)\b|\u622a\u6b62|\u5230\u671f|\u307e\u3067|\uae4c\uc9c0",
     re.IGNORECASE,
@@ -44,8 +45,9 @@ Fact = tuple[str, str]  # its kind and form
 class Grounds(Struct, frozen=True, eq=False, dict=True):
     """The earlier statements that new statements are checked against.
 
-    ``raw`` is all text of the memories, in which pieces of code are searched. ``paths`` are the
-    memories' paths, ``days`` the dates that relative dates in them may mean.
+    ``memories``, ``logs`` and ``transcripts`` are the statements of each. ``raw`` is all text of
+    the memories, in which pieces of code are searched. ``paths`` are the memories' paths, ``days``
+    the dates that relative dates in them may mean.
     """
 
     memories: Sequence[Statement]
@@ -70,13 +72,14 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
             return ""
         if new.raw.startswith(SAID):
             return "would have evidence that no memory of its group had"
-        plain = Statement(undated(new.raw), new.context)
-        if plain.key in self.keys and plain.raw != new.raw:
-            dates = {form for kind, form in new.facts - plain.facts if kind == DATE}
+        # The statement without dates that were added behind relative ones.
+        without_dates = Statement(undated(new.raw), new.context)
+        if without_dates.key in self.keys and without_dates.raw != new.raw:
+            dates = {form for kind, form in new.facts - without_dates.facts if kind == DATE}
             return "" if dates <= self.days else "would have a date that was not meant"
-        missing = self._unsupported_part(new)
-        if missing:
-            return f"would say '{quoted(missing)}', which stands nowhere"
+        unsupported = self._unsupported_part(new)
+        if unsupported:
+            return f"would say '{quoted(unsupported)}', which stands nowhere"
         return self._find_contradiction(new, newer)
 
     def _find_contradiction(self, new: Statement, newer: Sequence[Statement]) -> str:
@@ -84,7 +87,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
 
         It is called only if all facts of the statement are known.
         """
-        alike = [old for old in self.memories if resemblance(new, old) >= RESEMBLING]
+        alike = _all_alike(new, self.memories)
         if orders(new.raw) and not any(orders(old.raw) for old in alike):
             return "would order something that it did not order"
         if wishes(new.raw) and not any(wishes(old.raw) for old in alike):
@@ -93,7 +96,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
 
     def outside(self, new: Statement) -> bool:
         """Return whether only transcripts have a similar statement; their authors are unknown."""
-        return not any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *self.logs))
+        return not _has_alike(new, (*self.memories, *self.logs))
 
     def _unsupported_part(self, new: Statement) -> str:
         """Return the first fact without a ground, or the whole statement if too little is known.
@@ -103,51 +106,54 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         for token in new.tokens:
             if token.kind == ADDRESS and token.form not in self._forms_of_memories:
                 return token.raw
-            if (token.kind, token.form) not in new.facts or token.form in self._forms:
+            is_fact = (token.kind, token.form) in new.facts
+            if not is_fact or token.form in self._all_forms or token.raw in self.paths:
                 continue
-            if token.kind == CODE or token.raw in self.paths:
+            if token.kind == CODE:
                 continue  # code is searched below as whole pieces
-            if not (token.kind == DATE and self._is_day(token.raw)):
-                return token.raw
+            if token.kind == DATE and self._is_known_date(token.raw):
+                continue
+            return token.raw
         for piece in new.code:
             if piece not in self.raw and piece not in self._raw_sources:
                 return piece
-        known = [form for form in new.words if form in self._forms or form in self.paths]
-        if len(known) < _KNOWN * len(new.words) - len(self.days & new.words):
+        known = [form for form in new.words if form in self._all_forms or form in self.paths]
+        # Dates that were added behind relative ones need not be known.
+        if len(known) < _KNOWN_SHARE * len(new.words) - len(self.days & new.words):
             return new.raw
+        # A source with only one word in common does not support a statement of several.
         least = min(2, len(new.words))
         related = [one for one in self._sources if len(new.words & one.words) >= least]
-        near = any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *related))
-        return "" if near else new.raw
+        return "" if _has_alike(new, (*self.memories, *related)) else new.raw
 
-    def _is_day(self, raw: str) -> bool:
+    def _is_known_date(self, raw: str) -> bool:
         """Return whether a date may be meant by a relative one, or is spelled in the grounds."""
-        spelled = f" {' '.join(words(raw))} "
-        return raw in self.days or spelled in self._spelled
+        words_of_date = f" {' '.join(words(raw))} "
+        return raw in self.days or words_of_date in self._spelled_text
 
     def _find_reversal(
         self, new: Statement, alike: Sequence[Statement], newer: Sequence[Statement]
     ) -> str:
-        """Return how a statement negates, limits or reverses similar old ones, "" if not.
+        """Return how a statement negates, limits or reverses similar old ones, "" if it does not.
 
-        ``alike`` are the memories' statements that resemble it.
+        ``alike`` are the memories' statements that resemble it; ``newer`` are those of memories and
+        sources that are newer than its own memory.
         """
-        alike_newer = [one for one in newer if resemblance(new, one) >= RESEMBLING]
-        alike_sources = [one for one in self._sources if resemblance(new, one) >= RESEMBLING]
-        grounds = (*alike, *alike_newer, *alike_sources)
-        if new.limits - frozenset[str]().union(*(one.limits for one in grounds)):
+        alike_newer = _all_alike(new, newer)
+        grounds = (*alike, *alike_newer, *_all_alike(new, self._sources))
+        known_limits = frozenset[str]().union(*(one.limits for one in grounds))
+        if new.limits - known_limits:
             return "would deny or bound what nobody denied or bounded"
+        # A statement that newer ones say as it is may reverse older ones.
         newer_clauses = [clause for one in alike_newer for clause in one.clauses]
         if all(_is_covered(clause, newer_clauses) for clause in new.clauses):
             return ""
         for old in alike:
-            nearly = resemblance(new, old) >= _NEARLY
-            if nearly and DENIAL in old.limits and DENIAL not in new.limits:
+            no_longer_denies = DENIAL in old.limits and DENIAL not in new.limits
+            if no_longer_denies and resemblance(new, old) >= _NEARLY_ALIKE:
                 return f"would no longer deny '{quoted(old.raw)}'"
-            only_longer = old.words <= new.words
-            changed = opposed(new, old) or swapped(new, old)
-            changed = changed or (not only_longer and exchanged(new, old))
-            if changed and all(contradiction(new, one) for one in alike_newer):
+            contradicts_newer = (contradiction(new, one) for one in alike_newer)
+            if _is_reversed(new, old) and all(contradicts_newer):
                 return f"would turn round '{quoted(old.raw)}'"
         return ""
 
@@ -157,26 +163,31 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
             if _is_covered(clause, self._all_clauses):
                 continue
             for kind, form in clause.facts:
-                in_clause = {fact for its_kind, fact in clause.facts if its_kind == kind}
-                own_words = self._words_beside.get((kind, form), frozenset())
-                foreign_words = {
-                    word
-                    for word in clause.words - own_words - {form}
-                    for rival in self._forms_by_kind[kind] - in_clause
-                    if rival != form and word in self._words_beside[kind, rival]
-                }
+                foreign_words = self._foreign_words(clause, kind, form)
                 if foreign_words and not self._newer_moves_fact(new, form, newer):
                     others = quoted(" ".join(sorted(foreign_words)))
                     return f"would say '{quoted(form)}' of '{others}'"
         return ""
 
+    def _foreign_words(self, clause: Clause, kind: str, form: str) -> set[str]:
+        """Return the words of a clause that stood beside other facts of a kind, but never this one.
+
+        The fact has the ``kind`` and ``form``. Facts that are in the clause too do not count.
+        """
+        facts_of_clause = {fact for its_kind, fact in clause.facts if its_kind == kind}
+        rivals = self._forms_by_kind[kind] - facts_of_clause
+        words_of_rivals = frozenset[str]().union(*(self._words_beside[kind, r] for r in rivals))
+        own_words = self._words_beside.get((kind, form), frozenset())
+        return set((clause.words - own_words - {form}) & words_of_rivals)
+
     def _newer_moves_fact(self, new: Statement, form: str, newer: Sequence[Statement]) -> bool:
-        """Return whether a newer statement uses a fact for another subject than the memories."""
+        """Return whether a newer statement uses a fact for another subject than the memories.
+
+        ``form`` is the form of the fact.
+        """
         older = [old for old in self.memories if form in old.words and old not in newer]
         return any(
-            form in one.words
-            and len(one.words & new.words) > 1
-            and not any(resemblance(one, old) >= RESEMBLING for old in older)
+            form in one.words and len(one.words & new.words) > 1 and not _has_alike(one, older)
             for one in newer
         )
 
@@ -208,7 +219,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         return defaultdict(frozenset, {kind: frozenset(forms) for kind, forms in result.items()})
 
     @cached_property
-    def _forms(self) -> frozenset[str]:
+    def _all_forms(self) -> frozenset[str]:
         """The forms of all words in memories and sources."""
         sources = (token.form for one in self._sources for token in one.tokens)
         return self._forms_of_memories | frozenset(sources)
@@ -224,10 +235,11 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         return "\n".join(one.raw for one in self._sources)
 
     @cached_property
-    def _spelled(self) -> str:
+    def _spelled_text(self) -> str:
         """All words of memories and sources as one text, in which dates are searched."""
-        every = (*self.memories, *self._sources)
-        return f" {' | '.join(' '.join(words(one.raw)) for one in every)} "
+        statements = (*self.memories, *self._sources)
+        spelled = [" ".join(words(one.raw)) for one in statements]
+        return f" {' | '.join(spelled)} "
 
 
 def _is_covered(clause: Clause, known: Sequence[Clause]) -> bool:
@@ -235,7 +247,28 @@ def _is_covered(clause: Clause, known: Sequence[Clause]) -> bool:
     return any(clause.words <= one.words and clause.limits == one.limits for one in known)
 
 
-def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str) -> bool:
+def _all_alike(statement: Statement, others: Sequence[Statement]) -> list[Statement]:
+    """Return those of the other statements that resemble a statement."""
+    return [other for other in others if resemblance(statement, other) >= RESEMBLING]
+
+
+def _has_alike(statement: Statement, others: Sequence[Statement]) -> bool:
+    """Return whether one of the other statements resembles a statement."""
+    return any(resemblance(statement, other) >= RESEMBLING for other in others)
+
+
+def _is_reversed(new: Statement, old: Statement) -> bool:
+    """Return whether a statement has an opposite or other words in the places of the old words.
+
+    Other words do not count in a statement that has all words of the old one and more.
+    """
+    if opposed(new, old) or swapped(new, old):
+        return True
+    only_adds_words = old.words <= new.words
+    return not only_adds_words and exchanged(new, old)
+
+
+def is_void(old: Statement, newer: Sequence[Statement], *, written: str, today: str) -> bool:
     """Return whether a statement is out of date.
 
     It is if a newer statement contradicts it, or if its last date is past and was either not past
@@ -244,9 +277,11 @@ def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str
     """
     if old.raw.startswith(SAID):
         return False
+    # Names of days and months are dates too, but cannot be compared with today.
     dates = [form for kind, form in old.facts if kind == DATE and form[0].isdigit()]
     last = max(dates, default="")
-    if last and last < today[: len(last)] and (last >= written or _TERM.search(old.raw)):
+    is_past = last and last < today[: len(last)]  # a date may be only a year, or a month of one
+    if is_past and (last >= written or _END_WORDS.search(old.raw)):
         return True
     return any(
         resemblance(old, one) >= RESEMBLING
@@ -256,27 +291,30 @@ def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str
     )
 
 
-def restated(old: Statement, after: Sequence[Statement], raw: str, *, plain: bool = False) -> bool:
+def is_still_stated(
+    old: Statement, after: Sequence[Statement], raw: str, *, plain: bool = False
+) -> bool:
     """Return whether the statements ``after``, whose text is ``raw``, still say an old statement.
 
     Each of its facts has to stand beside another of its words. Statements that resemble it must
-    have half of its telling words and its limits; for a description (``plain``) only its negation.
+    have half of its telling words and all its limits. Of a description (``plain``) only the facts,
+    the code and a negation are needed.
     """
     yield_to_requests()
     if old.raw.startswith(SAID):
         return old.raw in raw
-    if len(old.words) <= _FEW and not (old.facts or old.limits or old.raw.startswith("**")):
+    if len(old.words) <= _FEW_WORDS and not (old.facts or old.limits or old.raw.startswith("**")):
         return True
     related = [one for one in after if one.words & old.words]
-    alike = [one for one in related if resemblance(one, old) >= RESEMBLING]
+    alike = _all_alike(old, related)
     words_after = frozenset[str]().union(*(one.words for one in alike))
-    if not plain and len(old.words & words_after) < _KNOWN * len(old.words):
+    if not plain and len(old.words & words_after) < _KNOWN_SHARE * len(old.words):
         return False
+    shared_at_least = min(2, len(old.words))  # the fact, and a word beside it if there is one
     for _, form in old.facts:
         with_fact = (one for one in related if form in one.words)
-        if not any(len(one.words & old.words) > 1 or len(old.words) == 1 for one in with_fact):
+        if not any(len(one.words & old.words) >= shared_at_least for one in with_fact):
             return False
-    limits = frozenset[str]().union(*(one.limits for one in alike))
-    if plain:
-        limits |= old.limits - {DENIAL}
-    return old.limits <= limits and all(piece in raw for piece in old.code)
+    needed_limits = old.limits & {DENIAL} if plain else old.limits
+    limits_after = frozenset[str]().union(*(one.limits for one in alike))
+    return needed_limits <= limits_after and all(piece in raw for piece in old.code)

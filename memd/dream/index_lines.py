@@ -19,26 +19,27 @@ from memd.core.values import Pointer
 from memd.documents import secrets
 from memd.documents.index import load, pointers, read
 from memd.dream.grounds import Grounds
-from memd.dream.groups import Text
+from memd.dream.groups import MemoryText
 from memd.dream.values import quoted
 from memd.text.links import Known
 from memd.text.statements import Statement, statements
 
-_MORE = "\u2026"
+_MORE = "\u2026"  # ends a text that was cut
 _OUTSIDE = " (outside)"  # the store appends it to the line of a memory of outside origin
 
 
 def judge(
     old: bytes,
     wanted: bytes,
-    texts: Mapping[str, Text],
+    texts: Mapping[str, MemoryText],
     accepted: AbstractSet[str],
     waiting: Collection[str],
 ) -> tuple[bytes, list[str], bool]:
     """Return the index to write, the problems of the rest, and whether some of it is kept back.
 
-    ``texts`` are the memories as they will be, ``accepted`` the paths of those whose changes are
-    accepted. Changes of the paths ``waiting`` are kept back, with their lines.
+    ``old`` is the index before, ``wanted`` as the dream wants it. ``texts`` are the memories as
+    they will be, by path; ``accepted`` are the paths of those whose changes are accepted. Changes
+    of the paths in ``waiting`` are kept back, with their lines.
     """
     problems = list(_hand_line_problems(old, wanted))
     old_pointers, new_pointers = pointers(old), pointers(wanted)
@@ -48,33 +49,36 @@ def judge(
         if old_pointers.get(path) != new_pointers.get(path)
     }
     allowed = changed & accepted
-    for path in sorted((changed & new_pointers.keys() & texts.keys()).difference(waiting)):
+    compared = changed & new_pointers.keys() & texts.keys()
+    for path in sorted(compared.difference(waiting)):
         problem = _pointer_problem(new_pointers[path], old_pointers.get(path), texts[path])
-        allowed.add(path)
         if problem:
-            allowed.remove(path)
+            allowed.discard(path)
             problems.append(f"{INDEX} {problem}")
-    complete = not problems and changed == allowed
-    content = wanted if complete else _with_allowed_pointers(old, wanted, allowed, texts)
-    before, size = load(old), load(content)
+        else:
+            allowed.add(path)
+    is_complete = not problems and changed == allowed
+    content = wanted if is_complete else _with_allowed_pointers(old, wanted, allowed, texts)
+    before, after = load(old), load(content)
     # Only the beginning of a long index is loaded; it must not become longer.
-    if size.cut and (size.lines > before.lines or size.bytes > before.bytes):
+    if after.cut and (after.lines > before.lines or after.bytes > before.bytes):
         return old, [*problems, f"{INDEX} would be larger than what is loaded of it"], True
     if secrets.find(decode(content)) and not secrets.find(decode(old)):
         return old, [*problems, f"{INDEX} would hold what looks like a secret"], True
-    return content, problems, bool(problems or (waiting and changed != allowed))
+    is_kept_back = bool(problems or (waiting and changed != allowed))
+    return content, problems, is_kept_back
 
 
 def _hand_line_problems(before: bytes, after: bytes) -> Iterator[str]:
     """Yield a problem if lines that are no pointers would be lost, added or reordered."""
     old, new = _hand_lines(before), _hand_lines(after)
     lost = [line for line in old if old.count(line) > new.count(line)]
-    fresh = [line for line in new if new.count(line) > old.count(line)]
+    added = [line for line in new if new.count(line) > old.count(line)]
     if lost:
         yield f"{INDEX} would lose a line that no pointer is: '{quoted(decode(lost[0]))}'"
-    if fresh:
-        yield f"{INDEX} would say more than pointers do: '{quoted(decode(fresh[0]))}'"
-    if old != new and not (lost or fresh):
+    if added:
+        yield f"{INDEX} would say more than pointers do: '{quoted(decode(added[0]))}'"
+    if old != new and not (lost or added):
         yield f"{INDEX} would have its lines by hand in another order"
 
 
@@ -85,42 +89,49 @@ def _hand_lines(content: bytes) -> list[bytes]:
     return [line for number, line in lines if number not in pointer_lines and line.strip()]
 
 
-def _pointer_problem(new: Pointer, old: Pointer | None, text: Text) -> str:
+def _pointer_problem(new: Pointer, old: Pointer | None, text: MemoryText) -> str:
     """Return what is wrong with a pointer's new words about a memory, "" if nothing is."""
     stem = text.path.rpartition("/")[2].removesuffix(".md")
     names = f"{text.document.name} {stem}".replace("-", " ").replace("_", " ")
-    known = [*text.statements, Statement(f"{names} {text.document.type or ''}")]
+    earlier = [*text.statements, Statement(f"{names} {text.document.type or ''}")]
     raw, days = text.raw, text.days
     if old is not None:
-        line = f"{old.title}\n\n{old.hook}"
-        known += [*statements(line), Statement(f"{old.title} {old.hook}")]
-        raw += f"\n{line}"
-        days |= Text(raw.encode(), text.path, text.at, Known(())).days
-    grounds = Grounds(known, raw=raw, days=days)
-    for words in (new.title, new.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")):
+        old_line = f"{old.title}\n\n{old.hook}"
+        earlier += [*statements(old_line), Statement(f"{old.title} {old.hook}")]
+        raw += f"\n{old_line}"
+        days |= MemoryText(raw.encode(), text.path, text.at, Known(())).days
+    grounds = Grounds(earlier, raw=raw, days=days)
+    earlier_words = frozenset[str]().union(*(one.words for one in earlier))
+    new_hook = new.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")
+    for words in (new.title, new_hook):
         statement = Statement(words)
         problem = grounds.problem(statement)
-        if text.fixed and not statement.words <= frozenset().union(*(k.words for k in known)):
-            problem = problem or "would say something else of it"
+        if not problem and text.is_rule and not statement.words <= earlier_words:
+            problem = "would say something else of it"
         if problem:
             return f"{problem} ({text.path}): '{quoted(words)}'"
     return ""
 
 
 def _with_allowed_pointers(
-    before: bytes, after: bytes, allowed: Collection[str], texts: Mapping[str, Text]
+    before: bytes, after: bytes, allowed: AbstractSet[str], texts: Mapping[str, MemoryText]
 ) -> bytes:
-    """Return the old index in which only the pointers of the ``allowed`` paths are changed."""
-    wanted = after.splitlines()
-    lines = {line.paths[0]: wanted[line.number] + b"\n" for line in read(after).lines}
+    """Return the old index in which only the pointers of the ``allowed`` paths are changed.
+
+    ``before`` and ``after`` are the old index and the wanted one; ``texts`` are the memories as
+    they will be.
+    """
+    new_lines = after.splitlines()
+    new_line_of = {line.paths[0]: new_lines[line.number] + b"\n" for line in read(after).lines}
     result = before.splitlines(keepends=True)
     if result and not result[-1].endswith(b"\n"):
         result[-1] += b"\n"
-    old = read(before).lines
-    for line in old:
+    old_pointers = read(before).lines
+    for line in old_pointers:
         path = line.paths[0]
-        if path in allowed and (path in lines or path not in texts):
-            result[line.number] = lines.get(path, b"")
-    listed = {line.paths[0] for line in old}
-    result += [line for path, line in lines.items() if path in allowed and path not in listed]
+        # The line of a memory that stays is replaced, but never removed.
+        if path in allowed and (path in new_line_of or path not in texts):
+            result[line.number] = new_line_of.get(path, b"")
+    listed = {line.paths[0] for line in old_pointers}
+    result += [line for path, line in new_line_of.items() if path in allowed - listed]
     return b"".join(result)

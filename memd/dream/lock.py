@@ -48,16 +48,18 @@ class DreamLock(Struct, frozen=True):
                 self._repair_in(directory)
         return held
 
-    def finish(self, held: ConsolidationLock, *, done: bool) -> None:
-        """Release a lock; ``done`` sets its time to the dream's. Never raises.
+    def finish(self, held: ConsolidationLock, *, is_complete: bool) -> None:
+        """Release a lock. Never raises.
 
-        If the disk or the state file refuses, the row stays for a later repair.
+        If the dream is complete, the lock file gets the dream's time, else the time before it. If
+        the disk or the state file fails, the row stays for a later repair.
         """
-        with suppress(MemdError):
+        with suppress(MemdError):  # without the row, the lock's own time before is used
             row = self._row(held.directory)
             held = replace(held, prior_ns=row.prior_ns) if row else held
         with suppress(MemdError):
-            if done or held.prior_ns == held.taken_ns:
+            # A row whose time is the dream's own belongs to a dream that was committed.
+            if is_complete or held.prior_ns == held.taken_ns:
                 held.commit()
             else:
                 held.reset()

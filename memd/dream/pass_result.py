@@ -4,7 +4,7 @@ A pass is a function that returns the edits a dream wants, by a model or by fixe
 
 Rules of this file
 - Every pass is judged here, before the commit or within it. Accepted edits are committed, the rest
-  becomes a proposal. ``holds`` says whether the result for one tree is still true for another.
+  becomes a proposal. ``still_holds`` says whether the result for one tree is true for another.
 - A proposal has what a person needs to decide: each file before and after, and the reason. Text
   that the judge took for a secret is not stored.
 """
@@ -30,8 +30,8 @@ from memd.dream.values import DirectorySize, Report, Wanted
 from memd.state.changes import Proposal, ProposedEdit
 from memd.store.history import Past
 
-_ORPHANS = 50
-Work = Callable[[Tree], Wanted]  # returns what a pass would change
+_MOST_ORPHANS = 50  # that a report lists
+Work = Callable[[Tree], Wanted]  # returns the edits that a pass wants
 Pass = Callable[[Past, Tree], Wanted]  # the same, with the history of changes
 
 
@@ -43,30 +43,27 @@ class ReadyPass(Struct, frozen=True):
 
 
 class PassResult(Struct, frozen=True):
-    """The result of a pass on one tree; ``texts`` are the files that it would change, as they were.
+    """The judged result of a pass on one tree."""
 
-    ``report`` is complete except for what the commit adds.
-    """
+    ready: ReadyPass  # the pass
+    wanted: Wanted  # the edits that it wants
+    judged: Judged  # which of them may be made
+    texts: Mapping[str, bytes]  # by path, the files that it would change, as they were
+    report: Report  # complete except for what the commit adds
 
-    done: ReadyPass
-    wanted: Wanted
-    judged: Judged
-    texts: Mapping[str, bytes]
-    report: Report
-
-    def holds(self, tree: Tree) -> bool:
+    def still_holds(self, tree: Tree) -> bool:
         """Return whether a tree still has the files that the pass would change as it saw them."""
         if tree.index() != self.texts.get(INDEX):
             return False
         paths = self.judged.members - {INDEX}
-        now = {file.header.path: file.content for file in _files(tree, paths)}
-        return all(now.get(path) == self.texts.get(path) for path in paths)
+        current = {file.header.path: file.content for file in _files(tree, paths)}
+        return all(current.get(path) == self.texts.get(path) for path in paths)
 
     def proposal(self, directory: str, job: str, at: float) -> Proposal:
         """Return the proposal of the edits that are kept back, except those with secrets."""
-        into = {merge.source: merge.into for merge in self.wanted.merges}
+        target_of = {merge.source: merge.into for merge in self.wanted.merges}
         edits = tuple(
-            self._proposed_edit(edit, into.get(edit.path, ""))
+            self._proposed_edit(edit, target_of.get(edit.path, ""))
             for edit in self.judged.kept_back
             if edit.path not in self.judged.secrets
         )
@@ -84,46 +81,53 @@ class PassResult(Struct, frozen=True):
         )
 
 
-def find(
+def judged_pass(
     tree: Tree,
-    done: ReadyPass,
+    ready: ReadyPass,
     past: Past,
     now: float,
-    lately: tuple[AbstractSet[str], Mapping[str, int]],
+    recent_losses: tuple[AbstractSet[str], Mapping[str, int]],
     *,
     covered: Covered = in_no_file,
 ) -> PassResult:
     """Run a pass on a tree and return its judged result. Raises the errors of pass and tree.
 
-    ``lately`` are the paths that dreams removed for a reason in 30 days, and how many words they
-    took from each other memory; paths that exist again do not count. ``covered`` returns the
-    instruction file that says a text.
+    ``recent_losses`` are the paths that dreams removed for a reason in 30 days, and by path how
+    many words they took from each other memory. Paths that exist again do not count. ``covered``
+    returns the instruction file that says a text.
     """
-    wanted = done.work(past, tree)
+    wanted = ready.work(past, tree)
     headers, index = tree.headers(), tree.index()
     paths = {header.path for header in headers}
     files = {file.header.path: file for file in _files(tree, paths)}
-    removed, lost = lately
-    counted = (len(removed - paths), lost)
+    recently_removed, words_lost = recent_losses
     judged = judge(
-        files, wanted, done.report, index=index, now=now, lately=counted, covered=covered
+        files,
+        wanted,
+        ready.report,
+        index=index,
+        now=now,
+        recent_losses=(len(recently_removed - paths), words_lost),
+        covered=covered,
     )
     edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
     after = {path: file.content for path, file in files.items()} | edits
+    compared = [_compared_text(path, content) for path, content in sorted(after.items())]
     report = replace(
         judged.report,
         left=wanted.left,
         listed=wanted.listed,
         before=size(headers, index),
-        questions=questions([_compared_text(path, after[path]) for path in sorted(after)], covered),
+        questions=questions(compared, covered),
     )
     texts = {path: files[path].content for path in judged.members if path in files}
-    shown = texts if index is None else texts | {INDEX: index}
-    return PassResult(done, wanted, judged, shown, report)
+    if index is not None:
+        texts[INDEX] = index
+    return PassResult(ready, wanted, judged, texts, report)
 
 
 def _compared_text(path: str, content: bytes | None) -> ComparedText:
-    """Return a memory as ``questions`` compares it."""
+    """Return a memory as ``questions`` compares it; one that is removed has no text."""
     yield_to_requests()
     read = parse(content or b"", path)
     return path, read.type, f"{read.description}\n\n{read.body}"
@@ -142,7 +146,8 @@ def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:
 def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
     """Return the paths of memories that the index does not name, 50 at most."""
     listed = read_index(index or b"").named
-    return tuple(sorted(header.path for header in headers if header.path not in listed)[:_ORPHANS])
+    unlisted = sorted(header.path for header in headers if header.path not in listed)
+    return tuple(unlisted[:_MOST_ORPHANS])
 
 
 def size(headers: Sequence[Header], index: bytes | None) -> DirectorySize:

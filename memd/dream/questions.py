@@ -20,16 +20,17 @@ from memd.text.similarity import RESEMBLING, contradiction, resemblance
 from memd.text.statements import Statement, crude_words, statements
 
 CONTRADICT, REPEAT, IN_FILE = "contradict", "repeat", "in_file"
-_MOST = 20
-_WORK = 300_000  # pairs of memories counted by shared words, the rarest words first
-_SHARED = 2  # telling words that memories which repeat each other share, at least
-_COMPARED = 500  # pairs that are compared, those with the most words in common
-_STATEMENTS = 40  # of one memory
-_AGAINST = 0.7  # share of the shorter sentence's words in a contradiction, without differing facts
-_RELATED = 0.3  # resemblance of two sentences that may contradict each other, at least
-_AGAIN = 0.5  # share of the shorter memory's words that a memory which repeats it has
+_MOST_QUESTIONS = 20  # of each kind
+_MOST_COUNTED_PAIRS = 300_000  # of memories with a common word, the rarest words first
+_MOST_COMPARED_PAIRS = 500  # those with the most words in common
+_MOST_STATEMENTS = 40  # of one memory
+_SHARED_WORDS = 2  # at least, that a memory has in common with one that it repeats
+_REPEATED_SHARE = 0.5  # of the shorter memory's words, that a memory which repeats it has
+_CONTRADICTING_RESEMBLANCE = 0.3  # at least, of two sentences that contradict each other
+# Of the shorter sentence's words without differing facts, in two that contradict each other.
+_CONTRADICTING_SHARE = 0.7
 
-_FACTS = (MemoryType.PROJECT, MemoryType.REFERENCE)
+_FACT_TYPES = (MemoryType.PROJECT, MemoryType.REFERENCE)  # other types are rules
 ComparedText = tuple[str, MemoryType | None, str]  # a path, the type, description and body
 
 
@@ -50,8 +51,8 @@ def questions(
     ranked = sorted(_score_pairs(memories), key=rank)
     contradictions = [question for _, question in ranked if question.kind == CONTRADICT]
     repetitions = [question for _, question in ranked if question.kind == REPEAT]
-    in_files = islice(_covered_memories(memories, covered), _MOST)
-    return (*contradictions[:_MOST], *repetitions[:_MOST], *in_files)
+    in_files = islice(_covered_memories(memories, covered), _MOST_QUESTIONS)
+    return (*contradictions[:_MOST_QUESTIONS], *repetitions[:_MOST_QUESTIONS], *in_files)
 
 
 def _covered_memories(memories: Sequence[ComparedText], covered: Covered) -> Iterator[Question]:
@@ -66,7 +67,7 @@ def _covered_memories(memories: Sequence[ComparedText], covered: Covered) -> Ite
 def _score_pairs(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Question]]:
     """Yield a question about each contradicting or repeated pair, with its score.
 
-    A fact is not compared with a rule.
+    A fact is not compared with a rule. Only the pairs that ``_likely_pairs`` returns are compared.
     """
     holders: dict[str, list[int]] = defaultdict(list)  # the indexes of memories by word
     for index, (_, _, text) in enumerate(memories):
@@ -77,7 +78,7 @@ def _score_pairs(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Ques
     for first, second in _likely_pairs(holders, len(memories)):
         yield_to_requests()
         (path, kind, _), (other_path, other_kind, _) = memories[first], memories[second]
-        if (kind in _FACTS) == (other_kind in _FACTS):
+        if (kind in _FACT_TYPES) == (other_kind in _FACT_TYPES):
             for index in {first, second} - parsed.keys():
                 parsed[index] = _first_statements(memories[index][2])
             result = _make_question((path, other_path), parsed[first], parsed[second])
@@ -88,25 +89,25 @@ def _score_pairs(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Ques
 def _likely_pairs(holders: dict[str, list[int]], count: int) -> list[tuple[int, int]]:
     """Return the pairs of memories with the most and rarest common words, 500 at most.
 
-    ``holders`` are the indexes of the memories that have a word; ``count`` is of all memories.
+    ``holders`` are by word the indexes of the memories that have it; ``count`` is the number of all
+    memories.
     """
-    shared: dict[tuple[int, int], float] = defaultdict(float)
-    work = 0
+    weights: dict[tuple[int, int], float] = defaultdict(float)  # of the common words of a pair
+    counted_pairs = 0
     for indexes in sorted(holders.values(), key=len):
         yield_to_requests()
-        # The number of pairs of memories that have this word.
-        work += len(indexes) ** 2 // 2
-        if work > _WORK:
+        counted_pairs += len(indexes) ** 2 // 2
+        if counted_pairs > _MOST_COUNTED_PAIRS:
             break
         for pair in combinations(indexes, 2):
-            shared[pair] += log(1 + count / len(indexes))
-    return nlargest(_COMPARED, shared, key=lambda pair: (shared[pair], pair))
+            weights[pair] += log(1 + count / len(indexes))
+    return nlargest(_MOST_COMPARED_PAIRS, weights, key=lambda pair: (weights[pair], pair))
 
 
 def _first_statements(text: str) -> list[Statement]:
     """Return the first 40 statements of a text that have words and are no code."""
-    every = statements(text)
-    return [one for one in every if one.words and not FENCE.match(one.raw)][:_STATEMENTS]
+    prose = [one for one in statements(text) if one.words and not FENCE.match(one.raw)]
+    return prose[:_MOST_STATEMENTS]
 
 
 def _make_question(
@@ -118,17 +119,17 @@ def _make_question(
     """
     if not one or not two:
         return None
-    common = {first.key for first in one} & {second.key for second in two}
+    common_keys = {first.key for first in one} & {second.key for second in two}
+    only_one = [statement for statement in one if statement.key not in common_keys]
+    only_two = [statement for statement in two if statement.key not in common_keys]
     pairs = [("", 0.0, one[0], two[0])]  # shown if no two statements are related
-    own, others = ([one for one in side if one.key not in common] for side in (one, two))
-    pairs += [(*_compare(a, b), a, b) for a in own for b in others if a.words & b.words]
+    pairs += [(*_compare(a, b), a, b) for a in only_one for b in only_two if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
     if kind != CONTRADICT:
-        words, other_words = (
-            frozenset[str]().union(*(statement.words for statement in side)) for side in (one, two)
-        )
-        shared, fewest = len(words & other_words), min(len(words), len(other_words))
-        if shared < max(_AGAIN * fewest, min(_SHARED, fewest)):
+        words_one = frozenset[str]().union(*(statement.words for statement in one))
+        words_two = frozenset[str]().union(*(statement.words for statement in two))
+        shared, fewest = len(words_one & words_two), min(len(words_one), len(words_two))
+        if shared < max(_REPEATED_SHARE * fewest, min(_SHARED_WORDS, fewest)):
             return None
         kind, score = REPEAT, shared / fewest
     return score, Question(paths, kind, quoted(first.raw, SHOWN), quoted(second.raw, SHOWN))
@@ -137,11 +138,15 @@ def _make_question(
 def _compare(one: Statement, two: Statement) -> tuple[str, float]:
     """Return ``contradict`` or ``repeat`` with a score, "" and 0 for unrelated statements."""
     share = resemblance(one, two)
-    if share < _RELATED or not contradiction(one, two):
+    if share < _CONTRADICTING_RESEMBLANCE or not contradiction(one, two):
         return (REPEAT, share) if share >= RESEMBLING else ("", 0.0)
-    kinds = {kind for kind, _ in one.facts - two.facts} & {k for k, _ in two.facts - one.facts}
-    rivals = {form for kind, form in one.facts ^ two.facts if kind in kinds}
-    left, right = one.words - rivals, two.words - rivals
-    shared, least = len(left & right), _AGAINST if rivals else RESEMBLING
-    alike = 0 < shared >= least * min(len(left), len(right))
-    return (CONTRADICT, shared / len(left | right)) if alike else ("", 0.0)
+    # Facts of a kind in which both differ, as two dates; the other words must agree.
+    kinds_one = {kind for kind, _ in one.facts - two.facts}
+    kinds_two = {kind for kind, _ in two.facts - one.facts}
+    differing = {f for kind, f in one.facts ^ two.facts if kind in kinds_one & kinds_two}
+    words_one, words_two = one.words - differing, two.words - differing
+    shared = len(words_one & words_two)
+    least = _CONTRADICTING_SHARE if differing else RESEMBLING
+    if shared == 0 or shared < least * min(len(words_one), len(words_two)):
+        return "", 0.0
+    return CONTRADICT, shared / len(words_one | words_two)

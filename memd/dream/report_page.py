@@ -10,7 +10,7 @@ Rules of this file
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -19,18 +19,18 @@ from memd.core.text import one_line
 from memd.model.port import LOCAL
 from memd.text.invisible import removed
 
-TEXT = 300  # characters of one text
-ROWS = 100  # of one list; the JSON report has all
-_SAID = 600  # characters of a model's last words
+TEXT_CHARACTERS = 300  # characters of one text
+MOST_ROWS = 100  # of one list; the JSON report has all
+_LAST_WORDS_CHARACTERS = 600  # characters of a model's last words
 _MINUTE = 60
 _UNNAMED = "a memory without a name"
-_ENDS = {
+_HEADLINES = {  # by the state of the job
     "completed": "Nothing to do: the memories are as they were",
     "failed": "The dream failed; the memories are as they were",
     "killed": "The dream was cancelled; the memories are as they were",
 }
-_WORDS = "The model's last words"
-_NO_END = "The dream has not ended"
+_LAST_WORDS = "The model's last words"
+_NOT_ENDED = "The dream has not ended"
 _TICK = "'"  # stands for a backtick, which would end the span
 _ID = re.compile(r"[a-z][0-9]{1,18}")
 
@@ -43,68 +43,83 @@ def markdown(
     ``facts`` are ``Report.facts``, perhaps of another version of memd. ``at`` is when the dream
     ended, in seconds since 1970. ``state`` and ``error`` are those of its job.
     """
-    into = [merge.get("into") for merge in _rows(facts.get("merged"))]
-    tightened = [path for path in _texts(facts.get("changed")) if path not in into]
-    moment = "at a time that is not known"
-    with suppress(TypeError, ValueError, OverflowError, OSError):
-        moment = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
-    lines = [f"# {_headline(facts, state, len(tightened))}", ""]
-    lines += [f"Dream {_valid_id(job) or 'without an id'}, {moment}."]
+    targets = [merge.get("into") for merge in _rows(facts.get("merged"))]
+    # Changed without taking in another memory.
+    tightened = [path for path in _texts(facts.get("changed")) if path not in targets]
+    job_id = _valid_id(job) or "without an id"
+    lines = [f"# {_headline(facts, state, len(tightened))}", "", f"Dream {job_id}, {_moment(at)}."]
     if error:
-        lines += ["", f"What went wrong: {span(error, 2 * TEXT)}"]
+        lines += ["", f"What went wrong: {span(error, 2 * TEXT_CHARACTERS)}"]
     for title, items in _sections(facts, tightened):
-        listed, bullet = list(items), "" if title == _WORDS else "- "
-        if listed:
-            lines += ["", f"## {title}", "", *(f"{bullet}{item}" for item in listed[:ROWS])]
-        if len(listed) > ROWS:
-            lines.append(f"- and {len(listed) - ROWS} more")
+        lines += _section_lines(title, list(items))
     return "\n".join(lines) + "\n"
 
 
+def _moment(at: float) -> str:
+    """Return a time in seconds since 1970 for people, or words for one that is no valid time."""
+    with suppress(TypeError, ValueError, OverflowError, OSError):
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    return "at a time that is not known"
+
+
+def _section_lines(title: str, items: Sequence[str]) -> list[str]:
+    """Return the lines of a section with at most 100 items; none if it has no items."""
+    if not items:
+        return []
+    bullet = "" if title == _LAST_WORDS else "- "
+    lines = ["", f"## {title}", ""]
+    lines += [f"{bullet}{item}" for item in items[:MOST_ROWS]]
+    if len(items) > MOST_ROWS:
+        lines.append(f"- and {len(items) - MOST_ROWS} more")
+    return lines
+
+
 def _headline(facts: Mapping[str, Any], state: str, tightened: int) -> str:
-    """Return one line that sums up what happened to the memories; ``tightened`` is a count."""
+    """Return one line that sums up what happened to the memories.
+
+    ``tightened`` is how many memories were changed without taking in another one.
+    """
     counts = {
         "merged": sum(len(_texts(merge.get("from"))) for merge in _rows(facts.get("merged"))),
         "tightened": tightened,
         "removed": len(_rows(facts.get("removed"))),
         "new": len(_texts(facts.get("created"))),
     }
-    reported = [f"{count} {verb}" for verb, count in counts.items() if count]
+    counted = [(count, verb) for verb, count in counts.items() if count]
     if state != "completed":
-        reported = [_ENDS.get(state, _NO_END)]
-    elif reported:
-        count, _, verb = reported[0].partition(" ")
-        reported[0] = f"{count} {'memory' if count == '1' else 'memories'} {verb}"
+        summary = _HEADLINES.get(state, _NOT_ENDED)
+    elif counted:
+        (count, verb), *others = counted
+        noun = "memory" if count == 1 else "memories"
+        summary = ", ".join([f"{count} {noun} {verb}", *(f"{n} {verb}" for n, verb in others)])
     elif facts.get("proposal"):
-        reported = ["Nothing was changed; a proposal waits for you"]
+        summary = "Nothing was changed; a proposal waits for you"
     elif facts.get("change"):
-        reported = ["The index was mended; the memories are as they were"]
+        summary = "The index was mended; the memories are as they were"
     else:
-        reported = [_ENDS[state]]
-    before, after = facts.get("before"), facts.get("after")
-    sizes = ""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        had, has = (f"{_positive_number(size.get('memories')):.0f}" for size in (before, after))
-        lines, left = (
-            f"{_positive_number(size.get('index_lines')):.0f}" for size in (before, after)
-        )
-        sizes = f"; {had} → {has} memories, index {lines} → {left} lines"
-    return ", ".join(reported) + sizes
+        summary = _HEADLINES[state]
+    return summary + _size_change(facts.get("before"), facts.get("after"))
+
+
+def _size_change(before: object, after: object) -> str:
+    """Return how the number of memories and of index lines changed, "" if it is not known."""
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return ""
+    memories = f"{_whole_number(before, 'memories')} → {_whole_number(after, 'memories')}"
+    lines = f"{_whole_number(before, 'index_lines')} → {_whole_number(after, 'index_lines')}"
+    return f"; {memories} memories, index {lines} lines"
+
+
+def _whole_number(size: Mapping[str, Any], name: str) -> str:
+    """Return a number of a directory's size, rounded."""
+    return f"{_positive_number(size.get(name)):.0f}"
 
 
 def _sections(
     facts: Mapping[str, Any], tightened: list[str]
 ) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the title and the items of each section, also of sections without items."""
-    merged = [(row, _texts(row.get("from"))) for row in _rows(facts.get("merged"))]
-    yield (
-        "Merged",
-        (
-            f"{_name_span(row.get('into'))} took in {', '.join(map(_name_span, sources))}"
-            for row, sources in merged
-            if sources
-        ),
-    )
+    yield "Merged", _merge_lines(facts.get("merged"))
     yield "Tightened", map(_name_span, tightened)
     yield "New", map(_name_span, _texts(facts.get("created")))
     yield "Removed", _reason_lines(facts.get("removed"))
@@ -112,17 +127,33 @@ def _sections(
     yield "Left alone", _reason_lines(facts.get("left"))
     yield "Needs your look", [*_reason_lines(facts.get("listed")), *_proposal_lines(facts)]
     yield "Not in the index", map(_name_span, _texts(facts.get("orphans")))
-    yield _WORDS, filter(None, [span(facts.get("said"), _SAID)])
+    last_words = span(facts.get("said"), _LAST_WORDS_CHARACTERS)
+    yield _LAST_WORDS, [last_words] if last_words else []
     yield "Cost", _cost_lines(facts)
-    change = _valid_id(facts.get("change"))
-    undo = (f"all of it: `memctl undo {change}`", f"see what it did: `memctl diff {change}`")
-    yield "Take it back", undo if change else ()
+    yield "Take it back", _undo_lines(_valid_id(facts.get("change")))
+
+
+def _merge_lines(value: object) -> Iterator[str]:
+    """Yield a line for each memory that took in others."""
+    for row in _rows(value):
+        sources = _texts(row.get("from"))
+        if sources:
+            names = ", ".join(map(_name_span, sources))
+            yield f"{_name_span(row.get('into'))} took in {names}"
+
+
+def _undo_lines(change: str) -> Iterator[str]:
+    """Yield the commands to undo and to see a change, nothing for ""."""
+    if change:
+        yield f"all of it: `memctl undo {change}`"
+        yield f"see what it did: `memctl diff {change}`"
 
 
 def _reason_lines(value: object) -> Iterator[str]:
-    """Yield the path and the reason of each row."""
+    """Yield the path of each row, and its reason if it has one."""
     for row in _rows(value):
-        yield ": ".join(filter(None, (_name_span(row.get("path")), span(row.get("reason")))))
+        name, reason = _name_span(row.get("path")), span(row.get("reason"))
+        yield f"{name}: {reason}" if reason else name
 
 
 def _question_lines(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -130,12 +161,12 @@ def _question_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     for row in _rows(facts.get("questions")):
         one, two = (span(row.get(name)) or "(nothing)" for name in ("one", "two"))
         if row.get("kind") == "in_file":
-            path, file = (*_texts(row.get("paths")), "", "")[:2]
+            path, file = (*_texts(row.get("paths")), "", "")[:2]  # "" for a missing one
             yield f"{_name_span(path)} says what {_name_span(file)} says already: {one}"
             continue
-        how = "contradict" if row.get("kind") == "contradict" else "seem to repeat"
-        who = " and ".join(map(_name_span, _texts(row.get("paths")))) or _UNNAMED
-        yield f"{who} {how} each other: {one} / {two}"
+        verb = "contradict" if row.get("kind") == "contradict" else "seem to repeat"
+        memories = " and ".join(map(_name_span, _texts(row.get("paths")))) or _UNNAMED
+        yield f"{memories} {verb} each other: {one} / {two}"
 
 
 def _proposal_lines(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -154,23 +185,25 @@ def _proposal_lines(facts: Mapping[str, Any]) -> Iterator[str]:
 def _cost_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield who consolidated, why no model did, and the cost, as far as the facts have them."""
     engine, problem = span(facts.get("engine")), span(facts.get("model_problem"))
-    if engine:
-        yield "by the fixed rules" if engine == span(LOCAL) else f"by {engine}"
+    if engine == span(LOCAL):
+        yield "by the fixed rules"
+    elif engine:
+        yield f"by {engine}"
     if problem:
         yield f"no model, since: {problem}"
     usage = facts.get("usage")
-    used = usage if isinstance(usage, Mapping) else {}
+    token_counts = usage.values() if isinstance(usage, Mapping) else ()
     seconds = _positive_number(facts.get("seconds"))
     minutes, rest = divmod(round(seconds), _MINUTE)
     parts = (
         (_positive_number(facts.get("turns")), "{:.0f} turns"),
-        (sum(_positive_number(count) for count in used.values()), "{:,.0f} tokens"),
+        (sum(map(_positive_number, token_counts)), "{:,.0f} tokens"),
         (_positive_number(facts.get("dollars")), "${:.4f}"),
         (seconds, f"{minutes} min {rest} s" if minutes else "{:.1f} s"),
     )
-    reported = [words.format(amount) for amount, words in parts if amount]
-    if reported:
-        yield ", ".join(reported)
+    known = [words.format(amount) for amount, words in parts if amount]
+    if known:
+        yield ", ".join(known)
 
 
 def _name_span(path: object) -> str:
@@ -178,7 +211,7 @@ def _name_span(path: object) -> str:
     return span(path) or _UNNAMED
 
 
-def span(value: object, limit: int = TEXT) -> str:
+def span(value: object, limit: int = TEXT_CHARACTERS) -> str:
     """Return a text as a code span of at most ``limit`` characters, "" if it is no text."""
     if not isinstance(value, str):
         return ""

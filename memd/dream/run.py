@@ -24,7 +24,7 @@ from memd.store.history import Past
 from memd.watch.locks import ConsolidationLock
 
 ORIGIN = "assistant"  # of what a model writes in a dream
-_SAID_BYTES = 4_000
+_SAID_BYTES = 4_000  # of the model's last message
 _NS = 1_000_000_000
 STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
 
@@ -78,43 +78,39 @@ class DreamFailedError(MemdError):
 
 
 class DreamRun(Struct):
-    """A running dream. ``over`` says that it was cancelled or timed out and may not commit.
-
-    ``began`` is in monotonic seconds. ``covered`` returns the instruction file that says a text.
-    ``question`` is the id of the question about unused memories. ``report`` is set at the end.
-    """
+    """A running dream: what it was started with, and its state so far."""
 
     project: Project
     settings: Settings
-    held: ConsolidationLock
+    lock: ConsolidationLock  # taken before the dream, released after it
     progress: Progress
-    began: float
-    job: str
+    started_at: float  # in monotonic seconds
+    job: str  # the id of its job
     client: str
-    session: str
-    covered: Covered = in_no_file
-    over: bool = False
-    question: str | None = None
-    report: Report | None = None
+    session: str  # the session that started it, "" for none
+    covered: Covered = in_no_file  # returns the instruction file that says a text
+    is_over: bool = False  # it was cancelled or timed out, and may not commit
+    question: str | None = None  # the id of the question about unused memories
+    report: Report | None = None  # set at the end
 
     @property
     def directory(self) -> str:
         """The memory directory."""
-        return self.held.directory
+        return self.lock.directory
 
     @property
-    def last(self) -> float | None:
+    def last_dream_at(self) -> float | None:
         """When the memories were last consolidated, in seconds since 1970, ``None`` for never."""
-        return None if self.held.prior_ns is None else self.held.prior_ns / _NS
+        return None if self.lock.prior_ns is None else self.lock.prior_ns / _NS
 
     def check(self) -> None:
-        """Raise DreamEndedError if the dream is over."""
-        if self.over:
+        """Raise DreamEndedError if the dream was cancelled or timed out."""
+        if self.is_over:
             raise DreamEndedError
 
-    def by(self, done: ReadyPass) -> Provenance:
+    def provenance(self, ready: ReadyPass) -> Provenance:
         """Return the provenance of the changes of a pass."""
-        engine = done.report.engine
+        engine = ready.report.engine
         model, origin = ("", "") if engine == LOCAL else (engine, ORIGIN)
         return Provenance(
             Actor.DREAM, self.client, self.session, model, reason="consolidation", origin=origin
@@ -138,7 +134,7 @@ class ModelRun(Struct):
     task: Task
     model: Model
     workspace: Workspace
-    record: RunRecord = field(default_factory=RunRecord)
+    record: RunRecord = field(default_factory=RunRecord)  # every turn of all runs
     turns: int = 0
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -150,22 +146,26 @@ class ModelRun(Struct):
         facts["tokens"] += total(self.usage)
         self.dream.progress(UPDATING if facts["touched"] else STARTING, **facts)
 
-    def ran(self, ended: RunEnd) -> None:
-        """Add an ended run to the sums."""
+    def add_run(self, ended: RunEnd) -> None:
+        """Add an ended run to the sums, and report the next phase if it finished."""
         self.turns += ended.turns
         self.calls += ended.calls
         self.usage += ended.usage
         if ended.finished:
             self.dream.progress(JUDGING)
 
-    def billed(self, report: Report) -> Report:
-        """Return a report with the usage and price of all runs; the fixed pass has no turns."""
-        price, used = prices.price(self.task.model, self.dream.settings.spend.prices), self.usage
+    def with_cost(self, report: Report) -> Report:
+        """Return a report with the usage and price of all runs, and their turns.
+
+        A report of the fixed pass has no turns, but the price of a model's run that failed before.
+        """
+        price = prices.price(self.task.model, self.dream.settings.spend.prices)
+        used = self.usage
         dollars = price.money(used.input, used.output, used.cache_read, used.cache_created)
         turns = 0 if report.engine == LOCAL else self.turns
         return replace(report, turns=turns, usage=used, dollars=dollars)
 
-    def done(self, text: str, at: float) -> ReadyPass:
+    def make_pass(self, text: str, at: float) -> ReadyPass:
         """Return the pass that makes the model's changes; ``text`` is its last message.
 
         ``at`` is in seconds since 1970. Blocks while it scans the text for credentials.
@@ -178,4 +178,4 @@ class ModelRun(Struct):
             return from_workspace.wanted(proposal, tree, session=session, at=at, repeats=repeats)
 
         said = cut_bytes(secrets.scrub(text), _SAID_BYTES)
-        return ReadyPass(work, self.billed(Report(engine=self.task.model, said=said)))
+        return ReadyPass(work, self.with_cost(Report(engine=self.task.model, said=said)))

@@ -33,9 +33,9 @@ from memd.core.settings import Settings
 from memd.core.values import Actor, Draft, JobEnd, LockTaken, Project, Provenance, Tree
 from memd.core.yielding import checking
 from memd.dream import briefing, gates, unused
-from memd.dream.consolidate import fixed
+from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock
-from memd.dream.pass_result import PassResult, ReadyPass, Work, find, orphans, size
+from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
 from memd.dream.run import (
     DreamEndedError,
     DreamFailedError,
@@ -61,12 +61,12 @@ __all__ = ["DirectorySize", "Dreams", "Question", "Reasoned", "Report"]
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
 
-_LATELY_SECONDS = 30 * 24 * 60 * 60.0  # in which dreams may remove a third of the memories
+_LOSS_WINDOW_SECONDS = 30 * 24 * 60 * 60.0  # dreams may remove a third of the memories in it
 _REFUSALS = 20  # newest refused edits that a model is shown
 Note = Callable[..., None]
 
 
-def _quiet(*_: object, **__: object) -> None:
+def _ignore_report(*_: object, **__: object) -> None:
     """Ignore a report of progress or a log entry."""
 
 
@@ -89,18 +89,18 @@ class Dreams:
         runs: Runs,
         work: Work | None = None,
         is_alive: locks.Alive = locks.alive,
-        note: Note = _quiet,
+        note: Note = _ignore_report,
         covered: CoveredIn = in_no_project,
     ) -> None:
         self._store = store
-        self._table = table
+        self._table = table  # the rows of locks, and what earlier dreams removed
         self._proposals = proposals
         self._clock = clock
         self._models = models
-        self._runs = runs
+        self._runs = runs  # stores what a model did in each turn
         self._note = note
         self._covered = covered
-        self._replacement = work
+        self._replacement = work  # takes the place of the fixed pass, None for the fixed pass
         self._lock = DreamLock(table, clock, is_alive)
 
     async def recover(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Dreams:
         job: str,
         client: str = "",
         session: str = "",
-        progress: Progress = _quiet,
+        progress: Progress = _ignore_report,
         allow_model: bool = True,
     ) -> Report:
         """Consolidate the memories of a project and return the report.
@@ -128,16 +128,16 @@ class Dreams:
         ``Store.take_back``. A failure or a cancellation leaves memories and the lock's time as
         they were.
         """
-        gate = gates.switches(project, settings)
+        gate = gates.switch_gate(project, settings)
         if not gate.open:
             return Report(gate=gate.name)
         progress("starting")
         await self._store.ensure(project.memory_dir)
-        held = await to_thread.run_sync(self._lock.take, project.memory_dir)
-        if held is None:
+        lock = await to_thread.run_sync(self._lock.take, project.memory_dir)
+        if lock is None:
             return Report(gate=gates.LOCK)
-        began = self._clock.monotonic()
-        dream = DreamRun(project, settings, held, progress, began, job, client, session)
+        started_at = self._clock.monotonic()
+        dream = DreamRun(project, settings, lock, progress, started_at, job, client, session)
         try:
             report = await self._run_in_time(dream, allow_model=allow_model)
         finally:
@@ -152,39 +152,39 @@ class Dreams:
 
         Raises DreamTimeoutError after that time, and the errors of the dream.
         """
-        watching, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
+        timer_scope, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
 
-        async def watch() -> None:
-            with watching:
+        async def end_after_time() -> None:
+            with timer_scope:
                 try:
                     await self._clock.sleep(minutes * _MINUTE)
-                finally:
-                    dream.over = True
+                finally:  # the time is over, or the dream ended or was cancelled
+                    dream.is_over = True
                 group.cancel_scope.cancel()
 
         failure: MemdError = DreamTimeoutError(minutes)
         async with anyio.create_task_group() as group:
-            group.start_soon(watch)
+            group.start_soon(end_after_time)
             try:
                 await self._run_pass(dream, allow_model=allow_model)
             except DreamEndedError:
                 pass  # timed out, or cancelled: then the checkpoint below raises
             except MemdError as error:  # raised below, outside the group, which would wrap it
                 failure = error
-            watching.cancel()
+            timer_scope.cancel()
         if dream.report is not None:
             return dream.report
-        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()  # raises if the dream was cancelled
         raise failure
 
     async def _run_pass(self, dream: DreamRun, *, allow_model: bool) -> None:
-        """Run the pass, store proposal and question, commit, and set the dream's report."""
+        """Run the pass, store its proposal and question, commit it and set the dream's report."""
         dream.covered = await self._covered(dream.project, dream.settings)
-        early = await self._choose_pass(dream, allow_model=allow_model)
-        proposal = await self._store_proposal(dream, early)
-        dream.question = await self._store_question(dream, early)
-        result, change = await self._commit(dream, early, proposal)
-        if result is not early:
+        first_result = await self._run_first_pass(dream, allow_model=allow_model)
+        proposal = await self._store_proposal(dream, first_result)
+        dream.question = await self._store_question(dream, first_result)
+        result, change = await self._commit(dream, first_result, proposal)
+        if result is not first_result:  # the commit judged the pass again
             proposal = await self._store_proposal(dream, result)
         report = replace(result.report, change=change, unused=dream.question)
         dream.report = replace(report, proposal=proposal)
@@ -195,7 +195,7 @@ class Dreams:
         if result.report.problems:
             dream.check()
             wanted = result.proposal(dream.directory, dream.job, self._clock.now())
-            propose = partial(self._proposals.propose, wanted, dream.by(result.done))
+            propose = partial(self._proposals.propose, wanted, dream.provenance(result.ready))
             with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
                 proposal = await to_thread.run_sync(propose)
         return proposal
@@ -208,78 +208,83 @@ class Dreams:
         directory, at = dream.directory, self._clock.now()
 
         def ask() -> str | None:
-            wanted = dream.settings.dream.unused and not is_of_agent(directory)
+            is_wanted = dream.settings.dream.unused and not is_of_agent(directory)
+            candidates = self._proposals.unused(directory) if is_wanted else ()
             edits: tuple[ProposedEdit, ...] = ()
-            if wanted and (candidates := self._proposals.unused(directory)):
+            if candidates:
                 with checking(dream.check), self._store.reading.tree(directory) as tree:
-                    edits = unused.question(candidates, tree, result.judged.members)
+                    edits = unused.proposed_removals(candidates, tree, result.judged.members)
             question = Proposal("", directory, at, job=dream.job, edits=edits)
-            by = Provenance(Actor.DREAM, dream.client, dream.session, reason=UNUSED)
-            return self._proposals.ask(question, by)
+            provenance = Provenance(Actor.DREAM, dream.client, dream.session, reason=UNUSED)
+            return self._proposals.ask(question, provenance)
 
         question: str | None = None
         with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
             question = await to_thread.run_sync(ask)
-        return question  # noqa: RET504 - mypy takes the scope for one that may end early
+        return question  # noqa: RET504 - mypy takes the scope for one that may end first_result
 
-    async def _judge_directory(self, dream: DreamRun, done: ReadyPass) -> PassResult:
+    async def _judge_directory(self, dream: DreamRun, ready: ReadyPass) -> PassResult:
         """Return the judged result of a pass on the directory without blocking writers."""
 
-        def survey(past: Past) -> PassResult:
+        def judge_now(past: Past) -> PassResult:
             with self._store.reading.tree(dream.directory) as tree:
-                return self._judge_tree(dream, done, past, tree)
+                return self._judge_tree(dream, ready, past, tree)
 
-        return await self._store.consult(survey, dream.directory)
+        return await self._store.consult(judge_now, dream.directory)
 
     async def _commit(
-        self, dream: DreamRun, early: PassResult, proposal: str | None
+        self, dream: DreamRun, first_result: PassResult, proposal: str | None
     ) -> tuple[PassResult, str | None]:
         """Commit the accepted edits, judging again if a file changed meanwhile.
 
         Returns the result that was committed, and the id of the change, ``None`` if there is none.
         """
-        result = early
+        result = first_result
 
         def plan(past: Past, tree: Tree) -> Draft:
             nonlocal result
             # A file changed since the pass was judged: judge again, on the live tree.
-            if not early.holds(tree):
-                result = self._judge_tree(dream, early.done, past, tree)
+            if not first_result.still_holds(tree):
+                result = self._judge_tree(dream, first_result.ready, past, tree)
             dream.check()
-            if not dream.held.ours():
+            if not dream.lock.ours():
                 raise LockLostError(dream.directory)
-            # All edits were kept back; their proposal is stored already.
+            # All edits are kept back in a proposal, so there is nothing to commit.
             if result.report.problems and not result.judged.edits:
                 return Draft()
             facts = replace(result.report, proposal=proposal, unused=dream.question).facts()
             end = JobEnd(dream.job, "completed", json.dumps(facts))
-            retained = LockTaken(dream.directory, dream.held.taken_ns)
-            mend = all(left.path != INDEX for left in result.wanted.left)
-            return StoreDraft(result.judged.edits, effects=(end, retained), mend_index=mend)
+            # From now on a release of the lock sets the dream's time, even after a crash.
+            lock_time = LockTaken(dream.directory, dream.lock.taken_ns)
+            # The store does not mend an index whose earlier change a person took back.
+            mend_index = all(left.path != INDEX for left in result.wanted.left)
+            return StoreDraft(result.judged.edits, effects=(end, lock_time), mend_index=mend_index)
 
         committed = await self._store.take_back(
-            dream.directory, lambda past: partial(plan, past), dream.by(early.done)
+            dream.directory, lambda past: partial(plan, past), dream.provenance(first_result.ready)
         )
         return result, committed.change
 
-    def _judge_tree(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
+    def _judge_tree(self, dream: DreamRun, ready: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return the judged result of a pass on a tree.
 
         Blocks. Raises DreamEndedError once the dream is over.
         """
         with checking(dream.check):
             now = self._clock.now()
-            lately = self._table.removed_since(dream.directory, now - _LATELY_SECONDS)
-            return find(tree, done, past, now, lately, covered=dream.covered)
+            recent_losses = self._table.removed_since(dream.directory, now - _LOSS_WINDOW_SECONDS)
+            return judged_pass(tree, ready, past, now, recent_losses, covered=dream.covered)
 
-    async def _choose_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
+    async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
         """Return the judged result of the model's pass, or of the fixed pass if there is no model.
 
         Raises DreamFailedError and the errors of reading the directory.
         """
         model = self._models.for_(dream.settings) if dream.settings.dream.use_model else None
         problem = LEFT_ALONE if model and not allow_model else ""
-        task = None if model is None or problem else await self._make_task(dream, model)
+        task = None
+        if model is not None and allow_model:
+            task = await self._make_task(dream, model)
         if model is None or task is None:
             return await self._judge_directory(
                 dream, self._fixed_pass(dream, Report(model_problem=problem))
@@ -301,35 +306,38 @@ class Dreams:
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise DreamFailedError(ended)
-            report = run.billed(Report(model_problem=ended.error.sentence))
+            report = run.with_cost(Report(model_problem=ended.error.sentence))
             return await self._judge_directory(dream, self._fixed_pass(dream, report))
-        done = await to_thread.run_sync(run.done, ended.text, self._clock.now())
-        result = await self._judge_directory(dream, done)
+        ready = await to_thread.run_sync(run.make_pass, ended.text, self._clock.now())
+        result = await self._judge_directory(dream, ready)
         if not result.report.problems or ended.turns >= task.budget.turns:
             return result
-        again = briefing.mend(task, ended, result.report.problems)
-        left = dream.began + task.seconds - self._clock.monotonic()
-        mended = await self._run_agent(run, replace(again, seconds=max(left, 0.0)))
-        done = replace(done, report=run.billed(done.report))
-        if mended.finished:
-            done = await to_thread.run_sync(run.done, mended.text, self._clock.now())
-        return await self._judge_directory(dream, done)
+        correction = briefing.correction_task(task, ended, result.report.problems)
+        seconds_left = max(dream.started_at + task.seconds - self._clock.monotonic(), 0.0)
+        corrected = await self._run_agent(run, replace(correction, seconds=seconds_left))
+        if corrected.finished:
+            ready = await to_thread.run_sync(run.make_pass, corrected.text, self._clock.now())
+        else:  # the first run's pass, with the cost of both runs
+            ready = replace(ready, report=run.with_cost(ready.report))
+        return await self._judge_directory(dream, ready)
 
     async def _run_agent(self, run: ModelRun, task: Task) -> RunEnd:
         """Run an agent once and add the run to the dream's sums."""
         ended = await agent.run(
             task, run.model, run.workspace, self._clock, run.progress, record=run.record
         )
-        run.ran(ended)
+        run.add_run(ended)
         return ended
 
     async def _make_task(self, dream: DreamRun, model: Model) -> Task | None:
         """Return the task for a model, ``None`` if there are neither memories nor new logs."""
         seen = await self._store.snapshot(dream.directory)
-        days: tuple[str, ...] = ()
-        if model.calls_tools:
-            days = await to_thread.run_sync(briefing.changed_logs, dream.directory, dream.last)
-        if not (seen.headers or days):
+        log_days: tuple[str, ...] = ()
+        if model.calls_tools:  # only a tool can read the logs
+            log_days = await to_thread.run_sync(
+                briefing.changed_logs, dream.directory, dream.last_dream_at
+            )
+        if not (seen.headers or log_days):
             return None
         brief = briefing.Brief(
             dream.project,
@@ -340,19 +348,28 @@ class Dreams:
             refusals=await to_thread.run_sync(self._proposals.refusals, dream.directory, _REFUSALS),
         )
         if model.calls_tools:
-            return await to_thread.run_sync(briefing.task, brief, dream.last, days)
-        newest = [header.path for header in seen.headers[: briefing.NEWEST]]
-        return briefing.single(brief, await self._store.read_many(dream.directory, newest))
+            return await to_thread.run_sync(
+                briefing.agent_task, brief, dream.last_dream_at, log_days
+            )
+        newest = [header.path for header in seen.headers[: briefing.MEMORIES_OF_ONE_REQUEST]]
+        return briefing.single_request_task(
+            brief, await self._store.read_many(dream.directory, newest)
+        )
 
     def _fixed_pass(self, dream: DreamRun, report: Report) -> ReadyPass:
-        """Return the fixed pass, which does not repeat edits that a person took back."""
+        """Return the fixed pass, which does not repeat edits that a person took back.
+
+        The constructor's ``work`` takes its place.
+        """
+        replacement = self._replacement
 
         def work(past: Past, tree: Tree) -> Wanted:
+            if replacement is not None:
+                return replacement(tree)
             refused = self._proposals.refused_edits(dream.directory)
-            return fixed(tree, partial(past.repeats, dream.directory), refused)
+            return fixed_pass(tree, partial(past.repeats, dream.directory), refused)
 
-        given = self._replacement
-        return ReadyPass((lambda _, tree: given(tree)) if given else work, report)
+        return ReadyPass(work, report)
 
     async def _save_record(self, job: str, record: RunRecord) -> None:
         """Store the record of a dream's runs, even if the dream failed or is cancelled."""
@@ -372,11 +389,11 @@ class Dreams:
             seen = await self._store.snapshot(dream.directory)
             after = size(seen.headers, seen.index)
             unlisted = orphans(seen.headers, seen.index)
-        seconds = round(self._clock.monotonic() - dream.began, 3)
+        seconds = round(self._clock.monotonic() - dream.started_at, 3)
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
     async def _release_lock(self, dream: DreamRun) -> None:
         """Release the lock, even if the dream is cancelled."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
-            finish = partial(self._lock.finish, dream.held, done=dream.report is not None)
+            finish = partial(self._lock.finish, dream.lock, is_complete=dream.report is not None)
             await to_thread.run_sync(finish, abandon_on_cancel=True)

@@ -21,20 +21,21 @@ from memd.documents.document import parse
 from memd.state.changes import ProposedEdit
 from memd.state.tables import FileEvent
 
-MOST = 10  # memories at a time
-_OTHER_OWNERS = (TEAM, "agents/")
-_TRUE = ("true", "yes", "on")
+MOST_REMOVALS = 10  # a person is asked about so many memories at a time
+_OTHER_OWNERS = (TEAM, "agents/")  # folders of teams and of agents
+_TRUE_VALUES = ("true", "yes", "on")
+_NS = 1_000_000_000
 _SLACK_NS = 1_000_000_000  # a file's mtime may be later than the recorded time of its change
 
 
-def question(
+def proposed_removals(
     unused: Sequence[FileEvent], tree: Tree, touched: Collection[str]
 ) -> tuple[ProposedEdit, ...]:
     """Return at most ten removals of ``unused`` memories, in their order.
 
     ``touched`` are the paths that the dream itself changes.
     """
-    return tuple(islice(_removals(unused, tree, touched), MOST))
+    return tuple(islice(_removals(unused, tree, touched), MOST_REMOVALS))
 
 
 def _removals(
@@ -52,8 +53,12 @@ def _removals(
                 yield ProposedEdit(event.path, None, file.hash, file.content, reason)
 
 
-def _may_be_proposed(file: MemoryFile, at: float) -> bool:
-    """Return whether a memory is not pinned, unchanged since ``at`` and without credentials."""
+def _may_be_proposed(file: MemoryFile, last_use: float) -> bool:
+    """Return whether a memory is not pinned, unchanged since its last use, without credentials.
+
+    ``last_use`` is in seconds since 1970.
+    """
     pinned = parse(file.content, file.header.path).metadata.get("pinned", "")
-    changed = file.header.mtime_ns > at * 1e9 + _SLACK_NS
-    return not (changed or pinned.lower() in _TRUE or secrets.find(decode(file.content)))
+    if pinned.lower() in _TRUE_VALUES or file.header.mtime_ns > last_use * _NS + _SLACK_NS:
+        return False
+    return not secrets.find(decode(file.content))

@@ -190,9 +190,9 @@ MUTANTS = (
     Mutant(
         "a lock's row goes before its file is settled",
         HOLDING,
-        "            if done or held.prior_ns == held.taken_ns:\n",
+        "            if is_complete or held.prior_ns == held.taken_ns:\n",
         "            self.table.forget(held.directory)\n"
-        "            if done or held.prior_ns == held.taken_ns:\n",
+        "            if is_complete or held.prior_ns == held.taken_ns:\n",
         DREAM,
     ),
     Mutant(

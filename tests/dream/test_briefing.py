@@ -50,7 +50,7 @@ def task(**more: Any) -> Task:
     """Return the run of a dream."""
     last = more.pop("last", LAST)
     days = more.pop("log_days", ("logs/2026/03/2026-03-01.md",))
-    return briefing.task(brief(**more), last, days)
+    return briefing.agent_task(brief(**more), last, days)
 
 
 def texts(requested: Task) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def ended(text: str, *messages: dict[str, Any]) -> RunEnd:
 def single(content: bytes, files: int = 1) -> str:
     """Return the one request of a model that calls no tools."""
     shown = [MemoryFile(replace(header(), path=f"{n}.md"), content, "", "") for n in range(files)]
-    task = briefing.single(brief(headers=(header(),) * 9, model="m"), shown)
+    task = briefing.single_request_task(brief(headers=(header(),) * 9, model="m"), shown)
     assert task.shown <= {file.header.path for file in shown}
     return str(task.messages[0]["content"])
 
@@ -92,7 +92,9 @@ def test_the_wording_is_reviewed() -> None:
     """The prompts are these, to the byte; write them anew with MEMD_SNAPSHOTS=write."""
     requested = task()
     system, text = texts(requested)
-    mended = briefing.mend(requested, ended("Done."), ("b.md would go <without> a reason",))
+    mended = briefing.correction_task(
+        requested, ended("Done."), ("b.md would go <without> a reason",)
+    )
     results = {"system": system, "task": text, "mend": mended.messages[-1]["content"][0]["text"]}
     results["single"] = single(b"It is <here>.\n")
     for name, said in results.items():
@@ -171,7 +173,9 @@ def test_a_mending_goes_on_with_what_is_left() -> None:
     requested = task()
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1"}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]}
-    mended = briefing.mend(requested, ended("All is well.", call, result), ("one", "two"))
+    mended = briefing.correction_task(
+        requested, ended("All is well.", call, result), ("one", "two")
+    )
     assert mended.messages[:3] == (*requested.messages, call, result)
     assert [message["role"] for message in mended.messages] == [
         "user",
@@ -189,7 +193,7 @@ def test_a_mending_goes_on_with_what_is_left() -> None:
     assert before.output_tokens - after.output_tokens == 500
     assert before.total_tokens - after.total_tokens == 3_600
     assert before.calls - after.calls == 40
-    silent = briefing.mend(requested, ended("", call, result), ("one",))
+    silent = briefing.correction_task(requested, ended("", call, result), ("one",))
     assert [message["role"] for message in silent.messages] == ["user", "assistant", "user"]
     assert [block["type"] for block in silent.messages[-1]["content"]] == ["tool_result", "text"]
 
@@ -227,7 +231,7 @@ def test_there_may_be_many_or_none(tmp_path: Path) -> None:
     assert briefing.changed_logs(str(tmp_path / "missing"), None) == ()
     for day in range(1, 41):
         log(tmp_path, f"logs/2026/03/{day:02}.md")
-    assert len(briefing.changed_logs(str(tmp_path), None)) == briefing.MOST
+    assert len(briefing.changed_logs(str(tmp_path), None)) == briefing.MOST_LOGS
 
 
 def test_no_link_leads_to_other_folders(tmp_path: Path) -> None:

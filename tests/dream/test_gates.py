@@ -111,7 +111,7 @@ def test_an_outlook_says_which_switch_is_off() -> None:
 )
 def test_a_dream_waits_for_a_quiet_machine(conditions: Conditions, word: str) -> None:
     """Each reason keeps an automatic dream waiting, and what is not told keeps none."""
-    said = gates.waits(conditions, Settings())
+    said = gates.reason_to_wait(conditions, Settings())
     assert word in said
     assert bool(said) == bool(word)
 
@@ -129,9 +129,9 @@ def test_each_reason_but_people_can_be_switched_off(options: dict[str, Any]) -> 
     busy = Conditions(
         pressure=Pressure(on_battery=True, load=8.0, free_memory=MEBIBYTE), began=1800.0
     )
-    assert gates.waits(busy, settings) == ""
-    assert gates.waits(structs.replace(busy, prompts=1), settings)
-    assert gates.waits(structs.replace(busy, paused=True), settings)
+    assert gates.reason_to_wait(busy, settings) == ""
+    assert gates.reason_to_wait(structs.replace(busy, prompts=1), settings)
+    assert gates.reason_to_wait(structs.replace(busy, paused=True), settings)
 
 
 @pytest.fixture

@@ -73,9 +73,9 @@ def test_a_lock_ends_as_its_dream(bench: Bench, prior: int | None) -> None:
     _prior(bench, prior)
     held = _held(bench)
     assert bench.table.locks() == (LockRow(str(bench.memory), os.getpid(), TAKEN, prior),)
-    _lock(bench).finish(held, done=False)
+    _lock(bench).finish(held, is_complete=False)
     assert (_time(bench), bench.table.locks()) == (prior, ())
-    _lock(bench).finish(_held(bench), done=True)
+    _lock(bench).finish(_held(bench), is_complete=True)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -84,7 +84,7 @@ def test_what_became_true_is_not_taken_back(bench: Bench) -> None:
     _prior(bench, PRIOR)
     held = _held(bench)
     _retained(bench)
-    _lock(bench).finish(held, done=False)
+    _lock(bench).finish(held, is_complete=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -107,7 +107,7 @@ def test_the_start_puts_a_crash_right(bench: Bench, prior: int | None) -> None:
 def test_a_change_that_came_true_late_sets_the_time(bench: Bench, prior: int | None) -> None:
     """Where the lock was given back and the change is completed later, the time follows it."""
     _prior(bench, prior)
-    _lock(bench).finish(_held(bench), done=False)
+    _lock(bench).finish(_held(bench), is_complete=False)
     _retained(bench)
     assert len(_lock(bench).recover()) == 1
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
@@ -129,7 +129,7 @@ def test_a_late_change_is_what_the_next_dream_puts_back(bench: Bench) -> None:
     bench.clock.advance(100.0)
     held = _held(bench)
     _retained(bench)
-    _lock(bench).finish(held, done=False)
+    _lock(bench).finish(held, is_complete=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -140,7 +140,7 @@ def test_the_next_taking_puts_right_what_was_left(bench: Bench) -> None:
     bench.clock.advance(30.0)
     held = _held(bench)
     assert held.prior_ns == PRIOR
-    _lock(bench).finish(held, done=False)
+    _lock(bench).finish(held, is_complete=False)
     assert _time(bench) == PRIOR
 
 
@@ -151,7 +151,7 @@ def test_a_dream_of_another_daemon_keeps_its_row(bench: Bench) -> None:
     assert _lock(bench).recover() == ()
     assert _lock(bench).take(str(bench.memory)) is None
     assert bench.table.locks() == (row,)
-    _lock(bench).finish(held, done=True)
+    _lock(bench).finish(held, is_complete=True)
 
 
 def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
@@ -161,7 +161,7 @@ def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
     path = bench.memory / locks.LOCK
     path.rename(bench.memory / "aside")
     path.mkdir()
-    _lock(bench).finish(held, done=False)
+    _lock(bench).finish(held, is_complete=False)
     for _ in range(2):
         (sentence,) = _lock(bench).recover()
         assert "cannot be used" in sentence
@@ -193,7 +193,7 @@ def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
     _prior(bench, PRIOR)
     held = _held(bench)
     bench.database.close()
-    _lock(bench).finish(held, done=False)
+    _lock(bench).finish(held, is_complete=False)
     assert _time(bench) == PRIOR
     with pytest.raises(StateUnusableError):
         _lock(bench).take(str(bench.memory))

@@ -10,7 +10,7 @@ import pytest
 from memd.core.settings import DreamSettings, Settings
 from memd.core.text import sha256
 from memd.core.values import Actor, MemoryType, Provenance
-from memd.dream.unused import MOST
+from memd.dream.unused import MOST_REMOVALS
 from memd.review.service import Reviews
 from memd.state import cursors, dreams, job_rows, journal
 from memd.state.baseline import Baseline
@@ -96,7 +96,7 @@ async def test_the_longest_unused_are_asked_about_first(bench: Bench) -> None:
     unused(bench, *names(range(12)))
     before = bench.content()
     assert await dream(bench) == "p1"
-    assert questions(bench) == [names(range(MOST))]
+    assert questions(bench) == [names(range(MOST_REMOVALS))]
     (proposal,) = bench.proposals.of_directory(str(bench.memory))
     first = (proposal.edits or ())[0]
     assert (first.content, first.reason) == (
@@ -195,7 +195,7 @@ async def test_ten_of_ten_thousand(bench: Bench) -> None:
     """However many nobody used, ten are asked about, and all files stay."""
     unused(bench, *names(range(10_000)))
     await dream(bench)
-    assert questions(bench) == [names(range(MOST))]
+    assert questions(bench) == [names(range(MOST_REMOVALS))]
     assert len(list(bench.memory.glob("*.md"))) >= 10_000
 
 
