@@ -15,5 +15,5 @@ def local_notes(path: str) -> str:
         complete = part.complete
         for piece in part.pieces:
             facts.add(piece)
-    empty = sections.parse(templates.chosen(NotesSettings(), "/nonexistent").text)
-    return sections.rendered(local.updated(empty, local.lines(facts)))
+    empty = sections.parse(templates.chosen_template(NotesSettings(), "/nonexistent").text)
+    return sections.rendered(local.with_new_lines(empty, local.lines(facts)))

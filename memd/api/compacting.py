@@ -156,7 +156,7 @@ async def context_compact(
     if conversation:
         return CompactedContext(strategy="", tried=(TriedStrategy("", _SUB_AGENT),))
     messages = await to_thread.run_sync(_messages, messages, transcript_path)
-    find_part = partial(compacting.part, messages, first=from_, up_to=up_to)
+    find_part = partial(compacting.part_to_summarise, messages, first=from_, up_to=up_to)
     work = _Work(
         services=services,
         call=call,
@@ -224,7 +224,7 @@ async def _by_api(work: _Work) -> CompactedContext | str:
     find = partial(boundary, work.messages, tail, strategy=compacting.API, trigger=work.trigger)
     edge = await to_thread.run_sync(find)
     plan = CompactionPlan(edge, messages=(), keep_from=tail.first, tokens=0)
-    return await _answer(work, plan, compacting.by_api())
+    return await _answer(work, plan, compacting.api_request_change())
 
 
 async def _by_model(work: _Work) -> CompactedContext | str:
@@ -244,7 +244,7 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     session, folder = work.request.session, _results_folder(work)
     if work.retry:
         await services.jobs.close_breaker(folder)
-    shown = partial(summary.shown, work.messages, work.part.start, work.part.tail.first)
+    shown = partial(summary.quoted_rounds, work.messages, work.part.start, work.part.tail.first)
     task = {"rounds": await to_thread.run_sync(shown), "instructions": work.instructions}
     # The digest tells this summary from one that a later request put into the same job.
     digest = sha256(msgspec.json.encode(task))
@@ -264,7 +264,7 @@ async def _by_local(work: _Work) -> CompactedContext | str:
     """Summarise without a model; the end of a whole conversation stays as it is."""
     part = work.part
     if part is not None and not work.partly:
-        part = await to_thread.run_sync(compacting.with_end, work.messages, part)
+        part = await to_thread.run_sync(compacting.without_newest, work.messages, part)
     if part is None:
         return _NOTHING
     replaced = work.messages[part.start : part.tail.first]
@@ -297,8 +297,10 @@ async def _answer(
 ) -> CompactedContext:
     """Return the result of a plan; ``change`` is set where the API is to summarise."""
     memory_dir = work.request.project.memory_dir
-    restore = partial(restoring.restored, work.messages, plan.keep_to, plan.keep_from, memory_dir)
-    edits = partial(compacting.dropped, work.messages, plan.keep_from)
+    restore = partial(
+        restoring.items_to_restore, work.messages, plan.keep_to, plan.keep_from, memory_dir
+    )
+    edits = partial(compacting.thinking_removals, work.messages, plan.keep_from)
     return CompactedContext(
         strategy=plan.boundary.strategy,
         tried=(),

@@ -27,11 +27,11 @@ from memd.core.limits import STORED_BYTES
 from memd.core.names import is_text
 from memd.state.tables import ContextRow
 
-_BETWEEN_CHECKPOINTS = 64
+_MESSAGES_BETWEEN_CHECKPOINTS = 64
 _ACTIONS = (KEEP, SPILL, CLEAR, DROP)
 _NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
-_LISTED = [item.name for item in fields(ListedContext)[2:]]
-_LARGEST = 20  # stored results that a view lists
+_LISTED_FIELDS = [item.name for item in fields(ListedContext)[2:]]  # that a row has by these names
+_MOST_LISTED_RESULTS = 20  # that a view lists, the largest ones
 
 
 def planned_row(row: ContextRow, settled: Settled, request: ContextRequest) -> ContextRow:
@@ -55,12 +55,13 @@ def with_break(row: ContextRow, observed: CacheBreak | None, now: float) -> Cont
     return replace(row, at=now, breaks=row.breaks + 1, missed=row.missed + observed.tokens)
 
 
-def planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
+def planned_reply(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
     """Return the reply with status ``ok`` for a plan whose results were stored or refused."""
+    last_hash = settled.hashes[-1] if settled.hashes else START
     return PlannedContext(
         "ok",
         len(settled.facts),
-        (settled.hashes[-1] if settled.hashes else START).hex(),
+        last_hash.hex(),
         settled.count,
         settled.thresholds,
         settled.level,
@@ -73,13 +74,15 @@ def planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
     )
 
 
-def resync(needed: Resync, request: ContextRequest, known: KnownConversation) -> PlannedContext:
+def resync_reply(
+    needed: Resync, request: ContextRequest, known: KnownConversation
+) -> PlannedContext:
     """Return the reply that asks the client to send its messages again from a checkpoint on.
 
     There is a checkpoint every 64 messages, and one at the last message that may be needed.
     """
-    hashes = (START, *known.hashes)
-    places = [*range(0, needed.most, _BETWEEN_CHECKPOINTS), needed.most]
+    hashes = (START, *known.hashes)  # the hash after so many messages
+    places = [*range(0, needed.most, _MESSAGES_BETWEEN_CHECKPOINTS), needed.most]
     counted, limits = sizing.count(known.facts), sizing.thresholds(sizing.window_of(request))
     return PlannedContext(
         "resync",
@@ -93,21 +96,21 @@ def resync(needed: Resync, request: ContextRequest, known: KnownConversation) ->
     )
 
 
-def checked(decisions: Iterable[Decision]) -> Iterator[Decision]:
+def checked_decisions(decisions: Iterable[Decision]) -> Iterator[Decision]:
     """Yield the decisions that a client restores.
 
     Raises MessagesRefusedError for an unknown action, a bad size or a text that is not UTF-8.
     """
     for index, decision in enumerate(decisions):
         texts = (decision.tool_use_id, decision.content_hash, decision.content, decision.path)
-        valid = decision.action in _ACTIONS and all(map(is_text, texts))
-        if not valid or not 0 <= decision.size < STORED_BYTES:
+        is_valid = decision.action in _ACTIONS and all(map(is_text, texts))
+        if not is_valid or not 0 <= decision.size < STORED_BYTES:
             place = f"decisions.{index}"
             raise MessagesRefusedError(place, _NO_DECISION)
         yield decision
 
 
-def spilled(decision: Decision) -> SpilledResult:
+def spilled_reply(decision: Decision) -> SpilledResult:
     """Return the reply to ``context.spill`` for a result that has a decision."""
     if decision.action == KEEP:
         return SpilledResult(spilled=False, decision=decision, reason=KEEP)
@@ -115,14 +118,14 @@ def spilled(decision: Decision) -> SpilledResult:
     return SpilledResult(spilled=True, content=content, path=path, decision=decision)
 
 
-def listed(row: ContextRow) -> ListedContext:
+def listed_row(row: ContextRow) -> ListedContext:
     """Return a conversation's row as an entry of ``context.list``."""
     session = ResultsPlace.of(row.folder).session
     limits = sizing.thresholds(row.window or history.WINDOW)
-    return ListedContext(session, limits, *(getattr(row, name) for name in _LISTED))
+    return ListedContext(session, limits, *(getattr(row, name) for name in _LISTED_FIELDS))
 
 
-def view(
+def session_view(
     session: str, rows: Iterable[ContextRow], decisions: Collection[Decision], size: int
 ) -> ContextView:
     """Return a session as ``context.show`` prints it; ``size`` is the bytes of its results."""
@@ -133,4 +136,6 @@ def view(
     ]
     stored.sort(key=lambda each: -each.size)
     actions = Counter(each.action for each in decisions)
-    return ContextView(session, tuple(map(listed, rows)), actions, tuple(stored[:_LARGEST]), size)
+    return ContextView(
+        session, tuple(map(listed_row, rows)), actions, tuple(stored[:_MOST_LISTED_RESULTS]), size
+    )

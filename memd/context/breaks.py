@@ -18,11 +18,12 @@ from memd.context.requests import CacheBreak, ContextRequest
 from memd.conversation.history import tokens_of
 from memd.core.canonical import content_hash
 
-_LEAST_TOKENS, _LEAST_SHARE = 2_000, 0.05
+_LEAST_TOKENS = 2_000  # a smaller loss is no break
+_LEAST_SHARE = 0.05  # of the tokens read before; a smaller loss is no break unless it has a cause
 _LIFE_SECONDS, _LONG_LIFE_SECONDS = 300.0, 3600.0
-_SERVER = "server"
+_SERVER = "server"  # the cause of a break that no part of the request explains
 _MESSAGES = "messages"
-_CAUSES = {
+_CAUSES = {  # by the server's reason for a miss
     "model_changed": "model",
     "system_changed": "system",
     "tools_changed": "tools",
@@ -46,14 +47,14 @@ class SentRequest(Struct, frozen=True):
 
 
 class CacheBaseline(Struct, frozen=True):
-    """The last request with a reply, the ``tokens`` read from the cache, and the cache's life."""
+    """The last request with a reply, with which the next reply is compared."""
 
     sent: SentRequest
-    tokens: int
-    seconds: float
+    tokens: int  # that its reply read from the cache
+    seconds: float  # how long the cache lives after it
 
 
-def sent_with(
+def sent_request(
     request: ContextRequest, messages: Sequence[bytes], now: float, *, managed: bool
 ) -> SentRequest:
     """Return the hashes of a request's parts; ``messages`` are the hashes of its messages.
@@ -71,7 +72,7 @@ def sent_with(
     )
 
 
-def judged(
+def cache_break_of(
     before: CacheBaseline | None,
     sent: SentRequest | None,
     usage: Mapping[str, Any],
@@ -88,19 +89,25 @@ def judged(
     tokens = tokens_of(usage.get("cache_read_input_tokens"))
     after = CacheBaseline(sent, tokens, _lifetime(before, usage))
     if before is None or sent.at - before.sent.at > before.seconds:
-        return after, None
+        return after, None  # there was no cache, or it was too old
     reason = (diagnostics or {}).get("cache_miss_reason")
-    reason = reason if isinstance(reason, Mapping) else {}
+    if not isinstance(reason, Mapping):
+        reason = {}
     cause = _CAUSES.get(str(reason.get("type")), "")
-    missed = tokens_of(reason.get("cache_missed_input_tokens")) if cause else before.tokens - tokens
-    if missed < _LEAST_TOKENS or (not cause and missed <= _LEAST_SHARE * before.tokens):
+    if cause:
+        missed = tokens_of(reason.get("cache_missed_input_tokens"))
+    else:
+        missed = before.tokens - tokens
+        if missed <= _LEAST_SHARE * before.tokens:
+            return after, None
+    if missed < _LEAST_TOKENS:
         return after, None
     if cause in ("", _MESSAGES):
-        cause = _difference(before.sent, sent, cause)
+        cause = _first_difference(before.sent, sent, cause)
     return after, CacheBreak(cause, missed) if cause else None
 
 
-def _difference(before: SentRequest, after: SentRequest, cause: str) -> str:
+def _first_difference(before: SentRequest, after: SentRequest, cause: str) -> str:
     """Return the first part that differs between two requests, in the order of a cache.
 
     With ``cause`` (the server blames the messages) only messages are compared, and ``cause`` is
@@ -115,18 +122,19 @@ def _difference(before: SentRequest, after: SentRequest, cause: str) -> str:
             return f"message {index}"
     if cause:
         return cause
-    expected = after.managed or len(after.messages) < len(before.messages)
-    return "" if expected else _SERVER
+    is_expected = after.managed or len(after.messages) < len(before.messages)
+    return "" if is_expected else _SERVER
 
 
 def _lifetime(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
     """Return how many seconds a cache lives after a reply.
 
-    An hour if the reply wrote an hour's cache; five minutes if it wrote another one or there is no
-    baseline; otherwise as long as before.
+    It is an hour if the reply wrote an hour's cache, five minutes if it wrote another one or there
+    is no baseline, and otherwise as long as before.
     """
     created = usage.get("cache_creation")
-    created = created if isinstance(created, Mapping) else {}
+    if not isinstance(created, Mapping):
+        created = {}
     if tokens_of(created.get("ephemeral_1h_input_tokens")):
         return _LONG_LIFE_SECONDS
     if before and not tokens_of(usage.get("cache_creation_input_tokens")):

@@ -20,7 +20,7 @@ NOTES, API, MODEL, LOCAL = "notes", "api", "model", "local"
 STRATEGIES = (NOTES, API, MODEL, LOCAL)
 COMPACT_BETA = "compact-2026-09-04"
 # Members that a request for a summary may not have.
-_REMOVED = (
+_REMOVED_MEMBERS = (
     "context_management",
     "stop_sequences",
     "output_format",
@@ -28,7 +28,7 @@ _REMOVED = (
     "tool_choice",
 )
 # The first sentence of a summary, and how many tokens the person's messages have in it.
-_FORMS = {
+_LEAD_AND_TOKENS = {
     MODEL: (summary.LEAD, summary.TOKENS),
     LOCAL: (local.LEAD, local.PERSONS_TOKENS),
 }
@@ -53,27 +53,32 @@ class RequestChange(Struct, frozen=True):
     betas: tuple[str, ...]
 
 
-def part(
+def part_to_summarise(
     messages: Sequence[Mapping[str, Any]], *, first: int | None = None, up_to: int | None = None
 ) -> SummarisedPart | None:
     """Return the messages to summarise: all, those from ``first`` on, or those before ``up_to``.
 
-    Both indexes are moved back to the start of a round. ``None`` if nothing may be cut.
+    Both indexes are moved back to the start of a round. The result is ``None`` if nothing may be
+    cut.
     """
     tail = history.ending(messages, up_to)
+    if tail is None:
+        return None
     start, keep_to = 0, 0
-    if tail is not None and first is not None:
+    if first is not None:
         edge = history.ending(messages, first)
         start = keep_to = edge.first if edge else len(messages)
-    elif tail is not None:
+    else:
         start = max(tail.floor - 1, 0)  # the boundary message, an earlier summary, is included
-    if tail is None or tail.first <= max(tail.floor, start):
+    if tail.first <= max(tail.floor, start):  # there is no message to summarise
         return None
     return SummarisedPart(tail, start, keep_to)
 
 
-def with_end(messages: Sequence[Mapping[str, Any]], cut: SummarisedPart) -> SummarisedPart | None:
-    """Return a part that leaves the newest messages unsummarised; ``None`` if no others exist."""
+def without_newest(
+    messages: Sequence[Mapping[str, Any]], cut: SummarisedPart
+) -> SummarisedPart | None:
+    """Return the part ``cut`` without the newest messages; ``None`` if there are no others."""
     tail = history.tail(messages, len(messages))
     return replace(cut, tail=tail) if tail and tail.first > tail.floor else None
 
@@ -92,11 +97,14 @@ def plan(
     """Return a compaction plan whose summary has these sections and the person's messages.
 
     The summary names the ``transcript`` of the whole conversation, "" for none, and the results of
-    the messages that are stored in ``folder``. ``None`` if compacting saves too few tokens.
+    the messages that are stored in ``folder``. ``window`` is in tokens. The plan is ``None`` if
+    compacting saves too few tokens.
     """
-    lead, persons_tokens = _FORMS[strategy]
+    lead, persons_tokens = _LEAD_AND_TOKENS[strategy]
     replaced = messages[cut.start : cut.tail.first]
-    record = summary.written(lead, sections, summary.persons(replaced), persons_tokens)
+    record = summary.summary_text(
+        lead, sections, summary.persons_messages(replaced), persons_tokens
+    )
     return history.compacted(
         messages,
         cut.tail,
@@ -110,7 +118,7 @@ def plan(
     )
 
 
-def dropped(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextEdit, ...]:
+def thinking_removals(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextEdit, ...]:
     """Return the edits that remove all thinking blocks of the messages from ``first`` on."""
     return tuple(
         ContextEdit(index, block_index, "", None)
@@ -120,9 +128,9 @@ def dropped(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextE
     )
 
 
-def by_api() -> RequestChange:
+def api_request_change() -> RequestChange:
     """Return how a client changes its request so that the API summarises the conversation."""
-    return RequestChange({"compaction": {"type": "summarize"}}, _REMOVED, (COMPACT_BETA,))
+    return RequestChange({"compaction": {"type": "summarize"}}, _REMOVED_MEMBERS, (COMPACT_BETA,))
 
 
 def _block_mappings(content: Any) -> list[Mapping[str, Any]]:

@@ -37,8 +37,8 @@ class SummaryFailedError(MemdError):
     of_model = True
     hint = "memctl job show tells what the model did"
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
 
 
 class BreakerOpenError(MemdError):

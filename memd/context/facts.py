@@ -9,7 +9,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,7 +24,8 @@ SYSTEM = "system"
 MOST_MESSAGES = 100_000
 _ROLES = (USER, ASSISTANT, SYSTEM)
 _CALL, _RESULT = "tool_use", "tool_result"
-_MEMBERS: Mapping[str, Mapping[str, type]] = {
+# The members that a block of each type must have, with their types.
+_NEEDED_MEMBERS: Mapping[str, Mapping[str, type]] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
     "redacted_thinking": {"data": str},
@@ -32,47 +33,48 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     _RESULT: {"tool_use_id": str},
 }
 _ID_MEMBERS = {_CALL: "id", _RESULT: "tool_use_id"}
-_SPEAKERS = {**dict.fromkeys((_CALL, *canonical.THINKING), ASSISTANT), _RESULT: USER}
+# The role whose messages may have blocks of a type; other types may be in any message.
+_AUTHORS = {**dict.fromkeys((_CALL, *canonical.THINKING), ASSISTANT), _RESULT: USER}
 _ID = re.compile(r"[^/\x00-\x1f\x7f]{1,256}")
 
 # The rules that messages can violate, in words for the sentence of an error.
-_MANY = f"a conversation has at most {MOST_MESSAGES} messages"
-_JSON = "a message can be written as JSON in UTF-8"
-_ROLE = "the role is user, assistant or system"
-_FIRST = "the first message is the user's"
-_LIST = "the content is a text or a list of blocks"
-_EMPTY = "the content is not empty"
-_BLOCK = "a block is an object with a type"
-_SPEAKER = "no block of this type has this role"
-_NAME = "an id has 1 to 256 characters, without / and control characters"
-_REPEATED = "another call has this id"
+_TOO_MANY = f"a conversation has at most {MOST_MESSAGES} messages"
+_NOT_JSON = "a message can be written as JSON in UTF-8"
+_WRONG_ROLE = "the role is user, assistant or system"
+_WRONG_FIRST_ROLE = "the first message is the user's"
+_NOT_A_LIST = "the content is a text or a list of blocks"
+_NO_CONTENT = "the content is not empty"
+_NOT_A_BLOCK = "a block is an object with a type"
+_WRONG_AUTHOR = "no block of this type has this role"
+_BAD_ID = "an id has 1 to 256 characters, without / and control characters"
+_ID_IS_TAKEN = "another call has this id"
 _UNANSWERED = "a call has its result in the next message"
-_ORDER = "results come before other blocks"
-_ORPHAN = "a result answers an open call of the reply before it"
+_RESULTS_COME_FIRST = "results come before other blocks"
+_NO_OPEN_CALL = "a result answers an open call of the reply before it"
 
 
-def chained(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ...]:
+def running_hashes(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the running hash of the conversation after each of the new messages.
 
     ``before`` has the running hashes of the earlier messages. Raises MessagesRefusedError for a
     message that is not JSON in UTF-8, and for more messages than a conversation may have.
     """
     if len(before) + len(messages) > MOST_MESSAGES:
-        raise _refused(_MANY)
+        raise _refused(_TOO_MANY)
     result: list[bytes] = []
     last = before[-1] if before else canonical.START
     for place, message in enumerate(messages, len(before)):
         if not isinstance(message, dict):
-            raise _refused(_ROLE, place, "role")
+            raise _refused(_WRONG_ROLE, place, "role")
         try:
             last = canonical.chained(last, message)
         except (ValueError, TypeError, RecursionError) as error:
-            raise _refused(_JSON, place) from error
+            raise _refused(_NOT_JSON, place) from error
         result.append(last)
     return tuple(result)
 
 
-def checked(
+def checked_facts(
     messages: Sequence[Any], place: int, before: Sequence[MessageFacts]
 ) -> tuple[MessageFacts, ...]:
     """Return the facts of new messages that follow those of ``before``.
@@ -89,7 +91,15 @@ def checked(
 
 def exchange_start(facts: Sequence[MessageFacts]) -> int:
     """Return the index of the message at which the newest reply begins, 0 if there is no reply."""
-    return next((n for n in range(len(facts) - 1, -1, -1) if facts[n].begins), 0)
+    return max(last_index(facts, lambda fact: fact.begins), 0)
+
+
+def last_index(facts: Sequence[MessageFacts], is_wanted: Callable[[MessageFacts], object]) -> int:
+    """Return the index of the last message for which ``is_wanted`` is true, -1 if there is none."""
+    for index in range(len(facts) - 1, -1, -1):
+        if is_wanted(facts[index]):
+            return index
+    return -1
 
 
 class _Exchange:
@@ -97,10 +107,11 @@ class _Exchange:
 
     def __init__(self, before: Sequence[MessageFacts]) -> None:
         self._before = before
-        self._ids: set[str] | None = None  # of all calls; collected at the first new call
-        self._open: dict[str, tuple[str, int]] = {}  # a call's tool and its message's index
-        self._replies: set[str] = set()  # ids of the newest reply's records
-        self._speaker = ""
+        self._call_ids: set[str] | None = None  # of all calls; collected at the first new call
+        # By id, the open calls of the newest reply: the tool and the index of the message.
+        self._open_calls: dict[str, tuple[str, int]] = {}
+        self._reply_ids: set[str] = set()  # ids of the newest reply's records
+        self._last_role = ""  # of the last message that is not the system's, "" before the first
         start = exchange_start(before)
         for place, fact in enumerate(before[start:], start):
             self._add(fact, place)
@@ -110,83 +121,100 @@ class _Exchange:
 
         Raises MessagesRefusedError for a message that may not follow the ones before it.
         """
-        if fact.role == ASSISTANT and not (self._speaker or fact.boundary):
-            raise _refused(_FIRST, place, "role")
-        if fact.calls and self._ids is None:
-            self._ids = {call_id for earlier in self._before for call_id, _ in earlier.calls}
-        for call_id, _ in fact.calls:
-            if self._ids is None or call_id in self._ids:
-                raise _refused(_REPEATED, place)
-            self._ids.add(call_id)
+        is_first = not self._last_role and not fact.boundary
+        if fact.role == ASSISTANT and is_first:
+            raise _refused(_WRONG_FIRST_ROLE, place, "role")
+        if fact.calls:
+            self._record_calls(fact, place)
         return self._add(fact, place)
 
+    def _record_calls(self, fact: MessageFacts, place: int) -> None:
+        """Record the ids of a message's calls. Raises MessagesRefusedError for a repeated one."""
+        if self._call_ids is None:
+            self._call_ids = {call_id for earlier in self._before for call_id, _ in earlier.calls}
+        for call_id, _ in fact.calls:
+            if call_id in self._call_ids:
+                raise _refused(_ID_IS_TAKEN, place)
+            self._call_ids.add(call_id)
+
     def _add(self, fact: MessageFacts, place: int) -> MessageFacts:
-        """Record a message as the newest, and return its completed facts."""
+        """Record a message as the newest, and return its completed facts.
+
+        A boundary begins a new conversation, in which no call is open. A system message changes
+        nothing. An assistant's message begins a new reply, unless the message before is the
+        assistant's too or it is a further record of the newest reply. Then the calls of the
+        message are opened, and those that it has results for are closed.
+        """
         if fact.boundary:
-            self._open.clear()
-            self._replies.clear()
-            self._speaker = ""
+            self._open_calls.clear()
+            self._reply_ids.clear()
+            self._last_role = ""
         if fact.role == SYSTEM:
             return replace(fact, begins=fact.boundary)
-        goes_on = self._speaker == ASSISTANT or fact.key in self._replies
-        begins = fact.boundary or (fact.role == ASSISTANT and not goes_on)
+        continues_reply = self._last_role == ASSISTANT or fact.key in self._reply_ids
+        begins = fact.boundary or (fact.role == ASSISTANT and not continues_reply)
         if begins:
             self._begin_reply()
         if fact.role == ASSISTANT:
-            self._replies |= {fact.key} - {""}
-            self._open |= {call_id: (tool, place) for call_id, tool in fact.calls}
-        self._speaker = fact.role
+            if fact.key:
+                self._reply_ids.add(fact.key)
+            for call_id, tool in fact.calls:
+                self._open_calls[call_id] = tool, place
+        self._last_role = fact.role
         results = tuple(self._close_call(result, place) for result in fact.results)
         return replace(fact, results=results, begins=begins)
 
     def _begin_reply(self) -> None:
         """Begin a new reply. Raises MessagesRefusedError if a call of the last one is open."""
-        for _, place in self._open.values():
+        for _, place in self._open_calls.values():  # the first one, if there is any
             raise _refused(_UNANSWERED, place)
-        self._replies.clear()
+        self._reply_ids.clear()
 
     def _close_call(self, result: ResultFacts, place: int) -> ResultFacts:
         """Return a result's facts with its tool's name, and count its call as closed."""
-        if result.tool_use_id not in self._open:
-            raise _refused(_ORPHAN, place, "content", result.block)
-        tool, _ = self._open.pop(result.tool_use_id)
+        if result.tool_use_id not in self._open_calls:
+            raise _refused(_NO_OPEN_CALL, place, "content", result.block)
+        tool, _ = self._open_calls.pop(result.tool_use_id)
         return replace(result, tool=tool)
 
 
-def _refused(rule: str, *place: str | int) -> MessagesRefusedError:
-    """Return the error for a broken rule at a place within the messages."""
-    return MessagesRefusedError(".".join(("messages", *map(str, place))), rule)
+def _refused(rule: str, *path: str | int) -> MessagesRefusedError:
+    """Return the error for a broken rule; ``path`` leads to the fault within the messages."""
+    parts = ["messages", *(str(part) for part in path)]
+    return MessagesRefusedError(".".join(parts), rule)
 
 
 def _facts(message: Any, place: int) -> MessageFacts:
-    """Return the facts of one message, checked without regard to its neighbours."""
+    """Return the facts of one message, checked without regard to its neighbours.
+
+    ``place`` is its index in the conversation. Raises MessagesRefusedError.
+    """
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
-        raise _refused(_ROLE, place, "role")
+        raise _refused(_WRONG_ROLE, place, "role")
     role, content, key = message["role"], message.get("content"), message.get("id")
     # A system message may do nothing but set the effort of what follows.
     if not content and not (role == SYSTEM and "output_config" in message):
-        raise _refused(_EMPTY, place, "content")
+        raise _refused(_NO_CONTENT, place, "content")
     blocks = list(_blocks(content, place, role))
-    boundary = history.floor([message]) > 0
+    is_boundary = history.floor([message]) > 0
+    indexed = list(enumerate(blocks))
+    results = [_result_facts(n, block, place) for n, block in indexed if block["type"] == _RESULT]
+    thinking = [
+        (n, canonical.content_hash([block]))
+        for n, block in indexed
+        if block["type"] in canonical.THINKING
+    ]
     return MessageFacts(
         role,
-        tuple(block["type"] for block in blocks),
-        tuple((block["id"], block["name"]) for block in blocks if block["type"] == _CALL),
-        tuple(
-            _result_facts(n, block, place)
-            for n, block in enumerate(blocks)
-            if block["type"] == _RESULT
-        ),
-        tuple(
-            (n, canonical.content_hash([block]))
-            for n, block in enumerate(blocks)
-            if block["type"] in canonical.THINKING
-        ),
-        history.estimate(content),
+        kinds=tuple(block["type"] for block in blocks),
+        calls=tuple((block["id"], block["name"]) for block in blocks if block["type"] == _CALL),
+        results=tuple(results),
+        thinking=tuple(thinking),
+        tokens=history.estimate(content),
         # A boundary's usage counts the messages that its summary replaced, not the summary.
-        0 if boundary else history.counted(message.get("usage")),
-        key if isinstance(key, str) and role == ASSISTANT else "",
-        boundary=boundary,
+        context=0 if is_boundary else history.counted(message.get("usage")),
+        key=key if isinstance(key, str) and role == ASSISTANT else "",
+        boundary=is_boundary,
     )
 
 
@@ -200,28 +228,28 @@ def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
         kind = block["type"]
         only_results &= kind == _RESULT
         if kind == _RESULT and not only_results:
-            raise _refused(_ORDER, place, "content", index)
-        if role != _SPEAKERS.get(kind, role):
-            raise _refused(_SPEAKER, place, "content", index)
+            raise _refused(_RESULTS_COME_FIRST, place, "content", index)
+        if role != _AUTHORS.get(kind, role):
+            raise _refused(_WRONG_AUTHOR, place, "content", index)
         if kind == "text" and not block["text"].strip():
-            raise _refused(_EMPTY, place, "content", index)
+            raise _refused(_NO_CONTENT, place, "content", index)
         id_member = _ID_MEMBERS.get(kind)
         if id_member and not _ID.fullmatch(block[id_member]):
-            raise _refused(_NAME, place, "content", index, id_member)
+            raise _refused(_BAD_ID, place, "content", index, id_member)
         yield block
 
 
 def _well_formed(content: Any, *path: str | int) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of a list; ``path`` is where it stands in the messages.
+    """Yield the blocks of a list, which stands at ``path`` within the messages.
 
     Raises MessagesRefusedError for a block without a member that its type needs.
     """
     if not isinstance(content, list | tuple):
-        raise _refused(_LIST, *path)
+        raise _refused(_NOT_A_LIST, *path)
     for index, block in enumerate(content):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise _refused(_BLOCK, *path, index)
-        for name, kind in _MEMBERS.get(block["type"], {}).items():
+            raise _refused(_NOT_A_BLOCK, *path, index)
+        for name, kind in _NEEDED_MEMBERS.get(block["type"], {}).items():
             if not isinstance(block.get(name), kind):
                 needed = f"{block['type']} needs {name}"
                 raise _refused(needed, *path, index, name)
@@ -231,8 +259,8 @@ def _well_formed(content: Any, *path: str | int) -> Iterator[dict[str, Any]]:
 def _result_facts(index: int, block: Mapping[str, Any], place: int) -> ResultFacts:
     """Return the facts of a tool result, the block ``index`` of the message at ``place``."""
     content = block.get("content") or ""
-    listed = [] if isinstance(content, str) else content
-    blocks = list(_well_formed(listed, place, "content", index, "content"))
+    parts = [] if isinstance(content, str) else content
+    blocks = list(_well_formed(parts, place, "content", index, "content"))
     plain_text = canonical.text_of(content)
     if plain_text is None:
         characters = sum(len(part["text"]) for part in blocks if part["type"] == "text")

@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.context import answers, planning, results, sizing, spilling
-from memd.context.breaks import SentRequest, judged, sent_with
+from memd.context.breaks import SentRequest, cache_break_of, sent_request
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
-from memd.context.facts import chained
+from memd.context.facts import running_hashes
 from memd.context.planning import KnownConversation, Plan, Resync, ToStore
 from memd.context.requests import (
     MANAGED,
@@ -55,18 +55,15 @@ _CONTENT, _REQUEST = "content", "system or tools"  # where an error is, in what 
 
 
 class BegunPlan(Struct):
-    """A plan whose results are being stored; ``stored`` grows until ``ended`` is true.
-
-    ``known`` and ``decisions`` are the conversation and the session's decisions it was made from.
-    ``stored`` has a result, or the sentence of the error why it was not stored.
-    """
+    """A plan whose results are being stored; ``stored`` grows until ``ended`` is true."""
 
     session: ContextSession
     conversation: OpenConversation
-    known: KnownConversation
-    decisions: Decisions
+    known: KnownConversation  # the conversation that the plan was made from
+    decisions: Decisions  # the session's decisions that the plan was made from
     sent: SentRequest
     plan: Plan
+    # Each result, or the sentence of the error why it was not stored.
     stored: dict[BlockKey, StoredResult | str] = field(default_factory=dict)
     ended: bool = False
 
@@ -93,16 +90,16 @@ class ContextKeeper:
 
         Raises MessagesRefusedError.
         """
-        with self._open(request) as session:
+        with self._open_session(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             known, decisions = conversation.known, dict(session.decisions)
             request = replace(request, usage=request.usage or conversation.usage)
             plan = self._plan(conversation, decisions, request)
             if isinstance(plan, Resync):
-                return answers.resync(plan, request, known)
+                return answers.resync_reply(plan, request, known)
             managed = bool(plan.members) or MANAGED in request.supports
             try:
-                sent = sent_with(request, plan.hashes, self._clock.now(), managed=managed)
+                sent = sent_request(request, plan.hashes, self._clock.now(), managed=managed)
             except (ValueError, TypeError, RecursionError) as error:
                 raise MessagesRefusedError(_REQUEST, str(error)) from error
             begun = BegunPlan(session, conversation, known, decisions, sent, plan)
@@ -133,49 +130,52 @@ class ContextKeeper:
     def spill(self, request: ContextRequest, tool: str, call: str, text: str) -> SpilledResult:
         """Store one tool result if it is large, and return what to send in its place.
 
-        A result that cannot be stored or that would save nothing stays as it is. Raises
+        ``tool`` is the name of its tool, ``call`` the id of its call, ``text`` the result. A result
+        that cannot be stored or that would save nothing stays as it is. Raises
         MessagesRefusedError.
         """
         try:
             key = BlockKey(call, content_hash(text))
         except UnicodeEncodeError as error:
             raise MessagesRefusedError(_CONTENT, str(error)) from error
-        with self._open(request) as session:
+        with self._open_session(request) as session:
             decision = session.decisions.get(key)
         if decision is not None:
-            return answers.spilled(decision)
-        reason = spilling.stays(tool, len(text), request)
+            return answers.spilled_reply(decision)
+        reason = spilling.reason_to_stay(tool, len(text), request)
         if reason:
             return SpilledResult(spilled=False, reason=reason)
         try:
             item = ToStore(0, 0, call, key.content_hash, SPILL, tool, text)
             with session.storing:
                 stored = self._sessions.stored(session, call, text)
-            decision = planning.replaced(item, stored) or Decision(
-                key.tool_use_id, key.content_hash, KEEP
-            )
+            decision = planning.replacement_decision(item, stored)
+            if decision is None:
+                decision = Decision(key.tool_use_id, key.content_hash, KEEP)
             with session.lock:
+                # Another request may have decided about the result while it was stored.
                 decision = session.decisions.get(key, decision)
                 conversation = self._sessions.conversation(session, request.conversation)
                 conversation.row = replace(conversation.row, at=self._clock.now())
                 self._sessions.decide(session, conversation.row, [decision])
         except MemdError as error:
             return SpilledResult(spilled=False, reason=error.sentence)
-        return answers.spilled(decision)
+        return answers.spilled_reply(decision)
 
     def count(self, request: ContextRequest) -> CountedContext:
         """Return the size of a conversation, storing nothing. Raises MessagesRefusedError."""
-        with self._open(request) as session:
+        with self._open_session(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             decisions = dict(session.decisions)
+            # Without a reading tool no result would be stored or cleared.
             plan = self._plan(conversation, decisions, replace(request, reader=""))
         if isinstance(plan, Resync):  # only the messages of this request can be counted
-            chained(request.messages, ())  # raises if they are no messages
+            running_hashes(request.messages, ())  # raises if they are no messages
             counted = history.count(request.messages)
             limits = sizing.thresholds(sizing.window_of(request))
             level = sizing.level(counted.tokens, limits)
             return CountedContext(counted.tokens, counted.source, level)
-        settled = planning.settled(plan, {})
+        settled = planning.settled_plan(plan, {})
         return CountedContext(settled.count.tokens, settled.count.source, settled.level)
 
     def observe(
@@ -188,10 +188,10 @@ class ContextKeeper:
 
         ``diagnostics`` may hold the server's reason for a cache miss.
         """
-        with self._open(request) as session:
+        with self._open_session(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             conversation.usage = usage
-            observed = self._judged(conversation, usage, diagnostics)
+            observed = self._cache_break(conversation, usage, diagnostics)
             conversation.row = answers.with_break(conversation.row, observed, self._clock.now())
             self._table.save(conversation.row)
             return observed
@@ -203,24 +203,26 @@ class ContextKeeper:
 
         Decisions of ``fork_of`` do not replace the session's own. Raises MessagesRefusedError.
         """
-        restored = {each.key: each for each in answers.checked(decisions)}
+        restored = {each.key: each for each in answers.checked_decisions(decisions)}
         rows: Iterable[Any] = ()
         if fork_of:
             rows = self._table.decisions(results.place(request.project, fork_of).folder)
-        forked = {each.key: each for each in (Decision(*row) for row in rows)}
-        with self._open(request) as session:
-            new = {key: each for key, each in forked.items() if key not in session.decisions}
+        decisions_of_fork = [Decision(*row) for row in rows]
+        with self._open_session(request) as session:
+            new = {
+                each.key: each for each in decisions_of_fork if each.key not in session.decisions
+            }
             new |= restored
             conversation = self._sessions.conversation(session, request.conversation)
             conversation.row = replace(conversation.row, at=self._clock.now())
             self._sessions.decide(session, conversation.row, new.values())
             for each in session.conversations.values():
-                each.baseline = None
+                each.baseline = None  # the new decisions may change the cached prefix
             return len(new)
 
     def forget(self, request: ContextRequest) -> bool:
         """Remove a session's rows and stored results; return whether there were rows."""
-        with self._open(request) as session:
+        with self._open_session(request) as session:
             return self._sessions.forget(session)
 
     def prune(self, before: float) -> int:
@@ -228,24 +230,24 @@ class ContextKeeper:
         removed = 0
         for folder in self._table.unused(before):
             with self._sessions.open(ResultsPlace.of(folder)) as session:
-                if folder in self._table.unused(before):  # not used again before it was locked
+                if folder in self._table.unused(before):  # it was not used before it was locked
                     with suppress(MemdError):
                         removed += self._sessions.forget(session)
         return removed
 
     def show(self, request: ContextRequest) -> ContextView:
         """Return a session's conversations, decisions and stored results for a person."""
-        with self._open(request) as session:
+        with self._open_session(request) as session:
             folder = session.place.folder
             rows = (row for row in self._table.rows(folder) if row.folder == folder)
             decisions, size = session.decisions.values(), self._sessions.size(session)
-            return answers.view(request.session, rows, decisions, size)
+            return answers.session_view(request.session, rows, decisions, size)
 
     def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
         """Return the newest ``most`` conversations, of sessions below a folder or all for ""."""
-        return tuple(map(answers.listed, self._table.rows(folder, most)))
+        return tuple(map(answers.listed_row, self._table.rows(folder, most)))
 
-    def _open(self, request: ContextRequest) -> AbstractContextManager[ContextSession]:
+    def _open_session(self, request: ContextRequest) -> AbstractContextManager[ContextSession]:
         """Hold the lock of a request's session. Raises SessionRefusedError."""
         return self._sessions.open(results.place(request.project, request.session))
 
@@ -274,36 +276,32 @@ class ContextKeeper:
         """
         session, conversation, plan = begun.session, begun.conversation, begun.plan
         stored = {item.key: begun.stored.get(item.key, TIMEOUT) for item in plan.store}
-        settled = planning.settled(plan, stored)
+        settled = planning.settled_plan(plan, stored)
         new = [each for each in settled.decisions if begun.decisions.get(each.key) != each]
-        if (
-            session.conversations.get(plan.request.conversation) is not conversation
-            or conversation.known is not begun.known
-            or any(session.decisions.get(each.key) != begun.decisions.get(each.key) for each in new)
-        ):
+        if _has_changed(begun, new):
             raise ConversationChangedError(plan.request.session)
         observed = None
         if plan.request.usage and conversation.sent:
-            observed = self._judged(conversation, plan.request.usage, plan.request.diagnostics)
+            observed = self._cache_break(conversation, plan.request.usage, plan.request.diagnostics)
         row = answers.with_break(conversation.row, observed, begun.sent.at)
         row = answers.planned_row(row, settled, plan.request)
         try:
             self._sessions.decide(session, row, settled.decisions)
-        except StateUnusableError as error:
-            settled = planning.settled(plan, dict.fromkeys(stored, error.sentence))
+        except StateUnusableError as error:  # new results stay in the conversation
+            settled = planning.settled_plan(plan, dict.fromkeys(stored, error.sentence))
             settled = replace(settled, problems=settled.problems or (error.sentence,))
             session.unsaved.update((each.key, each) for each in settled.decisions)
             session.decisions.update(session.unsaved)
-        if any(each.action in (CLEAR, DROP) for each in new) or any(
-            fact.boundary for fact in settled.facts[plan.request.place :]
-        ):
+        clears = any(each.action in (CLEAR, DROP) for each in new)
+        is_compacted = any(fact.boundary for fact in settled.facts[plan.request.place :])
+        if clears or is_compacted:
             conversation.baseline = None  # memd itself changed the cached prefix
         conversation.row, conversation.sent, conversation.usage = row, begun.sent, None
         conversation.known = KnownConversation(settled.facts, settled.hashes)
         self._sessions.trim(conversation)
-        return answers.planned(settled, observed)
+        return answers.planned_reply(settled, observed)
 
-    def _judged(
+    def _cache_break(
         self,
         conversation: OpenConversation,
         usage: Mapping[str, Any],
@@ -311,10 +309,23 @@ class ContextKeeper:
     ) -> CacheBreak | None:
         """Return the cache break that the last reply shows, if any, and replace the baseline.
 
-        The last request is consumed: a second call compares with no request.
+        The last request is then forgotten, so a second call compares no request.
         """
         sent, conversation.sent = conversation.sent, None
-        conversation.baseline, observed = judged(
+        conversation.baseline, observed = cache_break_of(
             conversation.baseline, sent, usage, diagnostics, self._clock.now()
         )
         return observed
+
+
+def _has_changed(begun: BegunPlan, new: Iterable[Decision]) -> bool:
+    """Return whether a plan's conversation, or a decision that it changes, was changed meanwhile.
+
+    ``new`` are the plan's new decisions.
+    """
+    session, conversation = begun.session, begun.conversation
+    if session.conversations.get(begun.plan.request.conversation) is not conversation:
+        return True
+    if conversation.known is not begun.known:
+        return True
+    return any(session.decisions.get(each.key) != begun.decisions.get(each.key) for each in new)

@@ -9,7 +9,7 @@ from typing import Any
 from memd.context import summary
 from memd.conversation import history
 
-PERSONS_TOKENS = 10_000
+PERSONS_TOKENS = 10_000  # of the person's messages in a summary
 EARLIER_TOKENS = 5_000  # copied from the summaries of earlier compactions
 LEAD = (
     "The part of the conversation that stood here is replaced by an extract that a program made:"
@@ -17,7 +17,7 @@ LEAD = (
 )
 _OPEN = ("open:", "in progress:")  # prefixes of lines about unfinished work
 # The sections of the notes that are copied to each section of a summary.
-_LINES: Mapping[str, Sequence[str]] = {
+_SOURCES: Mapping[str, Sequence[str]] = {
     "Request and intent": ("Session Title",),
     "Concepts": ("Codebase and System Documentation", "Learnings"),
     "Files and code": ("Files and Functions",),
@@ -37,16 +37,18 @@ def sections(
     ``facts`` has the lines of the session's notes by section. Open lines of "Current State" go to
     "Pending tasks", its other lines to "Current work".
     """
-    earlier = summary.parsed("\n\n".join(filter(None, map(history.summary_of, messages))))
-    earlier = {title: body for title, body in earlier.items() if title not in _OUTDATED}
-    result = summary.fitted(earlier, EARLIER_TOKENS)
-    for title, names in _LINES.items():
+    summaries = [text for text in map(history.summary_of, messages) if text]
+    earlier = summary.parsed_sections("\n\n".join(summaries))
+    still_true = {title: body for title, body in earlier.items() if title not in _OUTDATED}
+    result = summary.cut_to(still_true, EARLIER_TOKENS)
+    for title, names in _SOURCES.items():
         lines = [line for name in names for line in facts.get(name, ())]
         if "Current State" in names:
-            unfinished = title == "Pending tasks"
+            wants_open = title == "Pending tasks"
             state = facts.get("Current State", ())
-            lines = [line for line in lines if line not in state or (_is_open(line) is unfinished)]
-        result[title] = "\n".join(filter(None, (result.get(title), *lines)))
+            lines = [line for line in lines if line not in state or _is_open(line) is wants_open]
+        body = [result.get(title, ""), *lines]
+        result[title] = "\n".join(line for line in body if line)
     return result
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.context import clearing, sizing
-from memd.context.facts import chained, checked
-from memd.context.preview import cleared
+from memd.context.facts import checked_facts, last_index, running_hashes
+from memd.context.preview import cleared_text
 from memd.context.requests import (
     COMPACTION,
     MANAGED,
@@ -51,17 +51,16 @@ CHANGED = "changed"  # why a client sends messages again
 class KnownConversation(Struct, frozen=True):
     """What memd knows of a conversation: the facts of each message and the hash after each.
 
-    ``decisions`` are its session's. ``request`` has the members that memd adds to its requests,
-    ``None`` until that is decided. ``replied_at`` is when it was last planned or replied to, 0 if
-    unknown. ``alone`` says that its decisions may be changed by clearing: clearing is on and its
-    session has no other conversation, which would share them.
+    ``alone`` says that its decisions may be changed by clearing: clearing is on and its session has
+    no other conversation, which would share them.
     """
 
     facts: Sequence[MessageFacts] = ()
     hashes: Sequence[bytes] = ()
-    decisions: Decisions = field(default_factory=dict)
+    decisions: Decisions = field(default_factory=dict)  # of its session
+    # The members that memd adds to its requests, None until that is decided.
     request: Mapping[str, Any] | None = None
-    replied_at: float = 0.0
+    replied_at: float = 0.0  # when it was last planned or replied to, 0 if unknown
     alone: bool = False
 
 
@@ -76,7 +75,10 @@ class Resync(Struct, frozen=True):
 
 
 class ToStore(Struct, frozen=True):
-    """A result to store, with its text, and the ``action`` that holds once it is stored."""
+    """A result to store, with its text, and the ``action`` that holds once it is stored.
+
+    ``message`` is the index of its message in the conversation, ``block`` that of its block there.
+    """
 
     message: int
     block: int
@@ -93,7 +95,10 @@ class ToStore(Struct, frozen=True):
 
 
 class BlockChange(NamedTuple):
-    """A decision about a block of a message, and how many tokens it saves."""
+    """A decision about a block of a message, and how many tokens it saves.
+
+    ``message`` and ``block`` are indexes, as in ``ToStore``.
+    """
 
     message: int
     block: int
@@ -145,52 +150,61 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
     """
     place = request.place
     before = tuple(known.hashes[:place])
-    last = before[-1] if before else canonical.START
-    if place > len(before) or (request.hash or canonical.START.hex()) != last.hex():
+    last_hash = before[-1] if before else canonical.START
+    if place > len(before) or (request.hash or canonical.START.hex()) != last_hash.hex():
         return Resync(CHANGED, len(known.hashes))
-    hashes = (*before, *chained(request.messages, before))
-    facts = [*known.facts[:place], *checked(request.messages, place, known.facts[:place])]
+    hashes = (*before, *running_hashes(request.messages, before))
+    facts = [*known.facts[:place], *checked_facts(request.messages, place, known.facts[:place])]
     _count_last_reply(facts, request)
     old = clearing.OldResults()
     if known.alone and known.replied_at:
-        old = clearing.old_results(facts, known.decisions, request, now - known.replied_at)
-    if old.results and old.results[0][0] < place:
-        return Resync(clearing.REASON, old.results[0][0])
+        idle_seconds = now - known.replied_at
+        old = clearing.old_results(facts, known.decisions, request, idle_seconds)
+    if old.results:
+        first_cleared, _ = old.results[0]
+        if first_cleared < place:  # its text is not in this request, but has to be stored
+            return Resync(clearing.REASON, first_cleared)
     changes, undecided = _known_changes(facts, known.decisions, request)
-    facts = _lighter(facts, changes)
+    facts = _with_saved_tokens(facts, changes)
     spilled = large_results(facts, undecided, known.decisions, request)
-    stored = set(spilled)
-    changes += [
-        BlockChange(message, result.block, Decision(result.tool_use_id, result.content_hash, KEEP))
-        for message, result in undecided
-        if (message, result) not in stored
-    ]
-    members = clearing.members(request, sizing.window_of(request), known.request)
+    spilled_set = set(spilled)
+    for message, result in undecided:
+        if (message, result) not in spilled_set:
+            decision = Decision(result.tool_use_id, result.content_hash, KEEP)
+            changes.append(BlockChange(message, result.block, decision))
+    members = clearing.request_members(request, sizing.window_of(request), known.request)
     store = [_to_store(request, *each, SPILL) for each in spilled]
     store += [_to_store(request, *each, CLEAR) for each in old.results]
     return Plan(request, tuple(facts), hashes, tuple(changes), tuple(store), old.thinking, members)
 
 
-def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
-    """Return a plan with the decisions on its results; ``stored`` has the error of each failure."""
-    problems = [
-        f"{printable(item.tool_use_id)}: {problem}"
-        for item in plan.store
-        if isinstance(problem := stored.get(item.key), str)
-    ]
-    tried = (_stored_change(item, stored.get(item.key)) for item in plan.store)
-    new = [change for change in tried if change is not None]
-    breaks = [change for change in new if change.decision.action == CLEAR]
-    first = min((change.message for change in breaks), default=len(plan.facts))
+def settled_plan(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
+    """Return a plan with the decisions on its results.
+
+    ``stored`` has each stored result, or the sentence of the error why it was not stored.
+    """
+    problems: list[str] = []
+    new: list[BlockChange] = []
+    for item in plan.store:
+        result = stored.get(item.key)
+        if isinstance(result, str):
+            problems.append(f"{printable(item.tool_use_id)}: {result}")
+        change = _stored_change(item, result)
+        if change is not None:
+            new.append(change)
+    clearings = [change for change in new if change.decision.action == CLEAR]
+    first_cleared = min((change.message for change in clearings), default=len(plan.facts))
+    # Thinking is signed together with what stands before it, so it cannot stay behind a clearing.
     new += [
         BlockChange(message, block, Decision("", digest, DROP))
         for message, block, digest in plan.thinking
-        if message > first
+        if message > first_cleared
     ]
-    facts = _recounted(_lighter(plan.facts, new), breaks)
+    facts = _with_reduced_count(_with_saved_tokens(plan.facts, new), clearings)
     count, limits = sizing.count(facts), sizing.thresholds(sizing.window_of(plan.request))
     level = sizing.level(count.tokens, limits)
-    changes = {change[:2]: change for change in (*plan.changes, *new)}
+    # A new decision about a block takes the place of an earlier one.
+    changes = {(change.message, change.block): change for change in (*plan.changes, *new)}
     ordered = [changes[place] for place in sorted(changes)]
     return Settled(
         tuple(_edit(change) for change in ordered if _is_edit(change.decision)),
@@ -200,7 +214,7 @@ def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settle
         count,
         level,
         limits,
-        _due(plan.request, level),
+        _due_compaction(plan.request, level),
         plan.members,
         tuple(problems),
     )
@@ -208,9 +222,9 @@ def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settle
 
 def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> None:
     """Set the last reply's context size to the server's count, if the request has one."""
-    last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].role == ASSISTANT), None)
+    last = last_index(facts, lambda fact: fact.role == ASSISTANT)
     context = history.counted(request.usage)
-    if last is not None and context and not facts[last].boundary:
+    if last >= 0 and context and not facts[last].boundary:
         facts[last] = replace(facts[last], context=context)
 
 
@@ -219,7 +233,8 @@ def _known_changes(
 ) -> tuple[list[BlockChange], list[PlacedResult]]:
     """Return the earlier decisions about the new messages, and the results without a decision.
 
-    A message's thinking is not dropped where the message has nothing else.
+    ``facts`` are those of all messages. A message's thinking is not dropped where the message has
+    nothing else.
     """
     changes, undecided = [], []
     for message in range(request.place, len(facts)):
@@ -228,7 +243,7 @@ def _known_changes(
             decision = decisions.get(key)
             if decision is not None:
                 text = result_text(request, message, result.block)
-                saved = _saved(text, decision.content) if _is_edit(decision) else 0
+                saved = _tokens_saved(text, decision.content) if _is_edit(decision) else 0
                 changes.append(BlockChange(message, result.block, decision, saved))
             elif result.content_hash:
                 undecided.append((message, result))
@@ -247,10 +262,10 @@ def _to_store(request: ContextRequest, message: int, result: ResultFacts, action
     return ToStore(message, result.block, call, digest, action, result.tool, text)
 
 
-def replaced(item: ToStore, stored: StoredResult) -> Decision | None:
+def replacement_decision(item: ToStore, stored: StoredResult) -> Decision | None:
     """Return the decision to replace a stored result; ``None`` if that would save nothing."""
-    content = stored.content if item.action == SPILL else cleared(stored.path)
-    if _saved(item.text, content) <= 0 or len(content) >= len(item.text):
+    content = stored.content if item.action == SPILL else cleared_text(stored.path)
+    if _tokens_saved(item.text, content) <= 0 or len(content) >= len(item.text):
         return None
     return Decision(
         item.tool_use_id, item.content_hash, item.action, content, stored.path, stored.size
@@ -260,11 +275,12 @@ def replaced(item: ToStore, stored: StoredResult) -> Decision | None:
 def _stored_change(item: ToStore, result: StoredResult | str | None) -> BlockChange | None:
     """Return the decision about a result after storing it was tried.
 
-    It stays if that failed or saves nothing; ``None`` if it already was decided to stay.
+    The result stays if storing it failed or saves nothing. Then there is no new decision (``None``)
+    about a result to clear, which was decided to stay before.
     """
-    decision = replaced(item, result) if isinstance(result, StoredResult) else None
+    decision = replacement_decision(item, result) if isinstance(result, StoredResult) else None
     if decision is not None:
-        saved = _saved(item.text, decision.content)
+        saved = _tokens_saved(item.text, decision.content)
         return BlockChange(item.message, item.block, decision, saved)
     if item.action == CLEAR:
         return None
@@ -273,12 +289,14 @@ def _stored_change(item: ToStore, result: StoredResult | str | None) -> BlockCha
     )
 
 
-def _saved(text: str, content: str) -> int:
+def _tokens_saved(text: str, content: str) -> int:
     """Return the estimated tokens that sending a content in the place of a text saves."""
     return estimate_text(text) - estimate_text(content)
 
 
-def _lighter(facts: Sequence[MessageFacts], changes: Iterable[BlockChange]) -> list[MessageFacts]:
+def _with_saved_tokens(
+    facts: Sequence[MessageFacts], changes: Iterable[BlockChange]
+) -> list[MessageFacts]:
     """Return the facts with each message's tokens reduced by what its changes save."""
     result = list(facts)
     for change in changes:
@@ -287,11 +305,13 @@ def _lighter(facts: Sequence[MessageFacts], changes: Iterable[BlockChange]) -> l
     return result
 
 
-def _recounted(facts: list[MessageFacts], breaks: Sequence[BlockChange]) -> list[MessageFacts]:
+def _with_reduced_count(
+    facts: list[MessageFacts], clearings: Sequence[BlockChange]
+) -> list[MessageFacts]:
     """Return the facts with the server's last count reduced by what is cleared before it."""
-    last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), -1)
-    saved = sum(change.tokens for change in breaks if change.message < last)
-    if saved:
+    last = last_index(facts, lambda fact: fact.context)
+    saved = sum(change.tokens for change in clearings if change.message < last)
+    if saved:  # 1 at least, as 0 would mean that there is no count
         facts[last] = replace(facts[last], context=max(facts[last].context - saved, 1))
     return facts
 
@@ -310,20 +330,18 @@ def _edit(change: BlockChange) -> ContextEdit:
     return ContextEdit(change.message, change.block, decision.tool_use_id, content)
 
 
-def _due(request: ContextRequest, level: str) -> DueCompaction:
+def _due_compaction(request: ContextRequest, level: str) -> DueCompaction:
     """Return whether to compact now, and the strategy to try first.
 
     Only at level ``auto`` or ``block``, if compacting is on and the server does not hold the
     history; never for a sub-agent or a fork.
     """
     settings = request.settings
-    if (
-        level not in ("auto", "block")
-        or not settings.context.compact
-        or request.conversation
-        or request.supports & {MANAGED, THREAD}
-    ):
+    if level not in ("auto", "block") or not settings.context.compact:
+        return DueCompaction(due=False)
+    if request.conversation or request.supports & {MANAGED, THREAD}:
         return DueCompaction(due=False)
     if settings.notes.enabled:
         return DueCompaction(due=True, strategy="notes")
-    return DueCompaction(due=True, strategy="api" if COMPACTION in request.supports else "model")
+    api_compacts = COMPACTION in request.supports
+    return DueCompaction(due=True, strategy="api" if api_compacts else "model")

@@ -11,10 +11,10 @@ PREVIEW_BYTES = 2_000
 CLEARED = "[Old tool result content cleared]"
 _TAG = "persisted-output"
 _CLOSING = re.compile(rf"<(?=\s*/\s*{_TAG})", re.IGNORECASE)
-_BROKEN = "&lt;"
+_ESCAPED = "&lt;"
 
 
-def shown(text: str, path: str) -> str:
+def stored_preview(text: str, path: str) -> str:
     """Return the replacement of a text that is stored at ``path``.
 
     It has the text's first 2,000 bytes up to the end of a line, or up to a whole character if
@@ -22,13 +22,15 @@ def shown(text: str, path: str) -> str:
     """
     content = text.encode()
     head = content[:PREVIEW_BYTES]
-    end = head.rfind(b"\n", PREVIEW_BYTES // 2)
-    start = head[: end if end >= 0 else None].decode("utf-8", "ignore")
+    end_of_line = head.rfind(b"\n", PREVIEW_BYTES // 2)
+    if end_of_line >= 0:
+        head = head[:end_of_line]
+    start = head.decode("utf-8", "ignore")  # without the bytes of a character that was cut
     lines = text.count("\n") + (not text.endswith("\n"))
     size = f"{len(content)} bytes, {lines} lines, whole at: {path}"
-    return f"<{_TAG}>\n{size}\n{_CLOSING.sub(_BROKEN, start)}\n[cut]\n</{_TAG}>"
+    return f"<{_TAG}>\n{size}\n{_CLOSING.sub(_ESCAPED, start)}\n[cut]\n</{_TAG}>"
 
 
-def cleared(path: str) -> str:
+def cleared_text(path: str) -> str:
     """Return the replacement of an old result that is cleared and stored at ``path``."""
     return f"{CLEARED}\n{path}"

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct
 
 from memd.context.errors import StoredResultTooLargeError
-from memd.context.preview import shown
+from memd.context.preview import stored_preview
 from memd.context.values import StoredResult, StoredSizes
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -37,15 +37,18 @@ from memd.projects.project import check_session, slug
 
 FOLDER = "tool-results"
 _JSON_CHARACTERS = 1024 * 1024  # longer texts are not parsed, which takes 30 times their memory
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_PATH = re.compile(rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))")
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# The path of a result below the base: its folder and its name.
+_RESULT_PATH = re.compile(
+    rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))"
+)
 
 # What is too large, in words for the sentence of its error.
-_ONE = "a result"
-_SESSION = "the results of the session"
-_ALL = "the results of all sessions"
+_A_RESULT = "a result"
+_RESULTS_OF_SESSION = "the results of the session"
+_ALL_RESULTS = "the results of all sessions"
 # Why a result is refused, in words for the sentence of its error.
-_NO_TEXT = "it has half of a surrogate pair, which no file can hold"
+_NO_UTF8 = "it has half of a surrogate pair, which no file can hold"
 _TAKEN = "other files have its names"
 _SEVERAL_NAMES = "it has several names (hard links)"
 _FOREIGN = "it belongs to another user"
@@ -98,25 +101,27 @@ def store(
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise UnwrittenFileError(place.folder, _NO_TEXT) from error
+        raise UnwrittenFileError(place.folder, _NO_UTF8) from error
     size = len(content)
-    for what, whole, limit in (
-        (_ONE, size, limits.RESULT_BYTES),
-        (_SESSION, used.session + size, limits.SESSION_RESULT_BYTES),
-        (_ALL, used.all + size, limits.STORED_BYTES),
+    for what, size_of_all, limit in (
+        (_A_RESULT, size, limits.RESULT_BYTES),
+        (_RESULTS_OF_SESSION, used.session + size, limits.SESSION_RESULT_BYTES),
+        (_ALL_RESULTS, used.all + size, limits.STORED_BYTES),
     ):
-        if whole > limit:
-            raise StoredResultTooLargeError(what, whole, limit)
+        if size_of_all > limit:
+            raise StoredResultTooLargeError(what, size_of_all, limit)
     is_json = len(text) <= _JSON_CHARACTERS and read_json(text) is not None
     suffix = ".json" if is_json else ".txt"
     stem = _stem(tool_use_id)
-    with _failures(place.folder), Directory(place.base, create=True) as directory:
-        for name in (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}"):
+    # The second name is for a call's further result, or where a foreign file has the first one.
+    names = (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}")
+    with _as_unwritten_file(place.folder), Directory(place.base, create=True) as directory:
+        for name in names:
             below = f"{place.below}/{name}"
             with suppress(FileExistsError):
                 _write_once(disk or real_disk(), directory, below, content)
                 path = f"{place.base}/{below}"
-                return StoredResult(path, size, shown(text, path))
+                return StoredResult(path, size, stored_preview(text, path))
     raise UnwrittenFileError(place.folder, _TAKEN)
 
 
@@ -133,7 +138,7 @@ def from_file(path: str) -> str:
             result = directory.read(name, limits.RESULT_BYTES)
     except FileTooLargeError as error:
         size = int(error.facts["size"] or 0)
-        raise StoredResultTooLargeError(_ONE, size, limits.RESULT_BYTES) from error
+        raise StoredResultTooLargeError(_A_RESULT, size, limits.RESULT_BYTES) from error
     if result is None:
         raise PathRefusedError(path, _ABSENT)
     content, status = result
@@ -154,7 +159,7 @@ def is_stored(tool_use_id: str, path: str, size: int) -> bool:
         return False
     try:
         return os.lstat(path).st_size == size
-    except OSError:
+    except OSError:  # the file is missing
         return True
 
 
@@ -163,13 +168,15 @@ def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
 
     Paths that no stored result can have are ignored. Raises UnwrittenFileError.
     """
-    disk, folders = disk or real_disk(), defaultdict[str, list[str]](list)
+    disk = disk or real_disk()
+    names_of_folder: dict[str, list[str]] = defaultdict(list)
     for path in paths:
-        if match := _PATH.fullmatch(path.removeprefix(f"{base}/")):
-            folders[match[1]].append(match[2])
-    for below, names in folders.items():
+        match = _RESULT_PATH.fullmatch(path.removeprefix(f"{base}/"))
+        if match:
+            names_of_folder[match[1]].append(match[2])
+    for below, names in names_of_folder.items():
         with (
-            _failures(f"{base}/{below}"),
+            _as_unwritten_file(f"{base}/{below}"),
             suppress(DirectoryMissingError, PathRefusedError),
             Directory(base) as directory,
             directory.parent(f"{below}/{names[0]}") as (folder, _),
@@ -177,23 +184,26 @@ def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
             for name in (*names, *disk.temporaries(folder)):
                 disk.unlink(folder, name)
             disk.sync_folder(folder)
-        empty = below
-        with suppress(OSError):  # a folder with other files stays
-            while empty:
-                os.rmdir(f"{base}/{empty}")
-                empty = os.path.dirname(empty)
+        folder_to_remove = below
+        with suppress(OSError):  # a folder with other files stays, and so do those above it
+            while folder_to_remove:
+                os.rmdir(f"{base}/{folder_to_remove}")
+                folder_to_remove = os.path.dirname(folder_to_remove)
 
 
 def _stem(tool_use_id: str) -> str:
     """Return the file name, without suffix, of a call's result: its id, or a hash of an odd id."""
-    if _ID.fullmatch(tool_use_id):
+    if _SAFE_ID.fullmatch(tool_use_id):
         return tool_use_id
     return sha256(tool_use_id.encode("utf-8", "surrogatepass"))
 
 
 @contextmanager
-def _failures(folder: str) -> Iterator[None]:
-    """Raise UnwrittenFileError in place of the block's OSError or MemdError."""
+def _as_unwritten_file(folder: str) -> Iterator[None]:
+    """Raise UnwrittenFileError in place of the block's OSError or MemdError.
+
+    ``folder`` is the absolute path that the error names.
+    """
     try:
         yield
     except OSError as error:
@@ -221,6 +231,7 @@ def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) ->
             try:
                 disk.sync_folder(folder)
             except OSError:
+                # The name might not be on the disk, so the file is not used.
                 with suppress(OSError):
                     disk.unlink(folder, name)
                 raise
@@ -237,7 +248,8 @@ def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) ->
         raise FileExistsError(below) from error
     if result is None:
         return False
-    if result[0] != content or result[1].st_nlink > 1:
+    existing, status = result
+    if existing != content or status.st_nlink > 1:
         raise FileExistsError(below)
     file = directory.open(below)
     if file is None:

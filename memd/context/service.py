@@ -40,11 +40,11 @@ from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLo
 from memd.model.port import ModelSource
 from memd.state.tables import ContextTable, ContextTotals, Runs
 
-_THREADS = 4  # a slow disk must not take all that the daemon has
+_THREADS = 4  # of each kind; a slow disk must not take all threads of the daemon
 _STORING_SECONDS = 5.0  # results not stored by then stay in the conversation
-_SUMMARIES = 16  # finished ones whose sections are in memory
-_RETRIES = 3  # of a summary that is too long for the model, with fewer rounds each time
-_NOBODY = "nobody waits for it any more"
+_SUMMARIES_IN_MEMORY = 16  # the newest finished ones
+_RETRIES = 3  # if the conversation is too long for the model, with fewer rounds each time
+_NO_CALLER = "nobody waits for it any more"
 _NO_SUMMARY = "the model's answer holds no summary"
 
 T = TypeVar("T")
@@ -67,10 +67,12 @@ class Contexts:
         self._keeper = ContextKeeper(clock, threading.Lock, table, disk)
         self._table = table
         self._seconds = seconds
-        self._deciding = CapacityLimiter(_THREADS)
-        self._storing = CapacityLimiter(_THREADS)
-        self._large = CapacityLimiter(1)  # a file of 64 MiB takes some 300 MB for a moment
-        self._busy = threading.BoundedSemaphore(_THREADS)
+        self._state_threads = CapacityLimiter(_THREADS)  # for requests that need the state file
+        self._storing_threads = CapacityLimiter(_THREADS)  # for results of a request
+        # For results in a file; one of 64 MiB takes some 300 MB of memory for a moment.
+        self._large_file_thread = CapacityLimiter(1)
+        # Counts the threads that store, also abandoned ones, which the limiters no longer count.
+        self._storing_slots = threading.BoundedSemaphore(_THREADS)
 
     async def plan(self, request: ContextRequest) -> PlannedContext:
         """Return how to send a conversation; its decisions are on the disk before that.
@@ -103,8 +105,9 @@ class Contexts:
             text = results.from_file(source_path) if content is None else content
             return self._keeper.spill(request, tool, tool_use_id, text)
 
-        limiter = self._storing if content is not None else self._large
-        return await self._store(spill, limiter) or SpilledResult(spilled=False, reason=TIMEOUT)
+        limiter = self._storing_threads if content is not None else self._large_file_thread
+        result = await self._store(spill, limiter)
+        return result or SpilledResult(spilled=False, reason=TIMEOUT)
 
     async def count(self, request: ContextRequest) -> CountedContext:
         """Return the size of a conversation, storing nothing. Raises MessagesRefusedError."""
@@ -155,7 +158,7 @@ class Contexts:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Return the result of ``work`` from a worker thread."""
-        return await to_thread.run_sync(work, limiter=self._deciding)
+        return await to_thread.run_sync(work, limiter=self._state_threads)
 
     async def _store(
         self, work: Callable[[], T], limiter: CapacityLimiter | None = None
@@ -163,18 +166,18 @@ class Contexts:
         """Return the result of ``work``; ``None`` if it takes too long or too many are running."""
 
         def run() -> T | None:
-            """Do the work unless too many abandoned threads are still working."""
-            # A thread that was abandoned after the time limit still waits for the disk and counts.
-            if not self._busy.acquire(blocking=False):
+            """Do the work, or return ``None`` if too many abandoned threads are still working."""
+            # A thread that was abandoned after the time limit still waits for the disk.
+            if not self._storing_slots.acquire(blocking=False):
                 return None
             try:
                 return work()
             finally:
-                self._busy.release()
+                self._storing_slots.release()
 
         with move_on_after(self._seconds):
             return await to_thread.run_sync(
-                run, limiter=limiter or self._storing, abandon_on_cancel=True
+                run, limiter=limiter or self._storing_threads, abandon_on_cancel=True
             )
         return None
 
@@ -187,8 +190,9 @@ class Summaries:
     """
 
     def __init__(self, clock: Clock, models: ModelSource, runs: Runs) -> None:
-        self._made: Recent[str, tuple[str, Mapping[str, str]]] = Recent(_SUMMARIES)
-        self._awaited: Counter[str] = Counter()
+        # By job: the digest of the summarised rounds, and the sections of the summary.
+        self._finished: Recent[str, tuple[str, Mapping[str, str]]] = Recent(_SUMMARIES_IN_MEMORY)
+        self._awaited: Counter[str] = Counter()  # by digest, how many callers wait
         self._clock = clock
         self._models = models
         self._runs = runs
@@ -206,33 +210,36 @@ class Summaries:
     ) -> dict[str, Any]:
         """Return the job result of summarising rounds: its cost, or a ``failure``.
 
-        A failure is that no caller waits, or that no model is configured or usable today.
+        It is a failure if no caller waits, and if no model is configured or usable today.
+        ``instructions`` are the person's, "" for none.
         ``digest`` is the hash of the rounds and instructions; it must be ``awaited``. The cost is
         booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
         """
         if not self._awaited[digest]:
-            return failed(SummaryFailedError(_NOBODY))
+            return failed_result(SummaryFailedError(_NO_CALLER))
         model, name = self._models.for_(settings), self._models.name(settings, summary.KIND)
         if model is None or not name:
-            return failed(ModelNotConfiguredError("none is named for summaries"))
+            return failed_result(ModelNotConfiguredError("none is named for summaries"))
         shown: Sequence[str] = rounds
         for _ in range(1 + _RETRIES):
-            task = summary.task(shown, instructions, len(rounds) - len(shown), name, project)
+            task = summary.summary_task(
+                shown, instructions, len(rounds) - len(shown), name, project
+            )
             ended = await agent.run(task, model, summary.NoTools(), self._clock, progress)
             await to_thread.run_sync(self._runs.save, job, ended.record, self._clock.now())
             if not isinstance(ended.error, PromptTooLongError):
                 break
-            shown = summary.shorter(shown, ended.error.sentence)
+            shown = summary.without_oldest(shown, ended.error.sentence)
             if not shown:
                 break
         if isinstance(ended.error, NO_USE_TODAY):
-            return failed(ended.error)
+            return failed_result(ended.error)
         if isinstance(ended.error, PromptTooLongError):
             raise ended.error
-        sections = summary.answered(ended.text) if ended.finished else {}
+        sections = summary.sections_of_reply(ended.text) if ended.finished else {}
         if not sections:
             raise SummaryFailedError(_NO_SUMMARY if ended.finished else ended.unfinished)
-        self._made[job] = digest, sections
+        self._finished[job] = digest, sections
         return {"engine": name, "turns": ended.turns, "usage": asdict(ended.usage)}
 
     @contextmanager
@@ -247,10 +254,10 @@ class Summaries:
 
     def sections(self, job: str, digest: str) -> Mapping[str, str] | None:
         """Return the summary that a job wrote of these rounds, ``None`` if there is none."""
-        made_digest, sections = self._made.get(job, ("", {}))
-        return sections if made_digest == digest else None
+        finished_digest, sections = self._finished.get(job, ("", {}))
+        return sections if finished_digest == digest else None
 
 
-def failed(error: MemdError) -> dict[str, Any]:
+def failed_result(error: MemdError) -> dict[str, Any]:
     """Return the result of a job that failed before its work began."""
     return {"failure": {"kind": error.kind, "message": error.sentence, **error.facts}}

@@ -24,44 +24,37 @@ from memd.core.recent import Recent
 from memd.files.disk import Disk
 from memd.state.tables import ContextRow, ContextTable
 
-_SESSIONS = 64  # in memory
-_CONVERSATIONS = 256  # in memory, for each session
-_MESSAGES = 100_000  # in memory, of all conversations but the one that is being planned
-_NOTHING = KnownConversation()
+_MOST_SESSIONS = 64  # in memory
+_MOST_CONVERSATIONS = 256  # in memory, of each session
+_MOST_MESSAGES = 100_000  # in memory, of all conversations but the one that is being planned
+_UNKNOWN_CONVERSATION = KnownConversation()
 
 Lock = AbstractContextManager[Any]
 
 
 class OpenConversation(Struct):
-    """A conversation as last planned, with what is needed to detect cache breaks.
-
-    ``known`` has no decisions, as these belong to the session. ``sent`` is the last request until
-    its reply is judged. ``usage`` is that of a reply that no plan has used yet.
-    """
+    """A conversation as last planned, with what is needed to detect cache breaks."""
 
     row: ContextRow
-    known: KnownConversation = _NOTHING
-    sent: SentRequest | None = None
-    baseline: CacheBaseline | None = None
-    usage: Mapping[str, Any] | None = None
+    known: KnownConversation = _UNKNOWN_CONVERSATION  # without decisions, which are the session's
+    sent: SentRequest | None = None  # the last request, until its reply is known
+    baseline: CacheBaseline | None = None  # the last request with a reply
+    usage: Mapping[str, Any] | None = None  # of a reply that no plan has used yet
 
 
 class ContextSession(Struct, weakref=True):
-    """A session in memory.
-
-    ``unsaved`` are decisions in use that the state file refused to save. The lock ``storing`` is
-    held while results are stored, ``lock`` is not.
-    """
+    """A session in memory."""
 
     place: ResultsPlace
-    lock: Lock
-    storing: Lock
+    lock: Lock  # guards all other fields; not held while results are stored
+    storing: Lock  # held while results are stored
     decisions: dict[BlockKey, Decision] = field(default_factory=dict)
+    # Decisions in use that could not be saved; they are saved with the next ones.
     unsaved: dict[BlockKey, Decision] = field(default_factory=dict)
     conversations: Recent[str, OpenConversation] = field(
-        default_factory=lambda: Recent(_CONVERSATIONS)
+        default_factory=lambda: Recent(_MOST_CONVERSATIONS)
     )
-    loaded: bool = False
+    loaded: bool = False  # whether the decisions were read from the state file
 
 
 class ContextSessions:
@@ -71,22 +64,23 @@ class ContextSessions:
     """
 
     def __init__(self, lock: Callable[[], Lock], table: ContextTable, disk: Disk | None) -> None:
-        self._lock = lock
+        self._make_lock = lock
         self._table = table
         self._disk = disk
-        self._bytes: int | None = None  # of all stored results; None until counted
-        self._recent: Recent[str, ContextSession] = Recent(_SESSIONS)
-        self._alive: WeakValueDictionary[str, ContextSession] = WeakValueDictionary()
-        self._opening = lock()
+        self._stored_bytes: int | None = None  # of all stored results; None until counted
+        # By results folder: the sessions used last, and all sessions that somebody still uses.
+        self._recent: Recent[str, ContextSession] = Recent(_MOST_SESSIONS)
+        self._sessions: WeakValueDictionary[str, ContextSession] = WeakValueDictionary()
+        self._sessions_lock = lock()  # guards these two
 
     @contextmanager
     def open(self, place: ResultsPlace) -> Iterator[ContextSession]:
         """Yield the session of a place, its decisions loaded and its lock held."""
-        with self._opening:
-            session = self._alive.get(place.folder)
+        with self._sessions_lock:
+            session = self._sessions.get(place.folder)
             if session is None:
-                session = ContextSession(place, self._lock(), self._lock())
-                self._alive[place.folder] = session
+                session = ContextSession(place, self._make_lock(), self._make_lock())
+                self._sessions[place.folder] = session
             self._recent.renewed(place.folder, session)
         with session.lock:
             if not session.loaded:
@@ -106,12 +100,13 @@ class ContextSessions:
     def stored(self, session: ContextSession, call: str, text: str) -> StoredResult:
         """Store a result's text; the caller holds the session's ``storing``, not its lock.
 
-        Raises StoredResultTooLargeError and UnwrittenFileError.
+        ``call`` is the id of the result's call. Raises StoredResultTooLargeError and
+        UnwrittenFileError.
         """
-        used = StoredSizes(self.size(session), self._size())
+        used = StoredSizes(self.size(session), self._size_of_all())
         result = results.store(session.place, call, text, used=used, disk=self._disk)
         # Counted before it is decided on; the next decision with a file counts all anew.
-        self._bytes = used.all + result.size
+        self._stored_bytes = used.all + result.size
         return result
 
     def size(self, session: ContextSession) -> int:
@@ -119,23 +114,23 @@ class ContextSessions:
         sizes = {each.path: each.size for each in tuple(session.decisions.values())}
         return sum(sizes.values())
 
-    def _size(self) -> int:
+    def _size_of_all(self) -> int:
         """Return how many bytes are stored for all sessions."""
-        if self._bytes is None:
-            _, self._bytes = self._table.stored()
-        return self._bytes
+        if self._stored_bytes is None:
+            _, self._stored_bytes = self._table.stored()
+        return self._stored_bytes
 
     def decide(
         self, session: ContextSession, row: ContextRow, decisions: Iterable[Decision]
     ) -> None:
         """Save new decisions and the conversation's row, with decisions refused earlier."""
         new = {each.key: each for each in decisions if session.decisions.get(each.key) != each}
-        unsaved = session.unsaved | new
-        self._table.save(row, [astuple(each) for each in unsaved.values()])
+        to_save = session.unsaved | new
+        self._table.save(row, [astuple(each) for each in to_save.values()])
         session.unsaved.clear()
         session.decisions.update(new)
-        if any(each.path for each in unsaved.values()):
-            self._bytes = None
+        if any(each.path for each in to_save.values()):
+            self._stored_bytes = None  # it is counted again when it is needed
 
     def forget(self, session: ContextSession) -> bool:
         """Remove a session's rows and stored results; return whether there were rows.
@@ -153,12 +148,12 @@ class ContextSessions:
         session.conversations.clear()
         session.decisions.clear()
         session.unsaved.clear()
-        self._bytes = None
+        self._stored_bytes = None
         return rows > 0
 
     def trim(self, current: OpenConversation) -> None:
         """Drop the facts of the conversations that were planned longest ago, beyond the limit."""
-        with self._opening:
+        with self._sessions_lock:
             sessions = tuple(self._recent.values())
         others = [
             each
@@ -168,7 +163,7 @@ class ContextSessions:
         ]
         messages = sum(len(each.known.facts) for each in others)
         for each in others:
-            if messages <= _MESSAGES:
+            if messages <= _MOST_MESSAGES:
                 return
             messages -= len(each.known.facts)
-            each.known = _NOTHING
+            each.known = _UNKNOWN_CONVERSATION

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from memd.context.facts import exchange_start
+from memd.context.facts import exchange_start, last_index
 from memd.context.requests import ContextCount, ContextRequest, ContextThresholds
 from memd.context.values import MessageFacts
 from memd.conversation import history
 from memd.conversation.pieces import BOUNDARY, USER, TranscriptPiece
 
-_LARGE, _LARGE_MODEL, _LARGE_BETA = 1_000_000, "[1m]", "context-1m-2025-08-07"
-LEVELS = ("block", "auto", "urgent", "warn")
+_LARGE_WINDOW = 1_000_000  # tokens, of a model with this suffix or a request with this beta
+_LARGE_MODEL, _LARGE_BETA = "[1m]", "context-1m-2025-08-07"
+LEVELS = ("block", "auto", "urgent", "warn")  # from the highest threshold down
 
 
 def window_of(request: ContextRequest) -> int:
@@ -17,7 +18,7 @@ def window_of(request: ContextRequest) -> int:
     if request.window:
         return request.window
     if request.model.endswith(_LARGE_MODEL) or _LARGE_BETA in request.betas:
-        return _LARGE
+        return _LARGE_WINDOW
     return request.usual_window or history.WINDOW
 
 
@@ -29,25 +30,29 @@ def thresholds(window: int) -> ContextThresholds:
 
 def level(tokens: int, limits: ContextThresholds) -> str:
     """Return the highest threshold that so many tokens reach, ``ok`` below all of them."""
-    return next((name for name in LEVELS if tokens >= getattr(limits, name)), "ok")
+    for name in LEVELS:
+        if tokens >= getattr(limits, name):
+            return name
+    return "ok"
 
 
 def count(facts: Sequence[MessageFacts]) -> ContextCount:
     """Return a conversation's size and whether a server counted it or it is estimated."""
-    meter = metered(facts)
+    meter = meter_of(facts)
     return ContextCount(meter.tokens, "usage" if meter.counted else "estimate")
 
 
-def metered(facts: Sequence[MessageFacts]) -> history.ContextMeter:
+def meter_of(facts: Sequence[MessageFacts]) -> history.ContextMeter:
     """Return a meter with all messages of a conversation counted."""
     meter = history.ContextMeter()
     # A server's count includes all messages before its reply, so counting begins at that reply.
-    last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), None)
-    if last is not None:
-        feed(meter, facts[exchange_start(facts[: last + 1]) :])
+    last_counted = last_index(facts, lambda fact: fact.context)
+    if last_counted >= 0:
+        feed(meter, facts[exchange_start(facts[: last_counted + 1]) :])
         return meter
-    bottom = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].boundary), 0)
-    meter.add(TranscriptPiece(USER, tokens=sum(fact.tokens for fact in facts[bottom:])))
+    # Without a count, the estimates of the messages since the last boundary are added.
+    boundary = max(last_index(facts, lambda fact: fact.boundary), 0)
+    meter.add(TranscriptPiece(USER, tokens=sum(fact.tokens for fact in facts[boundary:])))
     return meter
 
 

@@ -19,15 +19,17 @@ from memd.core.canonical import LEAST_CHARACTERS, text_of
 from memd.core.settings import Settings
 
 SMALL = "small"  # reason why a result is not stored: it is within its tool's limit
-_LIMIT, _MCP_LIMIT, _MCP = 50_000, 100_000, "mcp__"
-_LIMITS = {"shell": 30_000, "search": 20_000}
-_MESSAGE_LIMIT = 200_000  # characters of the results of one message
-_SHOWN_TOKENS = LEAST_CHARACTERS // 4  # more than the replacement of a result has
+# Characters of a result that is sent whole, by the kind of its tool.
+_USUAL_LIMIT = 50_000
+_LIMIT_OF_KIND = {"shell": 30_000, "search": 20_000}
+_MCP_LIMIT, _MCP_PREFIX = 100_000, "mcp__"
+_MOST_CHARACTERS = 200_000  # of the results behind the newest reply
+_REPLACEMENT_TOKENS = LEAST_CHARACTERS // 4  # more than the replacement of a result has
 
-PlacedResult = tuple[int, ResultFacts]
+PlacedResult = tuple[int, ResultFacts]  # the index of its message, and the result
 
 
-def stays(tool: str, characters: int, request: ContextRequest) -> str:
+def reason_to_stay(tool: str, characters: int, request: ContextRequest) -> str:
     """Return the reason why a tool's result stays in the conversation, "" if it is to be stored."""
     if not request.settings.context.spill:
         return "off"
@@ -35,12 +37,16 @@ def stays(tool: str, characters: int, request: ContextRequest) -> str:
         return "no_reader"
     if tool == request.reader:
         return "reader"
-    return SMALL if characters <= limit(tool, request.settings) else ""
+    return SMALL if characters <= character_limit(tool, request.settings) else ""
 
 
-def limit(tool: str, settings: Settings) -> int:
+def character_limit(tool: str, settings: Settings) -> int:
     """Return how many characters of a tool's result are sent whole."""
-    usual = _MCP_LIMIT if tool.startswith(_MCP) else _LIMITS.get(history.tool_kind(tool), _LIMIT)
+    if tool.startswith(_MCP_PREFIX):
+        usual = _MCP_LIMIT
+    else:
+        usual = _LIMIT_OF_KIND.get(history.tool_kind(tool), _USUAL_LIMIT)
+    # Shorter results are never stored, whatever the settings say.
     return max(settings.context.limits.get(tool, usual), LEAST_CHARACTERS - 1)
 
 
@@ -57,30 +63,36 @@ def large_results(
     """
     start = exchange_start(facts)
     reasons = {
-        each: stays(each[1].tool, each[1].characters, request)
-        for each in undecided
-        if each[0] >= start and not each[1].failed
+        (message, result): reason_to_stay(result.tool, result.characters, request)
+        for message, result in undecided
+        if message >= start and not result.failed
     }
-    chosen = [each for each, reason in reasons.items() if not reason]
-    small = [each for each, reason in reasons.items() if reason == SMALL]
-    small.sort(key=lambda each: each[1].characters)
-    block = sizing.thresholds(sizing.window_of(request)).block
-    characters = sum(
-        _characters_sent(each, decisions) for fact in facts[start:] for each in fact.results
-    )
-    characters -= sum(result.characters - LEAST_CHARACTERS for _, result in chosen)
-    tokens = sizing.count(facts).tokens - sum(_tokens_saved(request, *each) for each in chosen)
-    while small and (characters > _MESSAGE_LIMIT or tokens >= block):
-        largest = small.pop()
-        characters -= largest[1].characters - LEAST_CHARACTERS
-        tokens -= _tokens_saved(request, *largest)
-        chosen.append(largest)
-    return chosen
+    to_store = [placed for placed, reason in reasons.items() if not reason]
+    small = [placed for placed, reason in reasons.items() if reason == SMALL]
+    small.sort(key=lambda placed: placed[1].characters)
+    # The characters of the results and the tokens of the conversation after storing.
+    new_results = [result for fact in facts[start:] for result in fact.results]
+    characters = sum(_characters_sent(result, decisions) for result in new_results)
+    characters -= sum(_characters_saved(result) for _, result in to_store)
+    tokens = sizing.count(facts).tokens
+    tokens -= sum(_tokens_saved(request, message, result) for message, result in to_store)
+    most_tokens = sizing.thresholds(sizing.window_of(request)).block
+    while small and (characters > _MOST_CHARACTERS or tokens >= most_tokens):
+        message, largest = small.pop()
+        characters -= _characters_saved(largest)
+        tokens -= _tokens_saved(request, message, largest)
+        to_store.append((message, largest))
+    return to_store
+
+
+def _characters_saved(result: ResultFacts) -> int:
+    """Return how many characters storing a result saves at least."""
+    return result.characters - LEAST_CHARACTERS
 
 
 def _tokens_saved(request: ContextRequest, message: int, result: ResultFacts) -> int:
     """Return how many tokens storing a result saves at least."""
-    return estimate_text(result_text(request, message, result.block)) - _SHOWN_TOKENS
+    return estimate_text(result_text(request, message, result.block)) - _REPLACEMENT_TOKENS
 
 
 def _characters_sent(result: ResultFacts, decisions: Decisions) -> int:

@@ -43,19 +43,19 @@ LEAD = (
 TOKENS = 20_000  # for the sections of a model, and as many again for the person's messages
 _LEAST_TOKENS = 40  # of each of the person's messages, if there is room for so many
 _FEWEST_TOKENS = 8  # of each of them; if that does not fit, the oldest are left out
-_LEFT_OUT = "{} older messages are left out."
+_OLDER_LEFT_OUT = "{} older messages are left out."
 # The most characters of one text that a model is shown, by its author.
-_CHARACTERS = {USER: 20_000, ASSISTANT: 8_000, "tool": 3_000, "summary": 200_000}
+_MOST_CHARACTERS = {USER: 20_000, ASSISTANT: 8_000, "tool": 3_000, "summary": 200_000}
 _CALL_CHARACTERS = 1_200
-_FIFTH = 0.2  # share to leave out if a server does not say how much is too much
-_CUT = "[cut]"
+_USUAL_EXCESS = 0.2  # share to leave out if a server does not say how much is too much
+_CUT = "[cut]"  # ends a text that was cut
 # Tags of a model's reply; they are escaped in what it is shown, so that it cannot copy them.
-_ANSWER = re.compile(r"<(?=\s*/?\s*(?:analysis|summary)\b)", re.IGNORECASE)
+_REPLY_TAG = re.compile(r"<(?=\s*/?\s*(?:analysis|summary)\b)", re.IGNORECASE)
 _TITLES = {title.casefold(): title for title in SECTIONS}
 _HEADING = re.compile(r"#{1,6} *(?:\d+[.)] *)?(.+?) *:?")
-_GAP = re.compile(r"(\d{3,})\D{1,30}?> *(\d{3,})")  # as "210000 tokens > 200000 maximum"
+_TOKEN_EXCESS = re.compile(r"(\d{3,})\D{1,30}?> *(\d{3,})")  # as "210000 tokens > 200000 maximum"
 _PACKAGE = "memd.context"
-_RUN = Task(
+_TASK = Task(
     kind=KIND,
     model="",
     messages=(),
@@ -80,19 +80,26 @@ class NoTools:
         return ToolResult("There are no tools.", "denied")
 
 
-def shown(messages: Sequence[Mapping[str, Any]], start: int, end: int) -> list[str]:
+def quoted_rounds(messages: Sequence[Mapping[str, Any]], start: int, end: int) -> list[str]:
     """Return ``messages[start:end]`` as quoted text for a model, one text for each round."""
-    edges = [start, *(place for place in history.rounds(messages) if start < place < end), end]
-    texts = ("\n\n".join(filter(None, map(_shown, messages[a:b]))) for a, b in pairwise(edges))
-    return [text for text in texts if text]
+    inner_edges = [place for place in history.rounds(messages) if start < place < end]
+    result = []
+    for first, end_of_round in pairwise([start, *inner_edges, end]):
+        texts = [_quoted_message(message) for message in messages[first:end_of_round]]
+        result.append("\n\n".join(text for text in texts if text))
+    return [text for text in result if text]
 
 
-def task(texts: Sequence[str], instructions: str, left: int, model: str, project: str) -> Task:
+def summary_task(
+    texts: Sequence[str], instructions: str, left: int, model: str, project: str
+) -> Task:
     """Return the agent task that summarises rounds; ``left`` is how many rounds are left out.
 
     ``instructions`` are the person's, "" for none. The cost is booked on ``project``.
     """
-    flags = [name for name, given in (("left", left), ("instructions", instructions)) if given]
+    flags = ["left"] if left else []
+    if instructions:
+        flags.append("instructions")
     values = {
         "left": str(left),
         "tokens": f"{TOKENS // 2:,}",
@@ -101,7 +108,7 @@ def task(texts: Sequence[str], instructions: str, left: int, model: str, project
     prompt = prose.fill(prose.template("compact", _PACKAGE), flags, values)
     blocks = [{"type": "text", "text": text} for text in ("\n\n".join(texts), prompt)]
     return replace(
-        _RUN,
+        _TASK,
         model=model,
         messages=({"role": "user", "content": blocks},),
         system=prose.template("system", _PACKAGE),
@@ -109,42 +116,46 @@ def task(texts: Sequence[str], instructions: str, left: int, model: str, project
     )
 
 
-def shorter(texts: Sequence[str], sentence: str) -> list[str]:
+def without_oldest(texts: Sequence[str], sentence: str) -> list[str]:
     """Return the rounds without the oldest ones, to try again after they were too long.
 
     ``sentence`` is the server's error, which may say by how many tokens. The first round stays: it
     has the person's request or an earlier summary. Empty if nothing else would be left.
     """
-    gap = _GAP.search(sentence)
-    share = 1 - int(gap[2]) / int(gap[1]) if gap else _FIFTH
+    match = _TOKEN_EXCESS.search(sentence)  # how many tokens there were, and how many may be
+    share = 1 - int(match[2]) / int(match[1]) if match else _USUAL_EXCESS
+    if share <= 0:
+        share = _USUAL_EXCESS
     sizes = [history.estimate_text(text) for text in texts]
-    first, excess = 1, sum(sizes) * (share if share > 0 else _FIFTH)
+    excess = sum(sizes) * share
+    first = 1  # the first round that stays, besides the very first
     while first < len(texts) and excess > 0:
         excess -= sizes[first]
         first += 1
     return [texts[0], *texts[first:]] if first < len(texts) else []
 
 
-def answered(text: str) -> dict[str, str]:
+def sections_of_reply(text: str) -> dict[str, str]:
     """Return the sections of a model's reply, shortened to 20,000 tokens; empty if it has none.
 
     Its analysis and its section about the person's messages are left out.
     """
-    head, thought, behind = text.partition("</analysis>")
-    _, _, body = (behind if thought else head).partition("<summary>")
-    sections = parsed(body.rpartition("</summary>")[0] or body)
+    _, end_of_analysis, behind = text.partition("</analysis>")
+    _, _, body = (behind if end_of_analysis else text).partition("<summary>")
+    # A reply may end without the closing tag.
+    sections = parsed_sections(body.rpartition("</summary>")[0] or body)
     sections.pop(PERSONS, None)
-    return fitted(sections, TOKENS)
+    return cut_to(sections, TOKENS)
 
 
-def fitted(sections: Mapping[str, str], tokens: int) -> dict[str, str]:
+def cut_to(sections: Mapping[str, str], tokens: int) -> dict[str, str]:
     """Return the sections cut to ``tokens`` in total; the longest lose text first."""
     sizes = [history.estimate_text(body) for body in sections.values()]
-    parts = zip(sections.items(), quoting.shares(sizes, tokens), strict=True)
-    return {title: _within(body, share) for (title, body), share in parts}
+    shares = dict(zip(sections, quoting.shares(sizes, tokens), strict=True))
+    return {title: _cut_to_tokens(body, shares[title]) for title, body in sections.items()}
 
 
-def parsed(text: str) -> dict[str, str]:
+def parsed_sections(text: str) -> dict[str, str]:
     """Return the non-empty sections of a summary by title; "" has the text above the first."""
     title, bodies = "", dict[str, list[str]]()
     for line in quoting.neutralise(string(text)).split("\n"):
@@ -158,60 +169,66 @@ def parsed(text: str) -> dict[str, str]:
     return {title: body for title, body in joined.items() if body}
 
 
-def persons(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def persons_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the texts of the person's messages, also those quoted in earlier summaries."""
     result: list[str] = []
     for message in messages:
         summary, rest = history.summary_and_rest(message)
         if summary:
-            lines = parsed(summary).get(PERSONS, "").split("\n")
-            groups = groupby(lines, key=lambda line: line.startswith(">"))
-            result += ["\n".join(map(_unquoted, group)) for quoted, group in groups if quoted]
+            lines = parsed_sections(summary).get(PERSONS, "").split("\n")
+            for is_quoted, group in groupby(lines, key=lambda line: line.startswith(">")):
+                if is_quoted:
+                    result.append("\n".join(map(_without_quotation_mark, group)))
         if message.get("role") == USER:
-            words = "\n\n".join(text for author, text in _pieces(message, rest) if author == USER)
-            result += filter(None, [words])
+            texts = [text for author, text in _authored_texts(message, rest) if author == USER]
+            words = "\n\n".join(texts)
+            if words:
+                result.append(words)
     return result
 
 
-def written(lead: str, sections: Mapping[str, str], messages: Sequence[str], tokens: int) -> str:
+def summary_text(
+    lead: str, sections: Mapping[str, str], messages: Sequence[str], tokens: int
+) -> str:
     """Return the text of a summary: its sections in order, with the person's messages.
 
-    The messages get ``tokens`` together. If that is too little, each keeps its beginning and the
-    newest get the rest.
+    ``lead`` is its first sentence; ``messages`` are the person's, oldest first. They get ``tokens``
+    together. If that is too little, each keeps its beginning and the newest get the rest.
     """
-    most = tokens // _FEWEST_TOKENS
-    quoted = [_quoted(text) for text in messages[-most:]]
-    least = min(_LEAST_TOKENS, tokens // max(len(quoted), 1))
-    sizes = [history.estimate_text(text) for text in quoted]
-    left = tokens - sum(min(size, least) for size in sizes)
-    for index in reversed(range(len(quoted))):
-        more = min(max(sizes[index] - least, 0), left)
-        left -= more
-        quoted[index] = _within(quoted[index], least + more)
-    older = [_LEFT_OUT.format(len(messages) - most)] if len(messages) > most else []
-    bodies = {**sections, PERSONS: "\n\n".join((*older, *quoted))}
-    parts = (f"# {title}\n{bodies[title]}" for title in SECTIONS if bodies.get(title))
-    return "\n\n".join(filter(None, (lead, bodies.get(""), *parts)))
+    most_messages = tokens // _FEWEST_TOKENS
+    quotations = [_as_quotation(text) for text in messages[-most_messages:]]
+    least = min(_LEAST_TOKENS, tokens // max(len(quotations), 1))
+    sizes = [history.estimate_text(text) for text in quotations]
+    tokens_left = tokens - sum(min(size, least) for size in sizes)
+    for index in reversed(range(len(quotations))):
+        more = min(max(sizes[index] - least, 0), tokens_left)
+        tokens_left -= more
+        quotations[index] = _cut_to_tokens(quotations[index], least + more)
+    if len(messages) > most_messages:
+        quotations.insert(0, _OLDER_LEFT_OUT.format(len(messages) - most_messages))
+    bodies = {**sections, PERSONS: "\n\n".join(quotations)}
+    titled = [f"# {title}\n{bodies[title]}" for title in SECTIONS if bodies.get(title)]
+    parts = [lead, bodies.get("", ""), *titled]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _shown(message: Mapping[str, Any]) -> str:
+def _quoted_message(message: Mapping[str, Any]) -> str:
     """Return a message as quoted text for a model, with the author of each part."""
     summary, rest = history.summary_and_rest(message)
-    pieces = [("summary", summary), *_pieces(message, rest)]
+    pieces = [("summary", summary), *_authored_texts(message, rest)]
     texts = []
     for author, group in groupby(pieces, key=lambda piece: piece[0]):
-        words = (shortened(text, _CHARACTERS[author]) for _, text in group)
-        text = _ANSWER.sub("&lt;", quoting.neutralise("\n\n".join(words)).strip())
-        texts.append(rendered(Message("", "", text, author, None)) if text else "")
-    return "\n\n".join(filter(None, texts))
+        words = "\n\n".join(shortened(text, _MOST_CHARACTERS[author]) for _, text in group)
+        text = _REPLY_TAG.sub("&lt;", quoting.neutralise(words).strip())
+        if text:
+            texts.append(rendered(Message("", "", text, author, None)))
+    return "\n\n".join(text for text in texts if text)
 
 
-def _pieces(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str]]:
-    """Yield the author and the text of each block of a message's content.
-
-    Nothing for a system or meta message, which a client wrote.
-    """
+def _authored_texts(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str]]:
+    """Yield the author and the text of each block of a message's content."""
     role = str(message.get("role"))
+    # A client wrote system messages and meta messages.
     if role not in (USER, ASSISTANT) or message.get("isMeta"):
         return
     words = _person_words if role == USER else other_words
@@ -220,11 +237,11 @@ def _pieces(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str
         if kind == "text":
             yield role, words(block["text"])
         elif kind.endswith("tool_result"):
-            failed = "(failed)\n" if block.get("is_error") is True else ""
-            yield "tool", failed + _output_text(block.get("content"))
+            heading = "(failed)\n" if block.get("is_error") is True else ""
+            yield "tool", heading + _output_text(block.get("content"))
         elif kind.endswith("tool_use"):
-            given = json.dumps(block.get("input"), ensure_ascii=False, default=str)
-            call = f"{string(block.get('name'))} {string(given)}"
+            arguments = json.dumps(block.get("input"), ensure_ascii=False, default=str)
+            call = f"{string(block.get('name'))} {string(arguments)}"
             yield ASSISTANT, f"[called {shortened(call, _CALL_CHARACTERS)}]"
         elif kind in ("image", "document"):
             yield role, f"[{kind}]"
@@ -243,22 +260,23 @@ def _output_text(content: Any) -> str:
     return "\n".join(other_words(b.get("text")) or f"[{string(b.get('type'))}]" for b in blocks)
 
 
-def _quoted(text: str) -> str:
+def _as_quotation(text: str) -> str:
     """Return a text as a Markdown quotation."""
     lines = quoting.neutralise(string(text)).strip().split("\n")
     return "\n".join(f"> {line}" for line in lines)
 
 
-def _unquoted(line: str) -> str:
+def _without_quotation_mark(line: str) -> str:
     """Return a line of a quotation without its mark."""
     return line.removeprefix(">").removeprefix(" ")
 
 
-def _within(text: str, tokens: int) -> str:
+def _cut_to_tokens(text: str, tokens: int) -> str:
     """Return a text, cut at the end of a line if it has more than ``tokens`` tokens."""
     size = history.estimate_text(text)
     if size <= tokens:
         return text
     start = text[: len(text) * tokens // size]
-    whole = start.rpartition("\n")[0] or start
-    return f"{whole}\n{'> ' if text.startswith('>') else ''}{_CUT}"
+    whole_lines = start.rpartition("\n")[0] or start
+    quotation_mark = "> " if text.startswith(">") else ""
+    return f"{whole_lines}\n{quotation_mark}{_CUT}"

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from memd.context.errors import BreakerOpenError
-from memd.context.service import Summaries, failed, summary
+from memd.context.service import Summaries, failed_result, summary
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.yielding import yielding
@@ -102,7 +102,7 @@ async def _summarise(store: Store, summaries: Summaries, running: Running) -> di
     """Summarise a conversation and return the facts, of a failure if no model is allowed."""
     request = running.request
     if not running.model_allowed:
-        return failed(BreakerOpenError())
+        return failed_result(BreakerOpenError())
     project, settings, _ = await store.where(request["cwd"], request["environment"])
     return await summaries.run(
         settings,

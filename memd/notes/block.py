@@ -20,9 +20,11 @@ _TRIES = 4  # escaping makes a text longer, so a text that was cut to fit may st
 def render(notes: SessionNotes, path: str, units: int) -> str:
     """Return notes as a block of at most ``units`` UTF-16 units, "" if nothing fits."""
     head = f"{tags.OPEN}\n{quoting.neutralise(_INTRODUCTION.format(path=path))}\n\n"
-    limit = characters = units - quoting.units(f"{head}\n{tags.CLOSE}")
+    limit = units - quoting.units(f"{head}\n{tags.CLOSE}")
+    characters = limit  # a character has one unit or two
     for _ in range(_TRIES):
-        content = quoting.neutralise(shortened(notes, path, characters=max(characters, 0))).strip()
+        text = shortened(notes, path, characters=max(characters, 0))
+        content = quoting.neutralise(text).strip()
         excess = quoting.units(content) - limit
         if excess <= 0:
             break

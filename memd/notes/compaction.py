@@ -35,15 +35,17 @@ def plan(
 ) -> history.CompactionPlan | None:
     """Return a plan that replaces the messages which the notes cover by the notes.
 
-    ``None`` if the notes are empty or nothing can be removed. ``cursor_covers`` is the id of the
-    last message that the notes cover, ``path`` their file. ``results`` is the folder of stored tool
-    results, ``window`` the model's context in tokens.
+    It is ``None`` if the notes are empty or nothing can be removed. ``cursor_covers`` is the id of
+    the last message that the notes cover, ``path`` their file. ``results`` is the folder of stored
+    tool results, ``window`` the model's context in tokens.
     """
     notes = sections.parse(notes_text)
     if not all(isinstance(message, dict) for message in messages):
         return None
-    tail = history.tail(messages, _start(messages, cursor_covers))
-    if tail is None or tail.first == tail.floor or sections.is_empty(notes, ""):
+    tail = history.tail(messages, _index_behind(messages, cursor_covers))
+    if tail is None or tail.first == tail.floor:  # no message can be removed
+        return None
+    if sections.is_empty(notes, ""):
         return None
     text = "\n\n".join((_LEAD, sections.shortened(notes, path).strip()))
     return history.compacted(
@@ -59,17 +61,24 @@ def plan(
     )
 
 
-def _start(messages: Sequence[Mapping[str, Any]], covers: str) -> int:
-    """Return the index behind the message ``covers``, the number of messages if it is unknown."""
+def _index_behind(messages: Sequence[Mapping[str, Any]], covers: str) -> int:
+    """Return the index behind the message with the id ``covers``.
+
+    It is the number of messages if there is no such message.
+    """
     with_id = [
-        n for n, m in enumerate(messages) if covers and covers in (m.get("uuid"), m.get("id"))
+        index
+        for index, message in enumerate(messages)
+        if covers and covers in (message.get("uuid"), message.get("id"))
     ]
     if with_id:
         return with_id[-1] + 1  # several records of one reply have the same id
     floor = history.floor(messages)
-    before = history.opening(messages[floor - 1]) if floor else ""
-    if covers and before.startswith(history.opened(covers)):
+    boundary_text = history.opening(messages[floor - 1]) if floor else ""
+    if covers and boundary_text.startswith(history.opened(covers)):
         return floor  # the last boundary message already has these notes
     # Messages without an id get one that is made of their text and position.
-    indexes = (n + 1 for n, message in enumerate(messages) if covers == message_id(message, n))
-    return next(indexes, len(messages))
+    for index, message in enumerate(messages):
+        if covers == message_id(message, index):
+            return index + 1
+    return len(messages)

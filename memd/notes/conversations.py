@@ -21,8 +21,7 @@ class SessionReader:
     """Reads one conversation; not thread-safe.
 
     ``cursor`` is that of the notes, ``None`` if there are none yet. With an empty ``path`` the
-    conversation consists of the pieces given to ``add``. ``since`` is the size in tokens that
-    growth is counted from, ``None`` without notes.
+    conversation consists of the pieces given to ``add``.
     """
 
     def __init__(self, path: str, cursor: NotesCursor | None, find: FindStatements) -> None:
@@ -36,11 +35,12 @@ class SessionReader:
         """Reset all facts and counts to those of an empty conversation."""
         covers = self.cursor.covers if self.cursor else ""
         self.facts = SessionFacts(self._find, covers)
-        self.news = NewPieces(covers)
+        self.news = NewPieces(covers)  # the messages behind the one that the notes cover
         self.meter = ContextMeter()
-        self.since = self.cursor.tokens if self.cursor and covers else None
-        self.at: float | None = None
-        self._compacted = False  # whether nothing was said since the last compaction
+        # The size in tokens that growth is counted from, None without notes.
+        self.growth_start = self.cursor.tokens if self.cursor and covers else None
+        self.last_at: float | None = None  # the time of the last message, in seconds since 1970
+        self._is_just_compacted = False  # whether nothing was said since the last compaction
 
     @property
     def sub_agent(self) -> bool:
@@ -57,15 +57,15 @@ class SessionReader:
 
         Raises TranscriptRefusedError.
         """
-        complete = self._stream is None
-        while self._stream is not None and not complete:
+        is_complete = False
+        while self._stream is not None and not is_complete:
             part = self._stream.more()
             if part.restarted:
                 self._start()
             self.add(part.pieces)
-            complete = part.complete
-        if self.since is not None:  # a rewritten or rewound conversation is smaller
-            self.since = min(self.since, self.meter.tokens)
+            is_complete = part.complete
+        if self.growth_start is not None:  # a rewritten or rewound conversation is smaller
+            self.growth_start = min(self.growth_start, self.meter.tokens)
 
     def add(self, pieces: Iterable[TranscriptPiece]) -> None:
         """Add the next pieces of the conversation to facts, sizes and counts."""
@@ -73,16 +73,21 @@ class SessionReader:
             self.facts.add(piece)
             self.meter.add(piece)
             self.news.add(piece)
-            self.at = piece.at or self.at
-            self._compacted = piece.event == BOUNDARY or (self._compacted and bool(piece.event))
-            if self.since is not None and self._compacted:  # growth starts at the new, smaller size
-                self.since = self.meter.tokens
+            self.last_at = piece.at or self.last_at
+            if piece.event == BOUNDARY:
+                self._is_just_compacted = True
+            elif not piece.event:  # other events say nothing
+                self._is_just_compacted = False
+            if (
+                self.growth_start is not None and self._is_just_compacted
+            ):  # growth starts at the new, smaller size
+                self.growth_start = self.meter.tokens
             elif self.cursor and piece.id and piece.id == self.cursor.covers:
-                self.since = self.cursor.tokens
+                self.growth_start = self.cursor.tokens
 
     def count_from_here(self, cursor: NotesCursor) -> None:
         """Count growth and calls from here on, after notes with this cursor were written."""
         self.cursor = cursor
         self.facts.covered(cursor.covers)
         self.news = NewPieces(cursor.covers)
-        self.since = self.meter.tokens
+        self.growth_start = self.meter.tokens

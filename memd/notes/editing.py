@@ -32,18 +32,18 @@ class NotesBench:
         return (self._path,) if self.text != self._original else ()
 
     def call(
-        self, name: str, given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
+        self, name: str, arguments: Mapping[str, Any], _now: float, _over: Callable[[], bool]
     ) -> ToolResult:
         """Apply one edit and return its result, or the sentence why it is refused."""
         try:
-            self.text = self._edited(name, given)
+            self.text = self._edited(name, arguments)
         except refusals.ToolError as error:
             return ToolResult(error.sentence, error.fault)
         return ToolResult("The notes are changed. That holds when this run ends well.")
 
-    def _edited(self, name: str, given: Mapping[str, Any]) -> str:
+    def _edited(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return the text after a call of the tool ``name``. Raises ToolError."""
-        edit = tools.parse(name, given) if name == EDIT else None
+        edit = tools.parse(name, arguments) if name == EDIT else None
         if not isinstance(edit, tools.Edit):
             raise refusals.NoSuchToolError(name)
         if edit.file_path != self._path:

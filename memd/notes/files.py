@@ -39,10 +39,11 @@ from memd.notes.sections import SessionNotes, parse
 from memd.projects.project import check_session, is_session, slug
 
 NOTES_BYTES = 256 * 1024
-_OWN = "{}/{}/session-memory/summary.md"
-_TEMPORARY = "{}/{}/session-memory/.memd-*.tmp"  # left by a crash
-_FOREIGN = "{}/.claude/session-memory/{}.md"
-_GONE = "it was removed a moment ago"
+# Paths of notes below a base folder: the key of the project's folder, and the session.
+_OWN_FORM = "{}/{}/session-memory/summary.md"
+_TEMPORARY_FORM = "{}/{}/session-memory/.memd-*.tmp"  # left by a crash
+_FOREIGN_FORM = "{}/.claude/session-memory/{}.md"  # of another program
+_WAS_REMOVED = "it was removed a moment ago"
 _SEVERAL_NAMES = "it has several names (hard links)"
 
 
@@ -59,7 +60,7 @@ class NotesPlace(Struct, frozen=True):
     @property
     def path(self) -> str:
         """The absolute path of new notes."""
-        return f"{self.base}/{_OWN.format(self.keys[-1], self.session)}"
+        return f"{self.base}/{_OWN_FORM.format(self.keys[-1], self.session)}"
 
 
 class NotesFile(Struct, frozen=True):
@@ -83,13 +84,14 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     Raises SessionRefusedError.
     """
     check_session(project, session)
-    home = slug(project.cwd)
+    key_for_new = slug(project.cwd)
     folder, name = os.path.split(transcript)
     if name == f"{session}.jsonl" and is_text(folder) and "\0" not in folder:
         above, key = os.path.split(os.path.realpath(folder))
-        home = key if above == os.path.realpath(project.transcripts) else home
-    others = {slug(project.cwd), slug(project.root)} - {home}
-    return NotesPlace(project.transcripts, session, (*sorted(others), home))
+        if above == os.path.realpath(project.transcripts):
+            key_for_new = key
+    others = {slug(project.cwd), slug(project.root)} - {key_for_new}
+    return NotesPlace(project.transcripts, session, (*sorted(others), key_for_new))
 
 
 def read(place: NotesPlace) -> NotesFile | None:
@@ -114,14 +116,15 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
         raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
     try:
         with Directory(place.base, create=True) as directory:
-            present = _load_first(directory, place)
-            path = present.path if present else place.path
-            if present and present.foreign:
+            existing = _load_first(directory, place)
+            path = existing.path if existing else place.path
+            if existing and existing.foreign:
                 raise errors.ForeignNotesError(path)
-            _check_hash(path, expected, present.hash if present else "")
-            with directory.parent(os.path.relpath(path, place.base), create=True) as (folder, name):
+            _check_hash(path, expected, existing.hash if existing else "")
+            below = os.path.relpath(path, place.base)
+            with directory.parent(below, create=True) as (folder, name):
                 _write_and_swap(disk or real_disk(), (folder, name, path), content, expected)
-    except FileExistsError as error:  # saved by somebody else a moment ago
+    except FileExistsError as error:  # another program saved it a moment ago
         raise errors.NotesConflictError(place.path, expected, "") from error
     except OSError as error:
         raise UnwrittenFileError(place.path, cause_of(error)) from error
@@ -142,11 +145,11 @@ def restore(place: NotesPlace, content: bytes, mtime_ns: int, disk: Disk | None 
         with Directory(place.base, create=True) as directory:
             if _load_first(directory, place) is not None:
                 return False
-            name = os.path.relpath(place.path, place.base)
-            with directory.parent(name, create=True) as (folder, last):
-                where = (folder, last, place.path)
-                _write_and_swap(disk or real_disk(), where, content, "", mtime_ns or None)
-    except FileExistsError:  # saved by somebody else a moment ago
+            below = os.path.relpath(place.path, place.base)
+            with directory.parent(below, create=True) as (folder, name):
+                file = (folder, name, place.path)
+                _write_and_swap(disk or real_disk(), file, content, "", mtime_ns or None)
+    except FileExistsError:  # another program saved it a moment ago
         return False
     except OSError as error:
         raise UnwrittenFileError(place.path, cause_of(error)) from error
@@ -160,37 +163,42 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
 
     Raises ForeignNotesError, UnwrittenFileError and the errors of ``read``.
     """
-    present = read(place)
-    if present and present.foreign:
-        raise errors.ForeignNotesError(present.path)
-    path = present.path if present else place.path
-    disk, name = disk or real_disk(), os.path.relpath(path, place.base)
+    existing = read(place)
+    if existing and existing.foreign:
+        raise errors.ForeignNotesError(existing.path)
+    path = existing.path if existing else place.path
+    disk, below = disk or real_disk(), os.path.relpath(path, place.base)
     try:
-        with Directory(place.base) as directory, directory.parent(name) as (folder, last):
-            for old in (*([last] if present else []), *disk.temporaries(folder)):
-                disk.unlink(folder, old)
+        with Directory(place.base) as directory, directory.parent(below) as (folder, name):
+            if existing:
+                disk.unlink(folder, name)
+            for temporary in disk.temporaries(folder):
+                disk.unlink(folder, temporary)
             disk.sync_folder(folder)
     except DirectoryMissingError:
         return False
     except OSError as error:
         raise UnwrittenFileError(path, cause_of(error)) from error
-    with suppress(OSError):  # a folder with other files stays
-        while name := os.path.dirname(name):
-            os.rmdir(f"{place.base}/{name}")
-    return present is not None
+    with suppress(OSError):  # a folder with other files stays, and so do those above it
+        while below := os.path.dirname(below):
+            os.rmdir(f"{place.base}/{below}")
+    return existing is not None
 
 
-def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
+def newest_notes(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
     """Return the newest notes in the folders ``keys`` of ``base``, or in all folders for ``None``.
 
     Files that cannot be read are left out. Raises DirectoryUnusableError.
     """
-    result: list[NotesFile | None] = []
+    result: list[NotesFile] = []
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for _, name in sorted(_existing(directory, keys, (_OWN, _FOREIGN)), reverse=True)[:limit]:
+        by_time = sorted(_existing(directory, keys, (_OWN_FORM, _FOREIGN_FORM)), reverse=True)
+        for _, name in by_time[:limit]:
             with suppress(MemdError):
-                result.append(_load(directory, name))
-    return tuple(filter(None, result))
+                file = _load(directory, name)
+                if file is not None:
+                    result.append(file)
+    return tuple(result)
 
 
 def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
@@ -200,13 +208,13 @@ def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
     named after a session are left out. Raises DirectoryUnusableError.
     """
     result: dict[str, RawNotes] = {}
-    for form, folder in product((_OWN, _FOREIGN), tuple(folders)):
+    for form, folder in product((_OWN_FORM, _FOREIGN_FORM), tuple(folders)):
         base, key = os.path.split(folder)
         with suppress(DirectoryMissingError), Directory(base) as directory:
             for _, name in sorted(_existing(directory, (key,), (form,))):
-                each = _read_raw(directory, name)
-                if is_session(each.session):
-                    result.setdefault(each.session, each)
+                raw_notes = _read_raw(directory, name)
+                if is_session(raw_notes.session):
+                    result.setdefault(raw_notes.session, raw_notes)
     return tuple(result.values())
 
 
@@ -216,9 +224,9 @@ def prune(base: str, before: float) -> int:
     Raises DirectoryUnusableError.
     """
     removed = 0
-    newest: dict[tuple[str, str], float] = {}
+    newest: dict[tuple[str, str], float] = {}  # by key and session: the newest mtime of its files
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for mtime, name in _existing(directory, None, (_OWN, _TEMPORARY)):
+        for mtime, name in _existing(directory, None, (_OWN_FORM, _TEMPORARY_FORM)):
             key, session, *_ = name.split("/")
             newest[key, session] = max(mtime, newest.get((key, session), mtime))
     for (key, session), mtime in newest.items():
@@ -231,34 +239,43 @@ def prune(base: str, before: float) -> int:
 def _existing(
     directory: Directory, keys: Iterable[str] | None, forms: Iterable[str]
 ) -> Iterator[tuple[float, str]]:
-    """Yield the mtime and the path of each file below ``keys`` that has one of the ``forms``."""
-    for key in ("*",) if keys is None else map(glob.escape, keys):
-        for form in forms:
-            for name in glob.iglob(form.format(key, "*"), root_dir=directory.path):
-                with suppress(MemdError):
-                    if status := directory.stat(name):
-                        yield status.st_mtime, name
+    """Yield the mtime and the path of each file below ``keys`` that has one of the ``forms``.
+
+    ``None`` for ``keys`` stands for all folders.
+    """
+    patterns = ["*"] if keys is None else [glob.escape(key) for key in keys]
+    for pattern, form in product(patterns, tuple(forms)):
+        for name in glob.iglob(form.format(pattern, "*"), root_dir=directory.path):
+            with suppress(MemdError):
+                status = directory.stat(name)
+                if status is not None:
+                    yield status.st_mtime, name
 
 
 def _read_raw(directory: Directory, name: str) -> RawNotes:
     """Return the bytes of a notes file, or the problem why it cannot be read."""
     _, session, *_ = name.split("/")
-    if session == ".claude":
+    if session == ".claude":  # another program's notes are named after the session
         session = os.path.basename(name).removesuffix(".md")
     try:
         result = directory.read(name, NOTES_BYTES)
     except MemdError as error:
         return RawNotes(session, problem=error.sentence)
-    content, status = result or (b"", None)
-    if status is None or status.st_nlink > 1:
-        return RawNotes(session, problem=_SEVERAL_NAMES if status else _GONE)
+    if result is None:
+        return RawNotes(session, problem=_WAS_REMOVED)
+    content, status = result
+    if status.st_nlink > 1:
+        return RawNotes(session, problem=_SEVERAL_NAMES)
     return RawNotes(session, content, status.st_mtime_ns)
 
 
 def _load_first(directory: Directory, place: NotesPlace) -> NotesFile | None:
     """Return the first notes file of a session, memd's own before foreign ones."""
-    names = (form.format(key, place.session) for form in (_OWN, _FOREIGN) for key in place.keys)
-    return next(filter(None, (_load(directory, name) for name in names)), None)
+    for form, key in product((_OWN_FORM, _FOREIGN_FORM), place.keys):
+        file = _load(directory, form.format(key, place.session))
+        if file is not None:
+            return file
+    return None
 
 
 def _load(directory: Directory, name: str) -> NotesFile | None:
@@ -270,48 +287,52 @@ def _load(directory: Directory, name: str) -> NotesFile | None:
     if status.st_nlink > 1:
         raise PathRefusedError(name, _SEVERAL_NAMES)
     key, session, *_ = name.split("/")
-    own = name == _OWN.format(key, session)
+    is_own = name == _OWN_FORM.format(key, session)
     text = content.decode("utf-8", "replace")
     notes = parse(text)
     return NotesFile(
-        session=session if own else os.path.basename(name).removesuffix(".md"),
+        session=session if is_own else os.path.basename(name).removesuffix(".md"),
         path=f"{directory.path}/{name}",
         text=text,
         notes=notes,
         hash=sha256(content),
         mtime=status.st_mtime,
         # Writing a file back that is not UTF-8 would damage it.
-        foreign=not own or notes.cursor is None or text.encode() != content,
+        foreign=not is_own or notes.cursor is None or text.encode() != content,
     )
 
 
 def _write_and_swap(
     disk: Disk,
-    where: tuple[int, str, str],
+    file: tuple[int, str, str],
     content: bytes,
     expected: str,
     mtime_ns: int | None = None,
 ) -> None:
     """Replace a file with the hash ``expected`` by new content; "" if there must be no file.
 
-    ``where`` is the open folder, the file's name in it and its path. Raises OSError and
-    NotesConflictError; the file is unchanged then.
+    ``file`` is the open folder, the file's name in it and its path. ``mtime_ns`` is the new file's
+    mtime, ``None`` for now. Raises OSError and NotesConflictError; the file is unchanged then.
     """
-    folder, name, path = where
+    folder, name, path = file
     for temporary in disk.temporaries(folder):
         disk.unlink(folder, temporary)
     temp = f".memd-{tokens.token_hex(8)}.tmp"
     try:
         write_new(disk, folder, temp, content, mtime_ns=mtime_ns)
-        # A move fails if the target exists; an exchange leaves the old file under ``temp``.
-        swap, back = (disk.exchange, (temp, name)) if expected else (disk.move, (name, temp))
-        swap(folder, temp, name)
+        if expected:
+            disk.exchange(folder, temp, name)  # the old file is under ``temp`` now
+        else:
+            disk.move(folder, temp, name)  # fails if there is a file
         try:
             _check_hash(path, expected, hash_of(disk.read(folder, temp)) or "")
             disk.sync_folder(folder)
         except (OSError, errors.NotesConflictError):
             with suppress(OSError):
-                swap(folder, *back)
+                if expected:
+                    disk.exchange(folder, temp, name)
+                else:
+                    disk.move(folder, name, temp)
             raise
     finally:
         with suppress(OSError):

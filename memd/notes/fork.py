@@ -30,13 +30,13 @@ KIND = "notes"
 TURNS = 4
 SHORT_TOKENS = 20_000  # of a request without a client's prefix
 NO_ROOM = (CapReachedError, PromptTooLongError)  # after these the next of ``tasks`` is tried
-_FORM_TOKENS = 700  # of the short form's system text, tool and blocks
-_NEWS_TOKENS = 3_000  # for the new messages at least, however long the notes are
-_NOT_SHOWN = "[more lines of this section stand in the file]"
+_FIXED_TOKENS = 700  # of the second form's system text, tool and blocks
+_LEAST_NEWS_TOKENS = 3_000  # for the new messages at least, however long the notes are
+_CUT_NOTE = "[more lines of this section stand in the file]"
 _PACKAGE = "memd.notes"
-_EDITING = "Replaces exact text in the notes. The text has to stand there once."
+_EDIT_DESCRIPTION = "Replaces exact text in the notes. The text has to stand there once."
 
-_RUN = Task(
+_TASK = Task(
     kind=KIND,
     model="",
     messages=(),
@@ -72,33 +72,31 @@ def tasks(
 ) -> tuple[Task, ...]:
     """Return the tasks to try in order; the next one follows an error of ``NO_ROOM``.
 
-    If ``cache`` has a usable request of the client, the first task adds to that.
+    ``model`` is the name of the model for notes. If ``cache`` has a usable request of the client,
+    the first task adds to that.
     """
-    client = prefixed(_RUN, cache)
-    short = _short(update, model)
-    if client is None or not _can_edit(client):
-        return (short,)
-    prompt = update.template.filled(update.notes, update.path)
-    messages = (*client.messages, {"role": "user", "content": prompt})
-    return replace(client, messages=messages, project=update.project), short
+    client_task = prefixed(_TASK, cache)
+    short_task = _short_task(update, model)
+    if client_task is None or not _can_edit(client_task):
+        return (short_task,)
+    prompt = update.template.filled_prompt(update.notes, update.path)
+    messages = (*client_task.messages, {"role": "user", "content": prompt})
+    return replace(client_task, messages=messages, project=update.project), short_task
 
 
-def _short(update: NotesUpdate, model: str) -> Task:
+def _short_task(update: NotesUpdate, model: str) -> Task:
     """Return the task with the notes and the new messages, within 20,000 tokens."""
-    tokens = SHORT_TOKENS - _FORM_TOKENS
-    notes_tokens = tokens - _NEWS_TOKENS - estimate_text(update.template.prompt)
-    prompt = update.template.filled(_cut_to(update.notes, notes_tokens), update.path)
-    texts = (*within(update.news, tokens - estimate_text(prompt)), prompt)
-    blocks = [{"type": "text", "text": text} for text in texts]
+    tokens = SHORT_TOKENS - _FIXED_TOKENS
+    notes_tokens = tokens - _LEAST_NEWS_TOKENS - estimate_text(update.template.prompt)
+    prompt = update.template.filled_prompt(_cut_to(update.notes, notes_tokens), update.path)
+    news = within(update.news, tokens - estimate_text(prompt))
+    blocks = [{"type": "text", "text": text} for text in (*news, prompt)]
+    edit_tool = next(tool for tool in tools.definitions() if tool["name"] == EDIT)
     return replace(
-        _RUN,
+        _TASK,
         model=model,
         messages=({"role": "user", "content": blocks},),
-        tools=tuple(
-            {**tool, "description": _EDITING}
-            for tool in tools.definitions()
-            if tool["name"] == EDIT
-        ),
+        tools=({**edit_tool, "description": _EDIT_DESCRIPTION},),
         system=prose.template("system", _PACKAGE),
         project=update.project,
         extra=LITTLE_THOUGHT,
@@ -110,21 +108,23 @@ def _cut_to(notes: SessionNotes, most: int) -> SessionNotes:
 
     They are cut at the end of a line, so that an edit's text also occurs in the file.
     """
-    limit, short = most, notes
-    while limit and estimate_text(sections.rendered(short, cursor=False)) > most:
-        limit = limit * 3 // 4
-        short = replace(
+    section_limit, shorter = most, notes
+    while section_limit and estimate_text(sections.rendered(shorter, cursor=False)) > most:
+        section_limit = section_limit * 3 // 4
+        shorter = replace(
             notes,
-            head=sections.beginning(notes.head, limit, estimate_text),
-            sections=tuple(_cut(section, limit) for section in notes.sections),
+            head=sections.beginning(notes.head, section_limit, estimate_text),
+            sections=tuple(_cut_section(section, section_limit) for section in notes.sections),
         )
-    return short
+    return shorter
 
 
-def _cut(section: NotesSection, limit: int) -> NotesSection:
+def _cut_section(section: NotesSection, limit: int) -> NotesSection:
     """Return a section cut to ``limit`` tokens, with a line that says so."""
     body = sections.beginning(section.body, limit, estimate_text)
-    return section if body == section.body else replace(section, body=f"{body}\n{_NOT_SHOWN}\n\n")
+    if body == section.body:
+        return section
+    return replace(section, body=f"{body}\n{_CUT_NOTE}\n\n")
 
 
 def _can_edit(client: Task) -> bool:
@@ -132,4 +132,5 @@ def _can_edit(client: Task) -> bool:
     content = client.messages[-1].get("content")
     blocks = content if isinstance(content, list) else []
     kinds = [block.get("type") for block in blocks if isinstance(block, Mapping)]
-    return "tool_use" not in kinds and any(tool.get("name") == EDIT for tool in client.tools)
+    ends_with_call = "tool_use" in kinds
+    return not ends_with_call and any(tool.get("name") == EDIT for tool in client.tools)

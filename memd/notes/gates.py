@@ -17,12 +17,13 @@ YOUNG = "young"
 GROWTH = "growth"
 MID_TURN = "mid_turn"
 PAUSED = "paused"  # all background work is paused
-BREAKER = "breaker"  # no model is used, only the local writer; so for CAP
+# With these two no model is used, only the local writer.
+BREAKER = "breaker"
 CAP = "cap"
 
 FIRST_TOKENS = 10_000
 GROWTH_TOKENS = 5_000
-CALLS = 3
+CALLS = 3  # in the middle of a turn
 
 
 class GateFacts(Struct, frozen=True):
@@ -32,17 +33,17 @@ class GateFacts(Struct, frozen=True):
     ``None`` without notes. ``calls`` counts the tool calls since the notes were written.
     """
 
-    enabled: bool = True
-    compacts: bool = True
-    sub_agent: bool = False
-    foreign: bool = False
+    enabled: bool = True  # whether memory and notes are on
+    compacts: bool = True  # whether the client compacts conversations by itself
+    sub_agent: bool = False  # whether the conversation is a sub-agent's
+    foreign: bool = False  # whether memd may not write the notes
     tokens: int = 0
     since: int | None = None
     calls: int = 0
-    mid_turn: bool = False
+    mid_turn: bool = False  # whether the assistant has not ended its turn
 
 
-def closed(facts: GateFacts, *, force: bool = False) -> str:
+def closed_gate(facts: GateFacts, *, force: bool = False) -> str:
     """Return the name of the first closed gate, "" if an update may begin."""
     if not facts.enabled:
         return OFF
@@ -61,4 +62,6 @@ def _early_gate(facts: GateFacts) -> str:
         return YOUNG
     if facts.since is not None and facts.tokens - facts.since < GROWTH_TOKENS:
         return GROWTH
-    return MID_TURN if facts.mid_turn and facts.calls < CALLS else ""
+    if facts.mid_turn and facts.calls < CALLS:
+        return MID_TURN
+    return ""

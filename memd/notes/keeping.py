@@ -27,14 +27,15 @@ from memd.notes.conversations import SessionReader
 from memd.notes.facts import FindStatements
 from memd.notes.files import NotesFile, NotesPlace
 from memd.notes.fork import NotesUpdate
+from memd.notes.merging import merged, with_local_lines_of
 from memd.notes.requests import NotesRequest, NotesView, SectionSize, UpdateResult, skipped
 from memd.notes.sections import SECTION_TOKENS, NotesCursor, SessionNotes
-from memd.notes.templates import NotesTemplate, chosen
+from memd.notes.templates import NotesTemplate, chosen_template
 from memd.projects.project import transcript_folders
 from memd.transcripts.stream import message_pieces
 
 LOCAL, MODEL = "local", "model"
-_SESSIONS = 64  # whose facts stay in memory
+_MOST_SESSIONS = 64  # whose facts stay in memory
 
 
 class SessionLock(AbstractContextManager[Any], Protocol):
@@ -48,12 +49,12 @@ class SessionLock(AbstractContextManager[Any], Protocol):
 class _Session(Struct):
     """A session's lock, and the reader of its conversation once it was read."""
 
-    lock: SessionLock
+    lock: SessionLock  # held while the conversation is read and the notes are written
     reader: SessionReader | None = None
     root: str = ""  # of the project whose client named the transcript
 
 
-class _Open(Struct, frozen=True):
+class _OpenSession(Struct, frozen=True):
     """A session's notes and conversation while its lock is held."""
 
     place: NotesPlace
@@ -63,11 +64,11 @@ class _Open(Struct, frozen=True):
     def cursor(self, engine: str, now: float) -> NotesCursor:
         """Return a cursor that covers all messages read; its time is that of the last one."""
         covers, tokens = self.reader.facts.last_id, self.reader.meter.tokens
-        at = iso_time(self.reader.at or now)
+        at = iso_time(self.reader.last_at or now)
         return NotesCursor(self.place.session, covers, tokens, engine, at)
 
 
-class Begun(Struct, frozen=True):
+class BegunUpdate(Struct, frozen=True):
     """The start of a model's run: the notes that it edits and the cursor they will have."""
 
     update: NotesUpdate
@@ -89,17 +90,18 @@ class NotesKeeper:
         find_statements: FindStatements,
     ) -> None:
         self._clock = clock
-        self._lock = lock
+        self._make_lock = lock
         self._config_dir = config_dir
         self._find_statements = find_statements
+        # By ``key_of``; a session whose lock is held is not removed.
         self._sessions: Recent[tuple[str, str], _Session] = Recent(
-            _SESSIONS, in_use=lambda session: session.lock.locked()
+            _MOST_SESSIONS, in_use=lambda session: session.lock.locked()
         )
 
     def gate(self, request: NotesRequest) -> str:
         """Return the name of the first closed gate, "" for none. Raises TranscriptRefusedError."""
         with self._open(request) as opened:
-            return gates.closed(_facts(request, opened), force=request.force)
+            return gates.closed_gate(_gate_facts(request, opened), force=request.force)
 
     def write_locally(self, request: NotesRequest) -> UpdateResult:
         """Update the notes without a model, whatever their age, and return the result.
@@ -109,17 +111,19 @@ class NotesKeeper:
         with self._open(request) as opened:
             reader = opened.reader
             # The caller may be compacting now, even if the client does not do so by itself.
-            facts = replace(_facts(request, opened), compacts=True)
-            gate = gates.closed(facts, force=True) or ("" if reader.facts.last_id else gates.YOUNG)
+            facts = replace(_gate_facts(request, opened), compacts=True)
+            gate = gates.closed_gate(facts, force=True)
+            if not gate and not reader.facts.last_id:  # there is no message
+                gate = gates.YOUNG
             if gate:
                 return skipped(gate)
             cursor = opened.cursor(LOCAL, self._clock.now())
-            change = partial(local.updated, new=local.lines(reader.facts))
+            change = partial(local.with_new_lines, new=local.lines(reader.facts))
             result = self._write_changed(request, opened, change, cursor)
             reader.count_from_here(cursor)
             return result
 
-    def begin(self, request: NotesRequest) -> Begun:
+    def begin(self, request: NotesRequest) -> BegunUpdate:
         """Return the notes, the new messages and the next cursor, at the start of a model's run."""
         with self._open(request) as opened:
             template = self._template(request)
@@ -127,18 +131,18 @@ class NotesKeeper:
             path = opened.file.path if opened.file else opened.place.path
             news = opened.reader.news.messages
             update = NotesUpdate(before, path, template, news, request.project.memory_dir)
-            return Begun(update, opened.cursor(MODEL, self._clock.now()))
+            return BegunUpdate(update, opened.cursor(MODEL, self._clock.now()))
 
-    def end(self, request: NotesRequest, begun: Begun, text: str) -> UpdateResult:
+    def end(self, request: NotesRequest, begun: BegunUpdate, text: str) -> UpdateResult:
         """Merge the sections that a model's run changed into the notes as they are now.
 
         ``text`` is the notes' text after the run. Conflicts and refused changes are ``faults``.
         """
         before = begun.update.notes
-        after, faults = sections.checked(before, text)
+        after, faults = sections.checked_edit(before, text)
         with self._open(request) as opened:
             conflicts: dict[str, None] = {}
-            change = partial(_merged, before, after, conflicts)
+            change = partial(merged, before, after, conflicts)
             result = self._write_changed(request, opened, change, begun.cursor)
             reader = opened.reader
             # If the conversation went on, the next update reads it again from the new cursor.
@@ -167,20 +171,20 @@ class NotesKeeper:
 
     def block(self, request: NotesRequest, units: int) -> str:
         """Return the notes as a block of at most ``units`` UTF-16 units, "" if there are none."""
-        file = self._read_written(request)
+        file = self._read_filled(request)
         return block.render(file.notes, file.path, units) if file else ""
 
-    def compaction(self, request: NotesRequest, **given: Any) -> CompactionPlan | None:
+    def compaction(self, request: NotesRequest, **arguments: Any) -> CompactionPlan | None:
         """Return a plan that compacts ``request.messages`` with the notes, ``None`` for none.
 
-        ``given`` are further arguments of ``compaction.plan``.
+        ``arguments`` are further ones of ``compaction.plan``.
         """
-        file = self._read_written(request)
+        file = self._read_filled(request)
         if file is None:
             return None
         covers = file.notes.cursor.covers if file.notes.cursor else ""
-        given |= {"path": file.path, "transcript": request.transcript_path}
-        return compaction.plan(request.messages, file.text, covers, **given)
+        arguments |= {"path": file.path, "transcript": request.transcript_path}
+        return compaction.plan(request.messages, file.text, covers, **arguments)
 
     def lines(self, messages: Any) -> dict[str, list[str]]:
         """Return the lines that the local writer makes from a list of messages, by section."""
@@ -202,17 +206,18 @@ class NotesKeeper:
             section = notes.section(title)
             if section is None:
                 raise errors.SectionUnknownError(title)
+            size = estimate_text(content.strip())
             # Lines of the local writer may be included; longer text is not searched for secrets.
-            size, most = estimate_text(content.strip()), 2 * SECTION_TOKENS
-            if size <= most:
-                filled = section.filled(local.authored(sections.redacted(content)))
-                size, most = sections.section_tokens(filled), SECTION_TOKENS
-            if size > most:
+            if size > 2 * SECTION_TOKENS:
                 raise errors.NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
-            notes = notes.with_section(_beside_local(filled, section))
+            filled = section.filled(local.authored(sections.redacted(content)))
+            size = sections.section_tokens(filled)
+            if size > SECTION_TOKENS:
+                raise errors.NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
+            notes = notes.with_section(with_local_lines_of(section, filled))
             at = iso_time(self._clock.now())
-            before = notes.cursor or NotesCursor(request.session, "", 0, MODEL, at)
-            notes = replace(notes, cursor=replace(before, engine=MODEL, at=at))
+            cursor = notes.cursor or NotesCursor(request.session, "", 0, MODEL, at)
+            notes = replace(notes, cursor=replace(cursor, engine=MODEL, at=at))
             return files.replace(place, sections.rendered(notes), base_hash)
 
     def delete(self, request: NotesRequest) -> bool:
@@ -223,13 +228,15 @@ class NotesKeeper:
 
     def template(self, settings: Settings, environment: Mapping[str, str]) -> NotesTemplate:
         """Return the template and the prompt for a client with this environment."""
-        return chosen(settings.notes, environment.get("CLAUDE_CONFIG_DIR") or self._config_dir)
+        return chosen_template(
+            settings.notes, environment.get("CLAUDE_CONFIG_DIR") or self._config_dir
+        )
 
     def _template(self, request: NotesRequest) -> NotesTemplate:
         """Return the template and the prompt for the client of a request."""
         return self.template(request.settings, request.environment)
 
-    def _read_written(self, request: NotesRequest) -> NotesFile | None:
+    def _read_filled(self, request: NotesRequest) -> NotesFile | None:
         """Return a session's notes, ``None`` if there are none or all sections are empty."""
         file = files.read(_place(request))
         return None if file is None or self._is_empty(request, file) else file
@@ -242,12 +249,12 @@ class NotesKeeper:
     def _locked(self, request: NotesRequest) -> Iterator[tuple[_Session, NotesPlace]]:
         """Hold a session's lock; yield the session and the place of its notes."""
         place = _place(request)
-        session = self._sessions.setdefault(key_of(request), _Session(self._lock()))
+        session = self._sessions.setdefault(key_of(request), _Session(self._make_lock()))
         with session.lock:
             yield session, place
 
     @contextmanager
-    def _open(self, request: NotesRequest) -> Iterator[_Open]:
+    def _open(self, request: NotesRequest) -> Iterator[_OpenSession]:
         """Hold a session's lock; yield its notes and its conversation, read to the end."""
         with self._locked(request) as (session, place):
             file = files.read(place)
@@ -258,7 +265,7 @@ class NotesKeeper:
             else:
                 reader = self._reader(session, request, cursor)
                 reader.read()
-            yield _Open(place, file, reader)
+            yield _OpenSession(place, file, reader)
 
     def _reader(
         self, session: _Session, request: NotesRequest, cursor: NotesCursor | None
@@ -266,8 +273,11 @@ class NotesKeeper:
         """Return the session's reader; make a new one if the transcript or the cursor changed."""
         reader, root = session.reader, request.project.root
         path = request.transcript_path
-        if not path:  # another project may have a session of the same name
-            path = reader.path if reader and session.root == root else _transcript(request)
+        # The path named before is used again, but another project may have a session of this name.
+        if not path and reader and session.root == root:
+            path = reader.path
+        elif not path:
+            path = _transcript_path(request)
         if reader is None or (reader.path, reader.cursor) != (path, cursor):
             reader = session.reader = SessionReader(path, cursor, self._find_statements)
         session.root = root
@@ -276,12 +286,15 @@ class NotesKeeper:
     def _write_changed(
         self,
         request: NotesRequest,
-        opened: _Open,
+        opened: _OpenSession,
         change: Callable[[SessionNotes], SessionNotes],
         cursor: NotesCursor,
     ) -> UpdateResult:
-        """Write the notes with ``change`` applied; once more if they changed meanwhile."""
-        file, again = opened.file, True
+        """Write the notes with ``change`` applied, and the cursor that they will have.
+
+        It is tried once more if another program changed the notes meanwhile.
+        """
+        file, is_second_try = opened.file, False
         while True:
             before = file.notes if file else sections.parse(self._template(request).text)
             after = replace(change(before), cursor=cursor)
@@ -291,9 +304,9 @@ class NotesKeeper:
                     files.replace(opened.place, text, file.hash if file else "")
                 break
             except errors.NotesConflictError:
-                if not again:
+                if is_second_try:
                     raise
-            file, again = files.read(opened.place), False
+            file, is_second_try = files.read(opened.place), True
         pairs = zip(before.sections, after.sections, strict=True)
         changed = tuple(new.title for old, new in pairs if old != new)
         return UpdateResult(
@@ -315,10 +328,13 @@ def folder_of(request: NotesRequest) -> str:
     return _place(request).path.rpartition("/")[0]
 
 
-def _transcript(request: NotesRequest) -> str:
+def _transcript_path(request: NotesRequest) -> str:
     """Return the path of Claude Code's transcript of a session, "" if there is none."""
-    paths = (f"{place}/{request.session}.jsonl" for place in transcript_folders(request.project))
-    return next(filter(os.path.exists, paths), "")
+    for folder in transcript_folders(request.project):
+        path = f"{folder}/{request.session}.jsonl"
+        if os.path.exists(path):
+            return path
+    return ""
 
 
 def _place(request: NotesRequest) -> NotesPlace:
@@ -326,7 +342,7 @@ def _place(request: NotesRequest) -> NotesPlace:
     return files.place(request.project, request.session, request.transcript_path)
 
 
-def _facts(request: NotesRequest, opened: _Open) -> gates.GateFacts:
+def _gate_facts(request: NotesRequest, opened: _OpenSession) -> gates.GateFacts:
     """Return what the gates need to know of an open session."""
     reader = opened.reader
     return replace(
@@ -334,63 +350,35 @@ def _facts(request: NotesRequest, opened: _Open) -> gates.GateFacts:
         sub_agent=reader.sub_agent,
         foreign=opened.file is not None and opened.file.foreign,
         tokens=reader.meter.tokens,
-        since=reader.since,
+        since=reader.growth_start,
         calls=reader.facts.calls_since,
         mid_turn=reader.facts.mid_turn and not request.turn_ended,
     )
 
 
-def _is_stale(opened: _Open) -> bool:
+def _is_stale(opened: _OpenSession) -> bool:
     """Return whether the conversation grew by over 5,000 tokens since memd's notes were written."""
-    since = opened.reader.since
-    grown = 0 if since is None else opened.reader.meter.tokens - since
-    return opened.file is not None and not opened.file.foreign and grown > gates.GROWTH_TOKENS
-
-
-def _merged(
-    before: SessionNotes, after: SessionNotes, conflicts: dict[str, None], now: SessionNotes
-) -> SessionNotes:
-    """Return the notes ``now`` with the sections that a run changed from ``before`` to ``after``.
-
-    A section that somebody else changed too stays, and is added to ``conflicts``.
-    """
-    for old, new in zip(before.sections, after.sections, strict=True):
-        current = now.section(old.title)
-        if new == old:
-            continue
-        if current is None or local.authored(current.body) != local.authored(old.body):
-            conflicts[f'"{old.title}" was changed meanwhile; it is as it is now'] = None
-        else:
-            now = now.with_section(new if current == old else _beside_local(new, current))
-    return now
-
-
-def _beside_local(
-    section: sections.NotesSection, current: sections.NotesSection
-) -> sections.NotesSection:
-    """Return a section with the local writer's lines from the present section."""
-    lines = sections.split_local(current.body)[1]
-    return replace(section, body=sections.with_local(section.body, lines))
+    start = opened.reader.growth_start
+    if start is None or opened.file is None or opened.file.foreign:
+        return False
+    return opened.reader.meter.tokens - start > gates.GROWTH_TOKENS
 
 
 def _view(file: NotesFile, characters: int | None, *, stale: bool, empty: bool) -> NotesView:
     """Return notes for a reader, cut to ``characters``, with the sizes of all sections."""
     content = sections.shortened(file.notes, file.path, characters=characters)
     shown = {part.title: part.content for part in sections.parse(content).sections}
-    sizes = tuple(
-        SectionSize(
-            part.title.strip(),
-            sections.section_tokens(part),
-            # startswith, since the last section shown also ends with the note on what was cut.
-            not shown.get(part.title.strip(), "").startswith(part.content),
-        )
-        for part in file.notes.sections
-    )
+    sizes = []
+    for part in file.notes.sections:
+        title = part.title.strip()
+        # The last section shown also ends with the note on what was cut.
+        is_cut = not shown.get(title, "").startswith(part.content)
+        sizes.append(SectionSize(title, sections.section_tokens(part), is_cut))
     cursor = None if file.foreign else file.notes.cursor
     return NotesView(
         content=content,
         path=file.path,
-        sections=sizes,
+        sections=tuple(sizes),
         tokens=sum(size.tokens for size in sizes),
         covers=cursor.covers if cursor else "",
         stale=stale,

@@ -28,9 +28,14 @@ from memd.notes.sections import (
 )
 from memd.text import quoting
 
-_REQUEST, _REPLY, _SHORT, _TITLE = 500, 300, 200, 80  # characters of a quotation
-_TITLE_WORDS, _WORKLOG_WORDS = 10, 12
-_TOOLS = 8  # of a turn, shown at most
+_REQUEST_CHARACTERS, _SENTENCE_CHARACTERS, _USUAL_CHARACTERS, _TITLE_CHARACTERS = (
+    500,
+    300,
+    200,
+    80,
+)  # characters of a quotation
+_TITLE_WORDS, _WORKLOG_WORDS = 10, 12  # of a quotation
+_MOST_TOOLS = 8  # of a turn, shown at most
 # A list item of labels, numbers and times, from which the quotations were removed.
 _LABELS = re.compile(
     r"- (?:[\d:,;-]|\s|(?<!\w)(?:last|first|requests?|left|out|in|progress|open|assistant's|words"
@@ -46,73 +51,84 @@ V = TypeVar("V")
 
 def lines(facts: SessionFacts) -> dict[str, list[str]]:
     """Return the local writer's lines by section title; sections without lines are left out."""
-    title = quoted(facts.title, _TITLE) or quoted("".join(facts.requests[:1]), _TITLE, _TITLE_WORDS)
-    requests = _fitting(1_900, _requests(facts))
+    first_request = facts.requests[0] if facts.requests else ""
+    title = quoted(facts.title, _TITLE_CHARACTERS)
+    title = title or quoted(first_request, _TITLE_CHARACTERS, _TITLE_WORDS)
+    requests = _fitting_items(1_900, _request_lines(facts))
     left_out = facts.requests_count - len(requests)
+    if left_out:
+        requests.append(f"- {left_out} {_LEFT_OUT}")
+    names = _newest(facts.files)  # paths and web addresses
+    files = (_file_line(name, use) for name, use in names if "://" not in name)
+    commands = (_command_line(command, use) for command, use in _newest(facts.commands))
     failures = (_failure_line(call, use) for call, use in _newest(facts.failures))
-    names = _newest(facts.files)
     sections = {
-        "Session Title": _fitting(60, [title]),
-        "Current State": _fitting(1_300, _state(facts)),
-        "Task specification": [*requests, f"- {left_out} {_LEFT_OUT}"] if left_out else requests,
-        "Files and Functions": _fitting(
-            1_300, (_file_line(name, use) for name, use in names if "://" not in name)
+        "Session Title": _fitting_items(60, [title]),
+        "Current State": _fitting_items(1_300, _state_lines(facts)),
+        "Task specification": requests,
+        "Files and Functions": _fitting_items(1_300, files),
+        "Workflow": _fitting_items(1_200, commands),
+        "Errors & Corrections": _fitting_items(
+            1_800, (*_person_lines(facts.corrections), *failures)
         ),
-        "Workflow": _fitting(
-            1_200, (f"{quoted(c)}: {u.state}{_times(u)}" for c, u in _newest(facts.commands))
-        ),
-        "Errors & Corrections": _fitting(1_800, (*_person_lines(facts.corrections), *failures)),
-        "Codebase and System Documentation": _fitting(500, _documents(names)),
-        "Learnings": _fitting(500, _person_lines(facts.learnings)),
-        "Key results": _fitting(600, _results(facts)),
-        "Worklog": _fitting(1_600, map(_turn_line, reversed(facts.turns))),
+        "Codebase and System Documentation": _fitting_items(500, _document_lines(names)),
+        "Learnings": _fitting_items(500, _person_lines(facts.learnings)),
+        "Key results": _fitting_items(600, _result_lines(facts)),
+        "Worklog": _fitting_items(1_600, map(_turn_line, reversed(facts.turns))),
     }
-    return {title: listed for title, listed in sections.items() if listed}
+    return {title: items for title, items in sections.items() if items}
 
 
-def updated(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNotes:
+def with_new_lines(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNotes:
     """Return notes in which new lines of the local writer replace its old ones.
 
     Its old lines are recognised by their form; other lines below the marker move above it.
     """
 
-    def with_new_lines(old: NotesSection) -> NotesSection:
+    def updated_section(old: NotesSection) -> NotesSection:
         """Return a section with the new lines, unchanged if it has neither old nor new ones."""
-        _, local = split_local(old.body)
+        _, old_lines = split_local(old.body)
         new_lines = new.get(old.title.strip(), ())
-        body = with_local(authored(old.body), new_lines)
-        return replace(old, body=body) if local or new_lines else old
+        if not (old_lines or new_lines):
+            return old
+        return replace(old, body=with_local(authored(old.body), new_lines))
 
-    return replace(notes, sections=tuple(map(with_new_lines, notes.sections)))
+    return replace(notes, sections=tuple(map(updated_section, notes.sections)))
 
 
 def authored(body: str) -> str:
     """Return the lines of a section that a person or a model wrote, above or below the marker."""
-    above, local = split_local(body)
-    return "\n".join(filter(None, (above, *(line for line in local if not _is_local(line)))))
+    above, below = split_local(body)
+    lines = [above] if above else []
+    lines += [line for line in below if not _is_local(line)]
+    return "\n".join(lines)
 
 
 def _is_local(line: str) -> bool:
     """Return whether a line has the local writer's form: only quotations and labels."""
-    labels, spans = _SPAN.subn("", line)
-    return bool(spans or _LEFT_OUT in line) and _LABELS.fullmatch(labels) is not None
+    labels, quotations = _SPAN.subn("", line)
+    if not quotations and _LEFT_OUT not in line:
+        return False
+    return _LABELS.fullmatch(labels) is not None
 
 
 @lru_cache(maxsize=1_024)  # an update quotes mostly the same texts as the last one
-def quoted(text: str, most: int = _SHORT, words: int | None = None) -> str:
+def quoted(text: str, most: int = _USUAL_CHARACTERS, words: int | None = None) -> str:
     """Return the first ``most`` characters or ``words`` of a text as a quotation, "" if empty."""
     return quoting.code_span(redacted(text), most, words)
 
 
-def _fitting(most: int, listed: Iterable[str]) -> list[str]:
+def _fitting_items(most: int, listed: Iterable[str]) -> list[str]:
     """Return the lines with a quotation, as list items, until they exceed ``most`` tokens."""
     result = [MARKER]
-    for line in (line for line in listed if "`" in line):
+    for line in listed:
+        if "`" not in line:  # it has no quotation
+            continue
         result.append(f"- {line}")
         if estimate_text("\n".join(result)) > most:
             result.pop()
             break
-    return result[1:]
+    return result[1:]  # without the marker, which was only counted
 
 
 def _newest(entries: dict[K, V]) -> list[tuple[K, V]]:
@@ -120,58 +136,70 @@ def _newest(entries: dict[K, V]) -> list[tuple[K, V]]:
     return list(reversed(entries.items()))
 
 
-def _time(at: float | None) -> str:
+def _time_text(at: float | None) -> str:
     """Return a time (seconds since 1970) as date, hour and minute in UTC, "" for ``None``."""
-    return "" if at is None else f"{datetime.fromtimestamp(min(at, _LAST_SECOND), UTC):%F %H:%M}"
+    if at is None:
+        return ""
+    return f"{datetime.fromtimestamp(min(at, _LAST_SECOND), UTC):%F %H:%M}"
 
 
-def _times(use: CallUse) -> str:
+def _times_text(use: CallUse) -> str:
     """Return how often something was called, "" for once."""
     return f", {use.times} times" if use.times > 1 else ""
 
 
-def _joined(between: str, *parts: str) -> str:
+def _join_nonempty(between: str, *parts: str) -> str:
     """Return the parts that are not empty, joined by ``between``."""
     return between.join(filter(None, parts))
 
 
-def _counts(**counts: int) -> str:
+def _count_labels(**counts: int) -> str:
     """Return labels with their counts, without those that are 0."""
     return ", ".join(f"{label} {count}" for label, count in counts.items() if count)
 
 
-def _state(facts: SessionFacts) -> Iterator[str]:
+def _state_lines(facts: SessionFacts) -> Iterator[str]:
     """Yield the last request, the assistant's last words and the open plan items."""
-    yield from (f"last request: {quoted(text, _REQUEST)}" for text in facts.requests[-1:])
-    yield f"assistant's words: {quoted(facts.last_reply, _REPLY)}"
+    if facts.requests:
+        yield f"last request: {quoted(facts.requests[-1], _REQUEST_CHARACTERS)}"
+    yield f"assistant's words: {quoted(facts.last_reply, _SENTENCE_CHARACTERS)}"
     for text, status in facts.items.values():
-        yield f"{'in progress' if status == 'in_progress' else 'open'}: {quoted(text)}"
+        label = "in progress" if status == "in_progress" else "open"
+        yield f"{label}: {quoted(text)}"
 
 
-def _requests(facts: SessionFacts) -> Iterator[str]:
+def _request_lines(facts: SessionFacts) -> Iterator[str]:
     """Yield the first request and then the others, the newest first."""
-    yield from (f"first request: {quoted(text, _REQUEST)}" for text in facts.requests[:1])
-    yield from (f"request: {quoted(text, _REQUEST)}" for text in facts.requests[:0:-1])
+    for text in facts.requests[:1]:
+        yield f"first request: {quoted(text, _REQUEST_CHARACTERS)}"
+    for text in reversed(facts.requests[1:]):
+        yield f"request: {quoted(text, _REQUEST_CHARACTERS)}"
 
 
 def _person_lines(sentences: dict[str, None]) -> Iterator[str]:
     """Return a line for each sentence of the person, the newest first."""
-    return (f"person: {quoted(sentence, _REPLY)}" for sentence in reversed(sentences))
+    return (f"person: {quoted(sentence, _SENTENCE_CHARACTERS)}" for sentence in reversed(sentences))
 
 
-def _results(facts: SessionFacts) -> Iterator[str]:
+def _result_lines(facts: SessionFacts) -> Iterator[str]:
     """Yield a line for each total that a command printed."""
     for command, totals in _newest(facts.results):
         yield from (f"{quoted(line)} after {quoted(command)}" for line in totals)
 
 
+def _command_line(command: str, use: CallUse) -> str:
+    """Return the line of a command: how it last ended, and how often it was called."""
+    return f"{quoted(command)}: {use.state}{_times_text(use)}"
+
+
 def _file_line(path: str, use: FileUse) -> str:
     """Return the line of a file: its path, its counts of reads and edits, and its last use."""
-    last = f"last {_time(use.at)}" if use.at is not None else ""
-    return f"{quoted(path)}: {_joined(', ', _counts(read=use.read, edited=use.edited), last)}"
+    last_use = f"last {_time_text(use.at)}" if use.at is not None else ""
+    counts = _count_labels(read=use.read, edited=use.edited)
+    return f"{quoted(path)}: {_join_nonempty(', ', counts, last_use)}"
 
 
-def _documents(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
+def _document_lines(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
     """Yield a line for each web address and each document that was read."""
     for name, use in names:
         if "://" in name:
@@ -183,16 +211,18 @@ def _documents(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
 def _failure_line(call: tuple[str, str, str, str], use: CallUse) -> str:
     """Return the line of a failed call: its tool, its subject and two lines of its output."""
     tool, subject, first_line, error_line = call
-    made = _joined(", ", quoted(tool), quoted(subject))
-    output = _joined(", ", *map(quoted, dict.fromkeys((first_line, error_line))))
+    made_call = _join_nonempty(", ", quoted(tool), quoted(subject))
+    output_lines = dict.fromkeys((first_line, error_line))  # once if they are the same
+    output = _join_nonempty(", ", *map(quoted, output_lines))
     state = "later passed" if use.state == "passed" else ""
-    since = _joined(", ", _times(use).removeprefix(", "), state)
-    return f"failed: {_joined('; ', _joined(': ', made, output), since)}"
+    sequel = _join_nonempty(", ", _times_text(use).removeprefix(", "), state)
+    return f"failed: {_join_nonempty('; ', _join_nonempty(': ', made_call, output), sequel)}"
 
 
 def _turn_line(turn: TurnFacts) -> str:
     """Return the line of a turn: its time, its request and what was done."""
-    tools = _joined(", ", *(f"{quoted(t)} {n}" for t, n in turn.tools.most_common(_TOOLS)))
-    did = _joined("; ", tools, _counts(edits=turn.edits, errors=turn.errors))
-    shown = _joined(": ", quoted(turn.request, _SHORT, _WORKLOG_WORDS), did)
-    return _joined(" ", _time(turn.at), shown)
+    counts = [f"{quoted(tool)} {count}" for tool, count in turn.tools.most_common(_MOST_TOOLS)]
+    tools = ", ".join(counts)
+    actions = _join_nonempty("; ", tools, _count_labels(edits=turn.edits, errors=turn.errors))
+    request = quoted(turn.request, _USUAL_CHARACTERS, _WORKLOG_WORDS)
+    return _join_nonempty(" ", _time_text(turn.at), _join_nonempty(": ", request, actions))

@@ -12,7 +12,7 @@ from memd.core.values import Project
 from memd.notes.gates import GateFacts
 
 COMPLETED, SKIPPED = "completed", "skipped"
-_OPTIONAL = ("gate", "problem", "faults", "turns", "refused", "usage")
+_OPTIONAL_MEMBERS = ("gate", "problem", "faults", "turns", "refused", "usage")
 
 
 class NotesRequest(Struct, frozen=True):
@@ -44,14 +44,15 @@ class NotesRequest(Struct, frozen=True):
 
     def facts(self) -> dict[str, Any]:
         """Return the request as the JSON parameters of a job, which ``of`` reads."""
-        facts = {item.name: getattr(self, item.name) for item in fields(self)[2:]}
+        own_fields = fields(self)[2:]  # without the project and the settings
+        facts = {item.name: getattr(self, item.name) for item in own_fields}
         return facts | {"cwd": self.project.cwd}
 
     @classmethod
     def of(cls, project: Project, settings: Settings, facts: Mapping[str, Any]) -> "NotesRequest":
         """Return the request from the parameters of a job."""
-        given = {name: value for name, value in facts.items() if name != "cwd"}
-        return cls(project, settings, **given)
+        own_facts = {name: value for name, value in facts.items() if name != "cwd"}
+        return cls(project, settings, **own_facts)
 
 
 class UpdateResult(Struct, frozen=True):
@@ -77,11 +78,11 @@ class UpdateResult(Struct, frozen=True):
 
     def facts(self) -> dict[str, Any]:
         """Return it as a JSON object for a job's result and the wire."""
-        return {
-            name: value
-            for name, value in msgspec.json.decode(msgspec.json.encode(self)).items()
-            if value or (name not in _OPTIONAL and self.status == COMPLETED)
-        }
+        members = msgspec.json.decode(msgspec.json.encode(self))
+        # A skipped update has no member that is empty, a completed one has all but the optional.
+        is_skipped = self.status != COMPLETED
+        omittable = members.keys() if is_skipped else _OPTIONAL_MEMBERS
+        return {name: value for name, value in members.items() if value or name not in omittable}
 
 
 def skipped(gate: str) -> UpdateResult:

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from memd.conversation.history import estimate_text
 from memd.documents import secrets
 
-SECTION_TOKENS = 2_000
-NOTES_TOKENS = 12_000
-MARKER = "- (from the transcript)"
+SECTION_TOKENS = 2_000  # that a reader gets of a section
+NOTES_TOKENS = 12_000  # that a reader gets of all sections
+MARKER = "- (from the transcript)"  # the line above the lines of the local writer
 _CUT_TOKENS = 3_000  # a section that a model writes is cut beyond this
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ITALIC = re.compile(r"([_*])(?![\s_*]).*\1\s*")
@@ -31,14 +31,14 @@ _CURSOR = re.compile(
     r"<!-- memd notes 1 session=(\S+) covers=(\S*) tokens=(\d{1,15})"
     r" engine=(model|local) at=(\S*) -->"
 )
-_PLAIN = ":+.-_"  # characters that stand in a cursor as they are
+_UNQUOTED = ":+.-_"  # characters that stand in a cursor as they are
 # The order in which sections of too long notes are cut; "||" stands for all other sections.
-_ORDER = (
+_CUTTING_ORDER = (
     "|Worklog|Workflow|Codebase and System Documentation|Files and Functions|Learnings|Key results|"
     "|Task specification|Session Title|Errors & Corrections|Current State|"
 )
-_SHARES = 20  # sections are first cut to a twentieth of the whole, before any is left out
-_MISSING = "[{} more lines]"
+_FIRST_CUT = 20  # sections are cut to a twentieth of the notes' limit before any is left out
+_MISSING_NOTE = "[{} more lines]"
 
 
 class NotesSection(Struct, frozen=True):
@@ -56,12 +56,15 @@ class NotesSection(Struct, frozen=True):
     def filled(self, content: str) -> "NotesSection":
         """Return the section with new content, in which headings are lowered and fences closed."""
         lines = _trimmed(content).split("\n")
-        while headings := _headings(lines)[0]:  # lowering a heading may change where fences end
+        headings, open_fence = _headings(lines)
+        while headings:  # lowering a heading may change where fences end
             for number in headings:
                 lines[number] = f"#{lines[number]}"
-        fence = _headings(lines)[1]
-        whole = "\n".join([*lines, fence] if fence else lines)
-        return replace(self, body=f"\n{whole}\n\n" if whole else "\n\n")
+            headings, open_fence = _headings(lines)
+        if open_fence:
+            lines.append(open_fence)
+        text = "\n".join(lines)
+        return replace(self, body=f"\n{text}\n\n" if text else "\n\n")
 
     def rendered(self) -> str:
         """Return the section's text."""
@@ -83,9 +86,9 @@ class NotesCursor(Struct, frozen=True):
 
     def rendered(self) -> str:
         """Return the cursor's comment; special characters in its values are percent-encoded."""
-        session, covers, at = (
-            quote(value, _PLAIN, errors="replace") for value in (self.session, self.covers, self.at)
-        )
+        session = quote(self.session, _UNQUOTED, errors="replace")
+        covers = quote(self.covers, _UNQUOTED, errors="replace")
+        at = quote(self.at, _UNQUOTED, errors="replace")
         return (
             f"<!-- memd notes 1 session={session} covers={covers} tokens={self.tokens}"
             f" engine={self.engine} at={at} -->"
@@ -118,21 +121,23 @@ class SessionNotes(Struct, frozen=True):
 
 def parse(text: str) -> SessionNotes:
     """Return a text parsed as notes; a text without headings becomes the head."""
-    above, cursor = _cursor(text)
+    above, cursor = _split_cursor(text)
     lines = re.findall(r"[^\n]*\n|[^\n]+", above)
-    edges = (0, *_headings(lines)[0], len(lines))
-    head, *sections = ("".join(lines[start:end]) for start, end in pairwise(edges))
-    return SessionNotes(head, tuple(map(_section, sections)), cursor)
+    headings, _ = _headings(lines)
+    edges = (0, *headings, len(lines))
+    head, *sections = ["".join(lines[start:end]) for start, end in pairwise(edges)]
+    return SessionNotes(head, tuple(map(_parse_section, sections)), cursor)
 
 
 def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
     """Return the text of notes, byte for byte as parsed, with or without the cursor."""
-    end = f"{notes.cursor.rendered()}\n" if cursor and notes.cursor else ""
+    parts = [notes.head, *(section.rendered() for section in notes.sections)]
+    if cursor and notes.cursor:
+        parts.append(f"{notes.cursor.rendered()}\n")
     text = ""
-    for part in filter(
-        None, (notes.head, *(section.rendered() for section in notes.sections), end)
-    ):
-        text += f"\n{part}" if text and not text.endswith("\n") else part
+    for part in parts:
+        needs_newline = part and text and not text.endswith("\n")
+        text += f"\n{part}" if needs_newline else part
     return text
 
 
@@ -150,78 +155,97 @@ def section_tokens(section: NotesSection) -> int:
 def split_local(body: str) -> tuple[str, list[str]]:
     """Return the text above the local writer's marker, and the lines below it."""
     lines = _trimmed(body).split("\n")
-    marker = next((n for n, line in enumerate(lines) if line.rstrip() == MARKER), len(lines))
-    local = (line for line in lines[marker:] if line.strip() and line.rstrip() != MARKER)
-    return "\n".join(lines[:marker]).rstrip(), list(local)
+    markers = [number for number, line in enumerate(lines) if line.rstrip() == MARKER]
+    if not markers:
+        return "\n".join(lines).rstrip(), []
+    above, below = lines[: markers[0]], lines[markers[0] :]
+    local = [line for line in below if line.strip() and line.rstrip() != MARKER]
+    return "\n".join(above).rstrip(), local
 
 
 def with_local(body: str, lines: Sequence[str]) -> str:
     """Return a section's body in which ``lines`` replace those below the local writer's marker."""
     authored, _ = split_local(body)
-    local = "\n".join((MARKER, *lines)) if lines else ""
-    content = "\n".join(filter(None, (authored, local)))
+    parts = [authored] if authored else []
+    if lines:
+        parts += [MARKER, *lines]
+    content = "\n".join(parts)
     return f"\n{content}\n\n" if content else "\n\n"
 
 
 def redacted(text: str) -> str:
     """Return a text in which the name of the rule replaces each line with a credential."""
-    rules: dict[int, str] = {}
+    replacements: dict[int, str] = {}  # by the index of a line
     for finding in secrets.find(text):
-        rules.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
-    if not rules:
+        replacements.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
+    if not replacements:
         return text
-    blanked = secrets.blank(text).split("\n")
-    lines = enumerate(text.split("\n"))
-    # A credential of several lines is reported for the first; its other lines become empty here.
-    return "\n".join(
-        rules.get(n, line) for n, line in lines if n in rules or blanked[n] or not line
-    )
+    blanked_lines = secrets.blank(text).split("\n")
+    result: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if number in replacements:
+            result.append(replacements[number])
+        # Of a credential of several lines only the first is reported; the others are blank here.
+        elif blanked_lines[number] or not line:
+            result.append(line)
+    return "\n".join(result)
 
 
-def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[str, ...]]:
+def checked_edit(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[str, ...]]:
     """Return notes after a model edited their text, and a sentence for each dropped change.
 
     A section whose title or italic line changed keeps its old text. A heading that a model wrote
     within a section is lowered by one level.
     """
-    remaining = f"\n{after_text}\n"
-    bodies: list[str | None] = [""]
-    # From the end, so that a heading quoted in a section above is not taken for the section.
-    for section in reversed(before.sections):
-        heading = "\n".join(filter(None, (f"\n# {section.title}", section.guide)))
-        above, present, below = remaining.rpartition(f"{heading}\n")
-        remaining = f"{above}\n" if present else remaining
-        bodies.insert(0, below if present else None)
+    bodies = [*_find_bodies(before.sections, after_text), ""]
+    titles = {f"# {section.title}" for section in before.sections}
+    guides = {section.guide for section in before.sections if section.guide}
     faults: list[str] = []
-    forms = {line for section in before.sections for line in (f"# {section.title}", section.guide)}
     sections = []
-    for old, (body, following) in zip(before.sections, pairwise(bodies), strict=True):
+    for old, (body, next_body) in zip(before.sections, pairwise(bodies), strict=True):
         if body is None:
             faults.append(f'the heading or italic line of "{old.title}" changed; it is as it was')
-        elif _trimmed(body) != old.content:
+            sections.append(old)
+        elif _trimmed(body) == old.content:
+            sections.append(old)
+        else:
             lines = body.split("\n")
-            # If the next section was not recognised, its changed heading ends this one.
-            foreign = _headings(lines)[0] if following is None else []
-            ends = (n for n, line in enumerate(lines) if n in foreign or (line and line in forms))
-            content = _trimmed("\n".join(lines[: next(ends, None)]))
-            sections.append(_edited(old, content, faults))
-            continue
-        sections.append(old)
+            ends = {n for n, line in enumerate(lines) if line in titles or line in guides}
+            if next_body is None:  # the changed heading of the next section ends this one
+                ends.update(_headings(lines)[0])
+            content = _trimmed("\n".join(lines[: min(ends, default=None)]))
+            sections.append(_filled_section(old, content, faults))
     return replace(before, sections=tuple(sections)), tuple(faults)
 
 
-def _edited(old: NotesSection, content: str, faults: list[str]) -> NotesSection:
+def _find_bodies(sections: Sequence[NotesSection], text: str) -> list[str | None]:
+    """Return the text behind the heading and italic line of each section, ``None`` if not found."""
+    remaining = f"\n{text}\n"
+    bodies: list[str | None] = []
+    # From the end, so that a heading quoted in a section above is not taken for the section.
+    for section in reversed(sections):
+        heading = f"\n# {section.title}\n"
+        if section.guide:
+            heading += f"{section.guide}\n"
+        above, separator, below = remaining.rpartition(heading)
+        if separator:
+            remaining = f"{above}\n"
+        bodies.append(below if separator else None)
+    return bodies[::-1]
+
+
+def _filled_section(old: NotesSection, content: str, faults: list[str]) -> NotesSection:
     """Return a section with a model's content, without credentials and cut to its size.
 
-    A sentence about each is added to ``faults``.
+    A sentence about what was removed is added to ``faults``.
     """
-    clean = redacted(content)
-    if clean != content:
+    redacted_content = redacted(content)
+    if redacted_content != content:
         faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
-    short = beginning(clean, _CUT_TOKENS, estimate_text)
-    if short != clean:
+    cut_content = beginning(redacted_content, _CUT_TOKENS, estimate_text)
+    if cut_content != redacted_content:
         faults.append(f'"{old.title}" had over {_CUT_TOKENS} tokens; it was cut')
-    return old.filled(short)
+    return old.filled(cut_content)
 
 
 def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) -> str:
@@ -231,13 +255,15 @@ def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) 
     at ``path``. The result has at most ``characters`` characters, ``None`` for no limit.
     """
     parts = _parts(notes)
-    texts = [beginning(whole, SECTION_TOKENS, estimate_text) for _, whole in parts]
-    _shrink(parts, texts, NOTES_TOKENS, estimate_text)
-    note = f"[What was cut is in {path}]\n"
+    texts = [beginning(content, SECTION_TOKENS, estimate_text) for _, content in parts]
+    _cut_to_fit(parts, texts, NOTES_TOKENS, estimate_text)
+    last_line = f"[What was cut is in {path}]\n"
     if characters is not None:
-        _shrink(parts, texts, characters - len(note), len)
-    cut = texts != [whole for _, whole in parts]
-    return "".join((*map(_excerpt, parts, texts), note if cut else ""))[:characters]
+        _cut_to_fit(parts, texts, characters - len(last_line), len)
+    result = "".join(map(_excerpt, parts, texts))
+    if texts != [content for _, content in parts]:
+        result += last_line
+    return result[:characters]
 
 
 _Part = tuple[str, str]  # a section's title and its whole content
@@ -245,54 +271,69 @@ _Part = tuple[str, str]  # a section's title and its whole content
 
 def _parts(notes: SessionNotes) -> list[_Part]:
     """Return the title and content of each section; the head has the title ""."""
+    parts = [(section.title.strip(), section.content) for section in notes.sections]
     head = notes.head.strip()
-    sections = ((section.title.strip(), section.content) for section in notes.sections)
-    return [*([("", head)] if head else []), *sections]
+    if head:
+        parts.insert(0, ("", head))
+    return parts
 
 
-def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]) -> None:
+def _cut_to_fit(
+    parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]
+) -> None:
     """Cut ``texts`` in place, the least important sections first, until they fit into ``most``.
 
-    ``measure`` returns the size of a text, in tokens or characters.
+    ``texts`` are the contents of the ``parts`` as cut so far. ``measure`` returns the size of a
+    text, in tokens or characters. All parts are first cut to a small size, and left out only then.
     """
     names = [f"|{title}|" for title, _ in parts]
-    places = [_ORDER.index(name if name in _ORDER else "||") for name in names]
+    places = [_CUTTING_ORDER.index(name if name in _CUTTING_ORDER else "||") for name in names]
+    least_important_first = sorted(range(len(parts)), key=places.__getitem__)
     excess = sum(map(measure, map(_excerpt, parts, texts))) - most
-    for least in (most // _SHARES, 0):
-        for number in sorted(range(len(parts)), key=places.__getitem__):
+    for least in (most // _FIRST_CUT, 0):
+        for index in least_important_first:
             if excess > 0:
-                before = measure(_excerpt(parts[number], texts[number]))
-                room = measure(texts[number]) - excess - measure(_MISSING.format(10**6))
-                texts[number] = beginning(texts[number], max(least, room), measure)
-                excess += measure(_excerpt(parts[number], texts[number])) - before
+                before = measure(_excerpt(parts[index], texts[index]))
+                # A cut section also has the note, whose number is assumed to be long.
+                room = measure(texts[index]) - excess - measure(_MISSING_NOTE.format(10**6))
+                texts[index] = beginning(texts[index], max(least, room), measure)
+                excess += measure(_excerpt(parts[index], texts[index])) - before
 
 
 def _excerpt(part: _Part, text: str) -> str:
     """Return a section's title and its cut ``text``, and the number of missing lines."""
-    title, whole = part
-    missing = whole[len(text) :].strip().count("\n") + 1
-    note = _MISSING.format(missing) if text != whole else ""
-    return "\n".join(filter(None, (f"# {title}" if title else "", text, note))) + "\n\n"
+    title, content = part
+    lines = [f"# {title}"] if title else []
+    if text:
+        lines.append(text)
+    if text != content:
+        missing = content[len(text) :].strip().count("\n") + 1
+        lines.append(_MISSING_NOTE.format(missing))
+    return "\n".join(lines) + "\n\n"
 
 
 def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
     """Return the whole first lines of a text that fit into ``most``, or a part of the first line.
 
-    ``measure`` returns the size of a text, in tokens or characters.
+    ``measure`` returns the size of a text, in tokens or characters. The size must not become less
+    when a text becomes longer.
     """
-    ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
-    lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
-    if lines:
-        return text[: ends[lines - 1]]
-    size = bisect_right(range(ends[0]), most, key=lambda end: measure(f"{text[:end]}…")) - 1
-    return f"{text[:size]}…" if size > 0 else ""
+    line_ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
+    fitting_lines = bisect_right(line_ends, most, key=lambda end: measure(text[:end]))
+    if fitting_lines:
+        return text[: line_ends[fitting_lines - 1]]
+    # The first line is too long; the longest of its beginnings that fits is returned.
+    lengths = range(line_ends[0])
+    fitting_lengths = bisect_right(lengths, most, key=lambda end: measure(f"{text[:end]}…"))
+    length = fitting_lengths - 1
+    return f"{text[:length]}…" if length > 0 else ""
 
 
-def _cursor(text: str) -> tuple[str, NotesCursor | None]:
+def _split_cursor(text: str) -> tuple[str, NotesCursor | None]:
     """Return a text without its cursor, and the cursor; ``None`` if it has none."""
-    ended = text.rstrip()
-    start = ended.rfind("\n") + 1
-    match = _CURSOR.fullmatch(ended[start:])
+    text_to_cursor = text.rstrip()
+    start = text_to_cursor.rfind("\n") + 1
+    match = _CURSOR.fullmatch(text_to_cursor[start:])
     if match is None:
         return text, None
     session, covers, tokens, engine, at = match.groups()
@@ -306,24 +347,28 @@ def _headings(lines: Sequence[str]) -> tuple[list[int], str]:
     result: list[int] = []
     fence = ""
     for number, (line, below) in enumerate(zip_longest(lines, lines[1:], fillvalue="")):
-        if line.startswith("# ") and line[2:].strip() and (not fence or _ITALIC.fullmatch(below)):
+        has_title = line.startswith("# ") and bool(line[2:].strip())
+        opening = _FENCE.match(line)
+        if has_title and (not fence or _ITALIC.fullmatch(below)):
             result.append(number)
             fence = ""
         elif fence:
-            bare = line.strip()
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        elif match := _FENCE.match(line):
-            fence = match[1]
+            # A fence is closed by a line of at least as many of its characters and nothing else.
+            stripped = line.strip()
+            if stripped.startswith(fence) and not stripped.strip(fence[0]):
+                fence = ""
+        elif opening:
+            fence = opening[1]
     return result, fence
 
 
-def _section(text: str) -> NotesSection:
+def _parse_section(text: str) -> NotesSection:
     """Return the section that a text consists of: a heading, an italic line if any, a body."""
-    title, _, below = text[2:].partition("\n")
-    guide = below.partition("\n")[0]
-    if not _ITALIC.fullmatch(guide):
-        guide = ""
-    return NotesSection(title, guide, text[2 + len(title) + (len(guide) + 1 if guide else 0) :])
+    title, newline, below = text.removeprefix("# ").partition("\n")
+    guide, _, _ = below.partition("\n")
+    if _ITALIC.fullmatch(guide):
+        return NotesSection(title, guide, below.removeprefix(guide))
+    return NotesSection(title, "", newline + below)
 
 
 def _trimmed(text: str) -> str:

@@ -34,7 +34,7 @@ from memd.state.tables import Runs
 KIND = fork.KIND
 _THREADS = 4  # a slow disk must not occupy all threads of the daemon
 _WAIT_SECONDS = 15.0  # that a reader waits for a running update
-_GIVEN_UP_SECONDS = 60.0  # readers no longer wait for an update that runs longer
+_LONG_UPDATE_SECONDS = 60.0  # readers do not wait for an update that runs longer
 _UNCHANGED = "the model changed nothing, so the notes do not hold what is new"
 
 T = TypeVar("T")
@@ -51,8 +51,8 @@ class NotesUnfinishedError(MemdError):
     hint = "memctl job show tells what the model did"
 
     def __init__(self, ended: RunEnd) -> None:
-        why = _UNCHANGED if ended.finished else ended.unfinished
-        super().__init__(why, reason=str(ended.reason), turns=ended.turns)
+        sentence = _UNCHANGED if ended.finished else ended.unfinished
+        super().__init__(sentence, reason=str(ended.reason), turns=ended.turns)
 
 
 class Notes:
@@ -76,16 +76,17 @@ class Notes:
         self._models = models
         self._runs = runs
         self._keeper = NotesKeeper(clock, threading.Lock, config_dir, find_statements)
+        # By ``key_of``, the running updates: when each began (monotonic), and its end.
         self._running: dict[tuple[str, str], tuple[float, anyio.Event]] = {}
         self._threads = CapacityLimiter(_THREADS)
 
     async def gate(self, request: NotesRequest, *, seconds: float = 1.0) -> str:
         """Return the name of the first closed gate, "" if an update may begin.
 
-        "" too if reading the transcript takes longer than ``seconds``, since the update checks
-        the gates again. Raises TranscriptRefusedError.
+        If reading the transcript takes longer than ``seconds``, "" is returned too, as the update
+        checks the gates again. Raises TranscriptRefusedError.
         """
-        gate = gates.closed(request.switches, force=True)
+        gate = gates.closed_gate(request.switches, force=True)
         if not gate:
             with self._clock.move_on_after(seconds):
                 gate = await self._in_thread(partial(self._keeper.gate, request), abandon=True)
@@ -103,13 +104,13 @@ class Notes:
         Raises TranscriptRefusedError and NotesUnfinishedError; the notes are unchanged then.
         """
         key = key_of(request)
-        done = anyio.Event()
-        self._running[key] = begun = (self._clock.monotonic(), done)
+        ended = anyio.Event()
+        self._running[key] = entry = (self._clock.monotonic(), ended)
         try:
             return await self._update(request, job, progress, allow_model=allow_model)
         finally:
-            done.set()
-            if self._running.get(key) is begun:  # not one from another directory
+            ended.set()
+            if self._running.get(key) is entry:  # an update from another directory stays
                 del self._running[key]
 
     async def write_locally(self, request: NotesRequest) -> UpdateResult:
@@ -126,7 +127,7 @@ class Notes:
 
         Waits for a running update. Raises NotesNotFoundError.
         """
-        await self._wait(key_of(request))
+        await self._wait_for_update(key_of(request))
         stale = await self._in_thread(partial(self._keeper.refresh, request), abandon=True)
         view = partial(self._keeper.view, request, characters, stale=stale)
         return await self._in_thread(view)
@@ -136,17 +137,20 @@ class Notes:
     ) -> str:
         """Return the notes of a compacted session as a block of at most ``units`` UTF-16 units.
 
-        Does not wait for a running update, and not much longer than ``seconds``. "" if notes are
-        off; with ``resumed`` also if messages follow the last compaction, as the conversation may
-        have the notes then.
+        It does not wait for a running update, and not much longer than ``seconds``. The block is ""
+        if notes are off; with ``resumed`` also if messages follow the last compaction, as the
+        conversation may have the notes then.
         """
         if not request.switches.enabled:
             return ""
+        lacks_notes = not resumed
+        check = self._keeper.lacks_notes if resumed else self._keeper.refresh
         # Without ``resumed`` the block is returned even if refreshing takes too long or fails.
-        wanted, check = not resumed, self._keeper.lacks_notes if resumed else self._keeper.refresh
         with self._clock.move_on_after(seconds):
-            wanted = await self._in_thread(partial(check, request), abandon=True) or wanted
-        if not wanted:
+            lacks_notes = (
+                await self._in_thread(partial(check, request), abandon=True) or not resumed
+            )
+        if not lacks_notes:
             return ""
         # Without the limiter, whose threads may all be reading long transcripts.
         return await to_thread.run_sync(partial(self._keeper.block, request, units))
@@ -156,14 +160,15 @@ class Notes:
     ) -> CompactionPlan | None:
         """Return a plan that compacts ``request.messages`` with the notes.
 
-        ``None`` if notes are off, if there are none, or if another way is better. Waits for a
-        running update. ``results`` is the folder of stored tool results.
+        It is ``None`` if notes are off, if there are none, or if another way is better. The method
+        waits for a running update. ``window`` is in tokens; ``results`` is the folder of stored
+        tool results.
         """
         if not request.switches.enabled:
             return None
-        await self._wait(key_of(request))
-        given = {"window": window, "trigger": trigger, "results": results}
-        plan = partial(self._keeper.compaction, request, **given)
+        await self._wait_for_update(key_of(request))
+        arguments = {"window": window, "trigger": trigger, "results": results}
+        plan = partial(self._keeper.compaction, request, **arguments)
         return await self._in_thread(plan)
 
     async def lines(self, messages: Any) -> dict[str, list[str]]:
@@ -182,7 +187,7 @@ class Notes:
         self, base: str, keys: Collection[str] | None, limit: int
     ) -> tuple[ListedNotes, ...]:
         """Return the notes below a base directory, the last changed first."""
-        listed = await self._in_thread(partial(files.listed, base, keys, limit))
+        listed = await self._in_thread(partial(files.newest_notes, base, keys, limit))
         return tuple(
             ListedNotes(
                 session=file.session,
@@ -208,46 +213,51 @@ class Notes:
         return (await self._in_thread(template)).problems
 
     async def _in_thread(self, work: Callable[[], T], *, abandon: bool = False) -> T:
-        """Return the result of ``work`` from a thread; with ``abandon`` a cancelled caller goes."""
+        """Return the result of ``work`` from a thread.
+
+        With ``abandon`` a cancelled caller does not wait for the thread.
+        """
         return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
 
-    async def _wait(self, key: tuple[str, str]) -> None:
+    async def _wait_for_update(self, key: tuple[str, str]) -> None:
         """Wait up to 15 seconds for a running update, not for one that began a minute ago."""
         if key not in self._running:
             return
-        since, done = self._running[key]
-        remaining = since + _GIVEN_UP_SECONDS - self._clock.monotonic()
+        began, ended = self._running[key]
+        seconds = min(began + _LONG_UPDATE_SECONDS - self._clock.monotonic(), _WAIT_SECONDS)
         async with anyio.create_task_group() as group:
 
-            async def out_of_time() -> None:
+            async def end_after_time() -> None:
                 """End the wait after its time."""
-                await self._clock.sleep(max(0.0, min(remaining, _WAIT_SECONDS)))
+                await self._clock.sleep(max(0.0, seconds))
                 group.cancel_scope.cancel()
 
-            group.start_soon(out_of_time)
-            await done.wait()
+            group.start_soon(end_after_time)
+            await ended.wait()
             group.cancel_scope.cancel()
 
     async def _update(
         self, request: NotesRequest, job: str, progress: Progress, *, allow_model: bool
     ) -> UpdateResult:
         """Update the notes with a model if one may be used, else locally, if the gates are open."""
-        gate = gates.closed(request.switches, force=True)
+        gate = gates.closed_gate(request.switches, force=True)
         gate = gate or await self._in_thread(partial(self._keeper.gate, request))
         if gate:
             return skipped(gate)
         model = self._models.for_(request.settings) if request.settings.notes.use_model else None
-        problem = ""
+        gate = problem = ""  # why no model is used, and the same as a sentence
         if model is not None and model.calls_tools:
-            gate = gates.CAP if allow_model else gates.BREAKER
-            ended = await self._by_model(request, model, job, progress) if allow_model else ""
-            if isinstance(ended, UpdateResult):
-                return ended
-            problem = ended
+            if not allow_model:
+                gate = gates.BREAKER
+            else:
+                result = await self._update_by_model(request, model, job, progress)
+                if isinstance(result, UpdateResult):
+                    return result
+                gate, problem = gates.CAP, result
         result = await self._in_thread(partial(self._keeper.write_locally, request))
         return replace(result, gate=result.gate or gate, problem=problem)
 
-    async def _by_model(
+    async def _update_by_model(
         self, request: NotesRequest, model: Model, job: str, progress: Progress
     ) -> UpdateResult | str:
         """Have a model edit the notes; return the result, or why none can be used today.
@@ -257,8 +267,8 @@ class Notes:
         begun = await self._in_thread(partial(self._keeper.begin, request))
         name = self._models.name(request.settings, KIND)
         text = sections.rendered(begun.update.notes, cursor=False)
-        make = partial(fork.tasks, begun.update, name, request.cache)
-        for task in await self._in_thread(make):
+        make_tasks = partial(fork.tasks, begun.update, name, request.cache)
+        for task in await self._in_thread(make_tasks):
             bench = NotesBench(begun.update.path, text)
             ended = await agent.run(task, model, bench, self._clock, progress)
             if not isinstance(ended.error, fork.NO_ROOM):
@@ -266,9 +276,14 @@ class Notes:
         if job:
             await self._in_thread(partial(self._runs.save, job, ended.record, self._clock.now()))
         if ended.finished and bench.touched:
-            done = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
-            usage, refused = asdict(ended.usage), ended.denied
-            return replace(done, engine=task.model, turns=ended.turns, refused=refused, usage=usage)
+            result = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
+            return replace(
+                result,
+                engine=task.model,
+                turns=ended.turns,
+                refused=ended.denied,
+                usage=asdict(ended.usage),
+            )
         if isinstance(ended.error, NO_USE_TODAY):
             return ended.error.sentence
         raise NotesUnfinishedError(ended)

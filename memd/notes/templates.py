@@ -12,8 +12,8 @@ from memd.core.settings import NotesSettings
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.notes import sections
 
-FILE_BYTES = 32 * 1024
-_HEADINGS = 20
+FILE_BYTES = 32 * 1024  # of a template or a prompt
+_MOST_HEADINGS = 20
 _TEMPLATE, _PROMPT = "template.md", "prompt.md"
 _VARIABLE = re.compile(r"\{\{(currentNotes|notesPath|sizes)\}\}")
 
@@ -25,7 +25,7 @@ class NotesTemplate(Struct, frozen=True):
     prompt: str
     problems: tuple[str, ...] = ()
 
-    def filled(self, notes: sections.SessionNotes, path: str) -> str:
+    def filled_prompt(self, notes: sections.SessionNotes, path: str) -> str:
         """Return the prompt with its variables filled in; inserted text is not searched again."""
         current = sections.rendered(notes, cursor=False)
         values = {"currentNotes": current, "notesPath": path, "sizes": sizes(notes)}
@@ -35,15 +35,15 @@ class NotesTemplate(Struct, frozen=True):
 def sizes(notes: sections.SessionNotes) -> str:
     """Return a line for each section that is too large, and one if the notes as a whole are."""
     tokens = [(part.title.strip(), sections.section_tokens(part)) for part in notes.sections]
-    large = [(title, size, sections.SECTION_TOKENS) for title, size in tokens]
-    large.append(("All sections", sum(size for _, size in tokens), sections.NOTES_TOKENS))
+    measured = [(title, size, sections.SECTION_TOKENS) for title, size in tokens]
+    measured.append(("All sections", sum(size for _, size in tokens), sections.NOTES_TOKENS))
     lines = [
-        f"- {title}: about {size} tokens of {most}" for title, size, most in large if size > most
+        f"- {title}: about {size} tokens of {most}" for title, size, most in measured if size > most
     ]
     return "\n".join(lines) or "Every section is within its size."
 
 
-def chosen(settings: NotesSettings, config_dir: str) -> NotesTemplate:
+def chosen_template(settings: NotesSettings, config_dir: str) -> NotesTemplate:
     """Return the template and the prompt to use; ``config_dir`` is the client's absolute folder.
 
     The settings' file is preferred to the one in the client's folder. A file that cannot be used is
@@ -56,19 +56,28 @@ def chosen(settings: NotesSettings, config_dir: str) -> NotesTemplate:
 
 
 def _own_or_built_in(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
-    """Return the text of a person's own file, or the built-in one, and add to ``problems``."""
+    """Return the text of a person's own file, or the built-in one if there is none.
+
+    ``setting`` is the path in the settings, "" for none. If the person's file cannot be used, the
+    reason is added to ``problems``.
+    """
     path = os.path.expanduser(setting) or f"{config_dir}/session-memory/config/{name}"
     text, problem = _read(path)
-    titles = [section.title.strip() for section in sections.parse(text).sections]
     if not problem and not text:
         problem = "there is no such file" if setting else ""
-    elif not problem and name == _TEMPLATE and not 0 < len(set(titles)) == len(titles) <= _HEADINGS:
-        problem = f"a template has 1 to {_HEADINGS} headings, no two of them alike"
+    elif not problem and name == _TEMPLATE and not _has_valid_headings(text):
+        problem = f"a template has 1 to {_MOST_HEADINGS} headings, no two of them alike"
     if problem:
         problems.append(f"{name} ({printable(path)}) is not used: {problem}; the built-in one is")
     if text and not problem:
         return text
     return resources.files("memd.notes").joinpath(f"templates/{name}").read_text("utf-8")
+
+
+def _has_valid_headings(template: str) -> bool:
+    """Return whether a template has a heading, and neither too many nor two of them alike."""
+    titles = [section.title.strip() for section in sections.parse(template).sections]
+    return 0 < len(titles) <= _MOST_HEADINGS and len(set(titles)) == len(titles)
 
 
 def _read(path: str) -> tuple[str, str]:
@@ -84,4 +93,5 @@ def _read(path: str) -> tuple[str, str]:
         return "", "it is not UTF-8"
     except MemdError as error:
         return "", error.sentence
-    return text, "it is empty" if result and not text.strip() else ""
+    is_empty = result is not None and not text.strip()
+    return text, "it is empty" if is_empty else ""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memd.api.dialects import longest_text, with_text
-from memd.context.preview import shown
+from memd.context.preview import stored_preview
 from tests.api.caller import Caller
 from tests.api.test_spending import configure
 
@@ -45,7 +45,7 @@ async def test_a_large_result_is_stored(caller: Caller, tool: str, response: Any
     path = new.partition("whole at: ")[2].partition("\n")[0]
     assert Path(path).read_text() == PAGE
     assert path.endswith("/s/tool-results/toolu_1.txt")
-    assert output["updatedToolOutput"] == with_text(response, PAGE, shown(PAGE, path))
+    assert output["updatedToolOutput"] == with_text(response, PAGE, stored_preview(PAGE, path))
     assert await used(caller, response, tool) == answer
 
 

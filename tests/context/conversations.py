@@ -90,7 +90,7 @@ class Conversation:
         made = planning.plan(self.known, self.request(messages, **given), now=self.now)
         if isinstance(made, Resync):
             return made
-        settled = planning.settled(made, {item.key: self.store(item) for item in made.store})
+        settled = planning.settled_plan(made, {item.key: self.store(item) for item in made.store})
         decisions = {**self.known.decisions, **{each.key: each for each in settled.decisions}}
         self.known = KnownConversation(
             settled.facts, settled.hashes, decisions, settled.request, self.now, alone=True
@@ -108,7 +108,7 @@ class Conversation:
         if item.tool_use_id in self.failing:
             return self.failing[item.tool_use_id]
         path = f"{self.base}/{item.tool_use_id}.txt"
-        return StoredResult(path, len(item.text.encode()), preview.shown(item.text, path))
+        return StoredResult(path, len(item.text.encode()), preview.stored_preview(item.text, path))
 
     def action(self, name: str) -> str:
         """Return what is decided about the result of a call, "" for nothing."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from memd.context.breaks import CacheBaseline, SentRequest, judged, sent_with
+from memd.context.breaks import CacheBaseline, SentRequest, cache_break_of, sent_request
 from memd.context.requests import CacheBreak, ContextRequest
 from memd.core.settings import Settings
 from memd.core.values import Project
@@ -28,7 +28,7 @@ def found(
     before: CacheBaseline | None = BEFORE,
 ) -> CacheBreak | None:
     """Return the break that a reply shows."""
-    return judged(before, sent, usage(read), diagnostics, 1_000.0)[1]
+    return cache_break_of(before, sent, usage(read), diagnostics, 1_000.0)[1]
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_cache_that_has_ended_is_not_lost() -> None:
     """Five minutes, or an hour where the server said so last."""
     rested = replace(SENT, at=1_201.0)
     assert found(rested, 0) is None
-    long, _ = judged(
+    long, _ = cache_break_of(
         None, SENT, usage(9, 9, cache_creation={"ephemeral_1h_input_tokens": 9}), None, 0.0
     )
-    again, _ = judged(long, SENT, usage(100_000), None, 0.0)
+    again, _ = cache_break_of(long, SENT, usage(100_000), None, 0.0)
     assert (long.seconds, again.seconds) == (3_600.0, 3_600.0)
-    assert judged(again, replace(SENT, at=4_600.0), usage(0), None, 0.0)[1] is not None
-    assert judged(again, replace(SENT, at=4_601.0), usage(0), None, 0.0)[1] is None
-    assert judged(again, SENT, usage(100_000, 9), None, 0.0)[0].seconds == 300.0
+    assert cache_break_of(again, replace(SENT, at=4_600.0), usage(0), None, 0.0)[1] is not None
+    assert cache_break_of(again, replace(SENT, at=4_601.0), usage(0), None, 0.0)[1] is None
+    assert cache_break_of(again, SENT, usage(100_000, 9), None, 0.0)[0].seconds == 300.0
 
 
 def miss(kind: str, tokens: Any) -> dict[str, Any]:
@@ -126,16 +126,18 @@ def test_a_diagnosis_that_says_nothing_is_passed_over(diagnostics: Any) -> None:
 @pytest.mark.parametrize("wrong", [None, "many", -5, 1.5, True, 10**12])
 def test_numbers_that_can_be_none_count_as_nothing(wrong: Any) -> None:
     """A server's numbers are input."""
-    _, broken = judged(None, SENT, {"cache_read_input_tokens": wrong}, None, 0.0)
+    _, broken = cache_break_of(None, SENT, {"cache_read_input_tokens": wrong}, None, 0.0)
     assert broken is None
     assert found(SENT, 10_000, miss("model_changed", wrong)) is None
 
 
 def test_a_reply_without_a_plan_is_like_the_one_before() -> None:
     """A client may tell of replies alone."""
-    first, none = judged(None, None, usage(50_000), None, 100.0)
+    first, none = cache_break_of(None, None, usage(50_000), None, 100.0)
     assert (first.sent, none) == (SentRequest(100.0), None)
-    assert judged(first, None, usage(10_000), None, 200.0)[1] == CacheBreak("server", 40_000)
+    assert cache_break_of(first, None, usage(10_000), None, 200.0)[1] == CacheBreak(
+        "server", 40_000
+    )
 
 
 def test_marks_of_the_cache_are_no_change() -> None:
@@ -148,7 +150,7 @@ def test_marks_of_the_cache_are_no_change() -> None:
     other = replace(plain, system=[text | mark], tools=[tool | mark], betas=("b", "a"))
 
     def made(request: ContextRequest) -> SentRequest:
-        return sent_with(request, HASHES, 5.0, managed=False)
+        return sent_request(request, HASHES, 5.0, managed=False)
 
     assert made(one) == made(other)
     assert made(plain).system == ""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from memd.context import clearing
 from memd.context.planning import KnownConversation, Resync, Settled
-from memd.context.preview import cleared
+from memd.context.preview import cleared_text
 from memd.context.requests import CONTEXT_MANAGEMENT, MANAGED, THINKING, THREAD
 from memd.conversation import history
 from tests.context.conversations import (
@@ -51,7 +51,7 @@ def test_old_results_are_cleared_after_an_hour() -> None:
     assert wanted == Resync("clear", 2)
     settled = talk.sent(*messages, user("on"), place=0, hash="")
     assert edited(settled) == ["t0", "t1", "t2"]
-    assert settled.edits[0].content == cleared(f"{talk.base}/t0.txt")
+    assert settled.edits[0].content == cleared_text(f"{talk.base}/t0.txt")
     assert [talk.action(f"t{n}") for n in range(8)] == ["clear"] * 3 + ["keep"] * 5
     again = Conversation(KnownConversation(decisions=talk.known.decisions))
     assert again.sent(*messages, user("on")).edits == settled.edits

@@ -35,7 +35,7 @@ def planned(messages: list[Any], cut: SummarisedPart, strategy: str = MODEL) -> 
 
 def applied(messages: list[Any], plan: CompactionPlan) -> list[dict[str, Any]]:
     """Return what a client has that does what a plan says."""
-    gone = {(e.message, e.block) for e in compacting.dropped(messages, plan.keep_from)}
+    gone = {(e.message, e.block) for e in compacting.thinking_removals(messages, plan.keep_from)}
     result = [*messages[: plan.keep_to], plan.messages[0]]
     for place, message in enumerate(messages[plan.keep_from :], plan.keep_from):
         content = message.get("content")
@@ -90,7 +90,7 @@ def histories(seeds: range) -> int:
         messages = history.messages
         place = chance.randrange(len(messages) + 1)
         first, up_to = chance.choice(((None, None), (place, None), (None, place)))
-        cut = compacting.part(messages, first=first, up_to=up_to)
+        cut = compacting.part_to_summarise(messages, first=first, up_to=up_to)
         if history.open:
             assert cut is None
         if cut is None:
@@ -100,7 +100,7 @@ def histories(seeds: range) -> int:
         assert up_to is None or cut.tail.first <= up_to
         strategy = chance.choice((MODEL, LOCAL))
         if strategy == LOCAL and first is None and up_to is None:
-            cut = compacting.with_end(messages, cut) or cut
+            cut = compacting.without_newest(messages, cut) or cut
         plans += check(messages, cut, strategy) is not None
     return plans
 
@@ -126,9 +126,11 @@ def test_what_is_damaged_is_left_alone_or_planned_whole() -> None:
         for _ in range(chance.choice((1, 2, 5))):
             damage(messages, chance)
         messages = [message for message in messages if isinstance(message, dict)]
-        cut = compacting.part(messages, up_to=chance.choice((None, len(messages) // 2)))
+        cut = compacting.part_to_summarise(
+            messages, up_to=chance.choice((None, len(messages) // 2))
+        )
         if cut is not None:
-            summary.shown(messages, cut.start, cut.tail.first)
+            summary.quoted_rounds(messages, cut.start, cut.tail.first)
             local.sections(messages[: cut.tail.first], {})
             planned(messages, cut)
 
@@ -154,34 +156,37 @@ def test_what_nobody_answered_stays() -> None:
     assert waiting is not None
     assert (end.first, end.messages) == (8, ())
     assert (waiting.first, waiting.messages) == (8, (asked,))
-    assert compacting.part([asked]) is None
-    assert compacting.part([]) is None
+    assert compacting.part_to_summarise([asked]) is None
+    assert compacting.part_to_summarise([]) is None
 
 
 def test_a_part_begins_with_a_round() -> None:
     """A place within a round is moved back, and without one there is no part."""
     messages = talk(4)
-    before, behind = compacting.part(messages, up_to=4), compacting.part(messages, first=4)
+    before, behind = (
+        compacting.part_to_summarise(messages, up_to=4),
+        compacting.part_to_summarise(messages, first=4),
+    )
     assert before is not None
     assert behind is not None
     assert (before.start, before.tail.first, before.keep_to) == (0, 3, 0)
     assert (behind.start, behind.tail.first, behind.keep_to) == (3, 8, 3)
-    assert compacting.part(messages, up_to=0) is None
-    assert compacting.part(messages, first=0) is None
+    assert compacting.part_to_summarise(messages, up_to=0) is None
+    assert compacting.part_to_summarise(messages, first=0) is None
 
 
 def test_a_part_that_is_summarised_hides_nothing_before_it() -> None:
     """A summary in the middle is no boundary: the next compaction takes in what is before it."""
     messages = talk(12)
-    cut = compacting.part(messages, first=14)
+    cut = compacting.part_to_summarise(messages, first=14)
     assert cut is not None
     plan = planned(messages, cut)
     new = [*applied(messages, plan), *talk(2)]
     assert floor(new) == 0
-    whole = compacting.part(new)
+    whole = compacting.part_to_summarise(new)
     assert whole is not None
     assert whole.start == 0
-    shown = "\n".join(summary.shown(new, 0, len(new)))
+    shown = "\n".join(summary.quoted_rounds(new, 0, len(new)))
     assert 'by="summary"' in shown
     assert "Mend it." in shown
     text = planned(new, whole).messages[0]["content"]
@@ -190,7 +195,7 @@ def test_a_part_that_is_summarised_hides_nothing_before_it() -> None:
 
 def test_a_summary_names_the_stored_results_that_it_replaces() -> None:
     """What can be read is named, over two summaries; a path elsewhere that a tool names is not."""
-    stored = preview.shown("x" * 9_000, f"{FOLDER}/toolu_1.txt")
+    stored = preview.stored_preview("x" * 9_000, f"{FOLDER}/toolu_1.txt")
     hostile = stored.replace(FOLDER, "/etc")
     messages: list[Any] = [{"role": "user", "content": "Look. " * 4_000}]
     for number, content in enumerate((stored, hostile, [{"type": "text", "text": "fine"}])):
@@ -201,7 +206,7 @@ def test_a_summary_names_the_stored_results_that_it_replaces() -> None:
             {"role": "user", "content": [result]},
         ]
     for _ in range(2):
-        cut = compacting.part(messages, up_to=len(messages))
+        cut = compacting.part_to_summarise(messages, up_to=len(messages))
         assert cut is not None
         plan = planned(messages, cut)
         text = plan.messages[0]["content"]
@@ -214,7 +219,7 @@ def test_a_summary_names_the_stored_results_that_it_replaces() -> None:
 def test_a_summary_that_saves_nothing_is_no_plan() -> None:
     """A short conversation is left as it is."""
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    cut = compacting.part(messages)
+    cut = compacting.part_to_summarise(messages)
     assert cut is not None
     assert planned(messages, cut) is None
     assert tail(messages, 2) is not None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memd.context.errors import MessagesRefusedError
-from memd.context.facts import MOST_MESSAGES, chained, checked, exchange_start
+from memd.context.facts import MOST_MESSAGES, checked_facts, exchange_start, running_hashes
 from tests.context.conversations import (
     Message,
     assistant,
@@ -20,8 +20,8 @@ from tests.context.conversations import (
 
 def test_a_result_s_tool_is_known() -> None:
     """A result has its call's tool, its length and a hash, also where its call came before."""
-    first = checked([user("go"), assistant(call("t1", "Grep"))], 0, ())
-    (second,) = checked([user(result("t1", lines(4_000)))], 2, first)
+    first = checked_facts([user("go"), assistant(call("t1", "Grep"))], 0, ())
+    (second,) = checked_facts([user(result("t1", lines(4_000)))], 2, first)
     (noted,) = second.results
     assert (noted.tool, noted.characters, noted.plain, len(noted.content_hash)) == (
         "Grep",
@@ -42,7 +42,7 @@ def test_a_result_s_tool_is_known() -> None:
 )
 def test_what_is_never_replaced_has_no_hash(content: Any) -> None:
     """A short result, and one that is more than text, is none that anything is decided about."""
-    facts = checked([user("go"), *exchange("t1", content)], 0, ())
+    facts = checked_facts([user("go"), *exchange("t1", content)], 0, ())
     assert facts[-1].results[0].content_hash == ""
 
 
@@ -59,31 +59,31 @@ def test_records_of_one_reply_are_one() -> None:
         user(result("b", "two")),
         assistant("done", id="msg_2"),
     ]
-    facts = checked(messages, 0, ())
+    facts = checked_facts(messages, 0, ())
     assert [n for n, fact in enumerate(facts) if fact.begins] == [1, 8]
     assert exchange_start(facts) == 8
     for cut in range(len(messages)):
-        before = checked(messages[:cut], 0, ())
-        assert (*before, *checked(messages[cut:], cut, before)) == facts
+        before = checked_facts(messages[:cut], 0, ())
+        assert (*before, *checked_facts(messages[cut:], cut, before)) == facts
 
 
 def test_other_members_of_a_block_are_the_server_s() -> None:
     """A result may have an id, and a call a result's, of whatever type."""
-    checked([user("go"), assistant({**call("a"), "tool_use_id": 5})], 0, ())
-    first = checked([user("go"), assistant(call("a"))], 0, ())
-    checked([user(result("a", "x", id=5))], 2, first)
+    checked_facts([user("go"), assistant({**call("a"), "tool_use_id": 5})], 0, ())
+    first = checked_facts([user("go"), assistant(call("a"))], 0, ())
+    checked_facts([user(result("a", "x", id=5))], 2, first)
 
 
 def test_calls_of_the_newest_reply_may_be_open() -> None:
     """A conversation may end with calls that are still running, some of them answered."""
-    checked([user("go"), assistant(call("a"), call("b")), user(result("a", "x"))], 0, ())
+    checked_facts([user("go"), assistant(call("a"), call("b")), user(result("a", "x"))], 0, ())
 
 
 def test_a_conversation_may_begin_with_a_compaction() -> None:
     """The API's compaction stands first, and what it cost is not its size."""
     block = {"type": "compaction", "content": "so far", "signature": "c2ln"}
     usage = {"input_tokens": 150_000, "output_tokens": 10}
-    facts = checked([assistant(block, usage=usage), user("on")], 0, ())
+    facts = checked_facts([assistant(block, usage=usage), user("on")], 0, ())
     assert facts[0].boundary
     assert facts[0].context == 0
 
@@ -91,7 +91,7 @@ def test_a_conversation_may_begin_with_a_compaction() -> None:
 def test_a_boundary_closes_all_calls() -> None:
     """What stands before a summary in the list needs no results any more."""
     summary = {"role": "user", "content": "so far", "isCompactSummary": True}
-    checked([user("go"), assistant(call("a")), summary, assistant("on")], 0, ())
+    checked_facts([user("go"), assistant(call("a")), summary, assistant("on")], 0, ())
 
 
 OPEN = [user("go"), assistant(call("a"))]
@@ -136,22 +136,22 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 def test_messages_are_refused(messages: list[Any], place: str) -> None:
     """What the API would refuse is refused with its place, and the rule that it breaks."""
     with pytest.raises(MessagesRefusedError) as refused:
-        checked(messages, 0, ())
+        checked_facts(messages, 0, ())
     assert refused.value.facts["place"] == place
     assert refused.value.facts["rule"]
 
 
 def test_places_count_from_the_conversation_s_start() -> None:
     """A message that is refused has the place that it has in the whole conversation."""
-    before = checked(OPEN, 0, ())
+    before = checked_facts(OPEN, 0, ())
     with pytest.raises(MessagesRefusedError, match=r"^messages\.2\.content\.0: "):
-        checked([user(result("b", "x"))], 2, before)
+        checked_facts([user(result("b", "x"))], 2, before)
 
 
 def test_a_conversation_has_a_most() -> None:
     """Behind 100,000 messages there is no other."""
     with pytest.raises(MessagesRefusedError):
-        chained([user("go")], [bytes(32)] * MOST_MESSAGES)
+        running_hashes([user("go")], [bytes(32)] * MOST_MESSAGES)
 
 
 def _nested(depth: int) -> Any:
@@ -173,4 +173,4 @@ def _nested(depth: int) -> Any:
 def test_what_is_no_json_is_refused(message: Message) -> None:
     """A message that has no bytes has no place in a conversation."""
     with pytest.raises(MessagesRefusedError, match=r"^messages\.1: "):
-        chained([message], [bytes(32)])
+        running_hashes([message], [bytes(32)])

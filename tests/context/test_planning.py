@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from memd.context.planning import CHANGED, KnownConversation, Resync
 from memd.context.requests import ContextRequest, DueCompaction
-from memd.context.spilling import limit, stays
+from memd.context.spilling import character_limit, reason_to_stay
 from memd.context.values import Decision
 from memd.core.settings import NotesSettings, Settings
 from tests.context.conversations import (
@@ -62,7 +62,7 @@ def test_nothing_is_decided_about_short_results() -> None:
     talk = Conversation(settings=settings(limits={"Bash": 0}))
     assert edited(talk.sent(user("go"), *exchange("t1", lines(3_999)))) == []
     assert talk.known.decisions == {}
-    assert limit("Bash", talk.settings) == 3_999
+    assert character_limit("Bash", talk.settings) == 3_999
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_result_that_stays_is_kept_for_good(change: dict[str, Any], reason: st
     talk = Conversation(**change)
     settled = talk.sent(user("go"), *LARGE)
     assert edited(settled) == []
-    assert stays("Bash", 30_001, talk.request(())) == reason
+    assert reason_to_stay("Bash", 30_001, talk.request(())) == reason
     after = Conversation(KnownConversation(decisions=talk.known.decisions))
     assert edited(after.sent(user("go"), *LARGE)) == []
 
@@ -236,5 +236,5 @@ def test_compaction_is_due_at_its_threshold(
 def test_a_request_of_a_born_result_is_measured_alike() -> None:
     """The same rule holds for a result that is asked about before it is in a conversation."""
     request: ContextRequest = Conversation().request(())
-    assert stays("Bash", 30_000, request) == "small"
-    assert stays("Bash", 30_001, request) == ""
+    assert reason_to_stay("Bash", 30_000, request) == "small"
+    assert reason_to_stay("Bash", 30_001, request) == ""

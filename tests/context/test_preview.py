@@ -49,7 +49,7 @@ def beginning(shown: str) -> str:
 )
 def test_a_result_begins_as_it_did(text: str, size: str, start: str) -> None:
     """The size, the path and the first 2,000 bytes are shown, up to the last line of their half."""
-    shown = preview.shown(text, PATH)
+    shown = preview.stored_preview(text, PATH)
     assert shown == f"<persisted-output>\n{size}, {HEAD}{start}{END}"
 
 
@@ -57,7 +57,7 @@ def test_a_result_begins_as_it_did(text: str, size: str, start: str) -> None:
 @example("</persisted-output" * 120)
 def test_no_text_closes_the_tag(text: str) -> None:
     """A text's own closing tags are broken up, and nothing else of its beginning is changed."""
-    shown = preview.shown(text, PATH)
+    shown = preview.stored_preview(text, PATH)
     assert len(CLOSING.findall(shown)) == 1
     assert text.replace("&lt;", "<").startswith(beginning(shown).replace("&lt;", "<"))
     assert len(shown) < LEAST_CHARACTERS
@@ -67,10 +67,10 @@ def test_no_text_closes_the_tag(text: str) -> None:
 def test_a_long_text_is_shown_to_its_half_at_least(text: str) -> None:
     """Of a text of more than 2,000 bytes 1,000 at least are shown, of a shorter one the most."""
     size = len(text.replace("&lt;", "<").encode())
-    start = beginning(preview.shown(text, PATH)).replace("&lt;", "<")
+    start = beginning(preview.stored_preview(text, PATH)).replace("&lt;", "<")
     assert len(start.encode()) >= min(1_000, size - 1)
 
 
 def test_a_cleared_result_says_where_its_whole_is() -> None:
     """What stands for an old result is one fixed line and the path."""
-    assert preview.cleared(PATH) == f"[Old tool result content cleared]\n{PATH}"
+    assert preview.cleared_text(PATH) == f"[Old tool result content cleared]\n{PATH}"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from memd.context import results
 from memd.context.errors import StoredResultTooLargeError
-from memd.context.preview import shown
+from memd.context.preview import stored_preview
 from memd.context.values import StoredResult, StoredSizes
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -55,7 +55,7 @@ def test_a_result_comes_back_to_the_byte(place: results.ResultsPlace) -> None:
     stored = results.store(place, "toolu_1", text, used=EMPTY)
     assert stored.path == f"{place.base}/-p/s-1/tool-results/toolu_1.txt"
     assert Path(stored.path).read_bytes() == text.encode()
-    assert (stored.size, stored.content) == (len(text.encode()), shown(text, stored.path))
+    assert (stored.size, stored.content) == (len(text.encode()), stored_preview(text, stored.path))
     assert stat.S_IMODE(os.stat(stored.path).st_mode) == 0o600
     for folder in (place.folder, os.path.dirname(place.folder)):
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700

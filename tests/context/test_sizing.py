@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memd.context import sizing
-from memd.context.facts import checked
+from memd.context.facts import checked_facts
 from memd.conversation import history
 from tests.context.conversations import Conversation, Message, assistant, call, lines, result, user
 from tests.conversation.histories import HistoryMaker
@@ -72,7 +72,9 @@ def test_the_size_is_the_same_however_much_is_new() -> None:
     for seed in range(60):
         made = HistoryMaker(Random(seed)).make().messages  # noqa: S311
         messages = [m for m in made if _says_something(m) and not history.floor([m])]
-        assert sizing.count(checked(messages, 0, ())).tokens == (history.count(messages).tokens)
+        assert sizing.count(checked_facts(messages, 0, ())).tokens == (
+            history.count(messages).tokens
+        )
 
 
 def _says_something(message: Message) -> bool:

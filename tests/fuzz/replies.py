@@ -81,7 +81,7 @@ def _texts(words: str) -> None:
     assert (chosen is None) == bool(problem)
     assert set(chosen or ()) <= set(known)
     assert len(chosen or ()) <= _LIMIT
-    sections = summary.answered(words)
+    sections = summary.sections_of_reply(words)
     assert all(body.strip() for body in sections.values())
 
 

@@ -73,7 +73,7 @@ def notes(content: bytes) -> None:
     if read.cursor is None:
         assert sections.rendered(read) == text
     assert sections.rendered(sections.parse(sections.rendered(read))) == sections.rendered(read)
-    checked, _ = sections.checked(read, text[: len(text) // 2])
+    checked, _ = sections.checked_edit(read, text[: len(text) // 2])
     assert [each.title for each in checked.sections] == [each.title for each in read.sections]
     assert len(sections.shortened(read, "/p", characters=500)) <= 500
 

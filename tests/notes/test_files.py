@@ -183,7 +183,7 @@ def test_memd_s_notes_come_before_the_client_s(tmp_path: Path) -> None:
     notes = files.read(files.place(project(tmp_path), SESSION))
     assert notes is not None
     assert notes.path == str(path)
-    assert [found.path for found in files.listed(str(tmp_path), ["-p"], 9)] == [str(path)]
+    assert [found.path for found in files.newest_notes(str(tmp_path), ["-p"], 9)] == [str(path)]
 
 
 def test_notes_that_are_no_text_are_not_written_over(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(kind: str, tmp_path: 
     ):
         with pytest.raises(refused):
             call()
-    assert files.listed(str(base), None, 9) == ()
+    assert files.newest_notes(str(base), None, 9) == ()
     assert os.lstat(path) == before
     assert other.read_text() == OLD
 
@@ -268,17 +268,17 @@ def test_notes_are_listed_newest_first(tmp_path: Path) -> None:
     put(tmp_path / "-p" / "no session" / "session-memory" / "summary.md", "# by somebody\n")
     os.utime(tmp_path / "-p" / "no session" / "session-memory" / "summary.md", (1, 1))
     put(tmp_path / "-p" / "a.jsonl", "{}")
-    listed = files.listed(str(tmp_path), None, 3)
+    listed = files.newest_notes(str(tmp_path), None, 3)
     assert [(found.session, found.mtime) for found in listed] == [
         ("a", 1e3),
         ("b", 999),
         ("c", 998),
     ]
-    assert [found.session for found in files.listed(str(tmp_path), ["-p"], 2)] == ["a", "c"]
-    assert [found.session for found in files.listed(str(tmp_path), ["-q", "[-]p", "../x"], 2)] == [
-        "b"
-    ]
-    assert files.listed(str(tmp_path / "none"), None, 9) == ()
+    assert [found.session for found in files.newest_notes(str(tmp_path), ["-p"], 2)] == ["a", "c"]
+    assert [
+        found.session for found in files.newest_notes(str(tmp_path), ["-q", "[-]p", "../x"], 2)
+    ] == ["b"]
+    assert files.newest_notes(str(tmp_path / "none"), None, 9) == ()
 
 
 def test_what_is_removed_leaves_nothing_of_memd(tmp_path: Path) -> None:

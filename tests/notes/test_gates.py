@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.notes.gates import CALLS, FIRST_TOKENS, GROWTH_TOKENS, GateFacts, closed
+from memd.notes.gates import CALLS, FIRST_TOKENS, GROWTH_TOKENS, GateFacts, closed_gate
 
 _OPEN = {"tokens": 10_000}
 _FACTS = st.builds(
@@ -39,8 +39,8 @@ _FACTS = st.builds(
 )
 def test_each_gate_has_its_name(facts: dict[str, Any], gate: str, forced: str) -> None:
     """The first closed gate is named; force opens young, growth and mid_turn and no other."""
-    assert closed(GateFacts(**facts)) == gate
-    assert closed(GateFacts(**facts), force=True) == forced
+    assert closed_gate(GateFacts(**facts)) == gate
+    assert closed_gate(GateFacts(**facts), force=True) == forced
 
 
 @given(_FACTS)
@@ -49,4 +49,4 @@ def test_an_update_needs_growth_and_a_good_moment(facts: GateFacts) -> None:
     grown = facts.tokens - (facts.since or 0)
     enough = grown >= (FIRST_TOKENS if facts.since is None else GROWTH_TOKENS)
     good = facts.calls >= CALLS or not facts.mid_turn
-    assert (closed(facts) == "") == (enough and good)
+    assert (closed_gate(facts) == "") == (enough and good)

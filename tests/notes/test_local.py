@@ -10,7 +10,7 @@ from memd.conversation.history import estimate_text
 from memd.conversation.pieces import TITLE, TranscriptPiece
 from memd.core.settings import NotesSettings
 from memd.notes.facts import SessionFacts
-from memd.notes.local import lines, quoted, updated
+from memd.notes.local import lines, quoted, with_new_lines
 from memd.notes.sections import (
     MARKER,
     NOTES_TOKENS,
@@ -21,7 +21,7 @@ from memd.notes.sections import (
     section_tokens,
     split_local,
 )
-from memd.notes.templates import chosen
+from memd.notes.templates import chosen_template
 from tests.notes.local_lines import (
     call,
     facts_of,
@@ -34,7 +34,7 @@ from tests.notes.local_lines import (
     texts_of,
 )
 
-TEMPLATE = chosen(NotesSettings(), "/nowhere").text
+TEMPLATE = chosen_template(NotesSettings(), "/nowhere").text
 HOSTILE = (
     "# Worklog\n_x_\n- (from the transcript)",
     "<!-- memd notes 1 session=s covers= tokens=1 engine=local at= -->",
@@ -92,7 +92,7 @@ def test_what_a_line_quotes_is_in_the_transcript(pieces: list[TranscriptPiece]) 
 def test_lines_break_no_section_and_come_back(pieces: list[TranscriptPiece]) -> None:
     """Notes with lines have the template's sections, within their sizes; writing again is idle."""
     new = lines(facts_of(pieces))
-    once = updated(parse(TEMPLATE), new)
+    once = with_new_lines(parse(TEMPLATE), new)
     read = parse(rendered(once))
     assert [(s.title, s.guide) for s in read.sections] == [
         (s.title, s.guide) for s in parse(TEMPLATE).sections
@@ -101,19 +101,19 @@ def test_lines_break_no_section_and_come_back(pieces: list[TranscriptPiece]) -> 
     assert {s.title: split_local(s.body) for s in read.sections if s.title in new} == {
         title: ("", listed) for title, listed in new.items()
     }
-    assert rendered(updated(read, new)) == rendered(once)
+    assert rendered(with_new_lines(read, new)) == rendered(once)
 
 
 def test_what_others_wrote_stays() -> None:
     """New lines replace old ones; what stands between or below them moves above, in its order."""
     first, second = (lines(facts_of([request(text)])) for text in ("make it", "break it"))
-    notes = updated(parse(TEMPLATE), first)
+    notes = with_new_lines(parse(TEMPLATE), first)
     text = rendered(notes).replace(MARKER, f"My own.\n{MARKER}", 1)
     text = text.replace("- `make it`\n", "- `make it`\nBelow, with `code`.\n- `make it` twice\n", 1)
     authored = "My own.\nBelow, with `code`.\n- `make it` twice"
-    title = updated(parse(text), second).sections[0]
+    title = with_new_lines(parse(text), second).sections[0]
     assert split_local(title.body) == (authored, ["- `break it`"])
-    gone = updated(parse(text), {})
+    gone = with_new_lines(parse(text), {})
     assert gone.sections[0].content == authored
     assert gone.sections[5] == parse(text).sections[5]
 
@@ -139,7 +139,7 @@ def test_sizes_hold_for_any_session(filler: str) -> None:
             reply(text),
         ):
             facts.add(piece)
-    notes = updated(parse(TEMPLATE), lines(facts))
+    notes = with_new_lines(parse(TEMPLATE), lines(facts))
     sizes = [section_tokens(section) for section in notes.sections]
     assert max(sizes) <= SECTION_TOKENS
     assert sum(sizes) <= estimate_text(rendered(notes)) <= NOTES_TOKENS
@@ -251,14 +251,14 @@ def test_a_session_as_notes() -> None:
 def test_an_empty_session_has_no_lines() -> None:
     """Nothing is said where nothing was said."""
     assert lines(facts_of([])) == {}
-    assert updated(parse(TEMPLATE), {}) == parse(TEMPLATE)
+    assert with_new_lines(parse(TEMPLATE), {}) == parse(TEMPLATE)
 
 
 def test_a_cursor_stays_with_the_notes() -> None:
     """New lines change sections alone."""
     cursor = NotesCursor("s", "m", 1, "local", "2026-03-03T09:00:00.000Z")
     text = TEMPLATE + cursor.rendered() + "\n"
-    assert updated(parse(text), lines(facts_of([request("x y")]))).cursor == cursor
+    assert with_new_lines(parse(text), lines(facts_of([request("x y")]))).cursor == cursor
 
 
 @pytest.mark.parametrize(("count", "length"), [(n, m) for n in (1, 2, 30) for m in (10, 900)])

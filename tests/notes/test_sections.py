@@ -15,7 +15,7 @@ from memd.notes.sections import (
     NotesCursor,
     NotesSection,
     SessionNotes,
-    checked,
+    checked_edit,
     is_empty,
     parse,
     redacted,
@@ -150,12 +150,12 @@ def test_a_model_changes_no_form(edits: list[tuple[int, int, str]], contents: li
     text = rendered(before, cursor=False)
     for start, length, new in edits:
         text = text[:start] + new + text[start + length :]
-    after, faults = checked(before, text)
+    after, faults = checked_edit(before, text)
     again = parse(rendered(after))
     assert (form(again), again.head, again.cursor) == (form(before), "", before.cursor)
     assert KEY not in rendered(after) or any(KEY in s.body for s in before.sections)
     assert all(section_tokens(section) <= 3_010 for section in again.sections)
-    assert checked(after, rendered(after, cursor=False)) == (after, ())
+    assert checked_edit(after, rendered(after, cursor=False)) == (after, ())
     assert faults or again.sections or not edits
 
 
@@ -163,7 +163,7 @@ def test_an_edited_section_is_taken() -> None:
     """New content is taken as it is, and sections that were not touched stay to the byte."""
     before = notes_of("old title", "now", "the task")
     text = rendered(before).replace("now", "- later\n  - deeper").replace("old title", "")
-    after, faults = checked(before, text)
+    after, faults = checked_edit(before, text)
     assert faults == ()
     assert [s.content for s in after.sections[:3]] == ["", "- later\n  - deeper", "the task"]
     assert after.sections[2:] == before.sections[2:]
@@ -185,7 +185,7 @@ def test_an_edited_section_is_taken() -> None:
 def test_what_a_model_must_not_do_is_not_taken(old: str, new: str, fault: str) -> None:
     """A section whose form changed keeps its old text, and each fault is named."""
     before = notes_of("a title", "now", "the task", "files")
-    after, faults = checked(before, rendered(before).replace(old, new))
+    after, faults = checked_edit(before, rendered(before).replace(old, new))
     assert any(fault in sentence for sentence in faults)
     assert form(after) == form(before)
     assert [s.content for s in after.sections[:2]] == ["a title", "now"]
@@ -196,7 +196,9 @@ def test_what_a_model_must_not_do_is_not_taken(old: str, new: str, fault: str) -
 def test_a_heading_in_the_content_goes_one_level_down() -> None:
     """A heading that a model writes into a section stays there as a smaller one."""
     before = notes_of("a title", "now")
-    after, faults = checked(before, rendered(before).replace("now", "now\n# next\n_mine_\n- mend"))
+    after, faults = checked_edit(
+        before, rendered(before).replace("now", "now\n# next\n_mine_\n- mend")
+    )
     assert faults == ()
     assert after.sections[1].content == "now\n## next\n_mine_\n- mend"
 
@@ -206,7 +208,7 @@ def test_sections_in_another_order_are_not_doubled() -> None:
     before = notes_of("a title", "now", "the task", "files")
     moved = replace(before, sections=(*before.sections[:1], *before.sections[3:0:-1]))
     moved = replace(moved, sections=(*moved.sections, *before.sections[4:]))
-    after, faults = checked(before, rendered(moved))
+    after, faults = checked_edit(before, rendered(moved))
     assert after == before
     assert len(faults) == 2
 

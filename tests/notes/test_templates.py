@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from memd.core.settings import NotesSettings
 from memd.notes.sections import SessionNotes, is_empty, parse, rendered
-from memd.notes.templates import FILE_BYTES, NotesTemplate, chosen, sizes
+from memd.notes.templates import FILE_BYTES, NotesTemplate, chosen_template, sizes
 
 TITLES = [
     "Session Title",
@@ -38,7 +38,7 @@ def put(folder: Path, name: str, content: bytes | str) -> str:
 
 def test_the_built_in_template_has_ten_sections(tmp_path: Path) -> None:
     """Ten titles, each with one italic line and nothing below it."""
-    template = chosen(SETTINGS, str(tmp_path))
+    template = chosen_template(SETTINGS, str(tmp_path))
     notes = parse(template.text)
     assert [section.title for section in notes.sections] == TITLES
     assert all(section.guide and not section.content for section in notes.sections)
@@ -52,11 +52,11 @@ def test_a_person_s_own_files_are_used(tmp_path: Path) -> None:
     """Files in the client's folder are used, and those that the settings name come before them."""
     put(tmp_path, "template.md", OWN)
     put(tmp_path, "prompt.md", b"\xef\xbb\xbfKeep {{notesPath}} short.\r\n")
-    template = chosen(SETTINGS, str(tmp_path))
+    template = chosen_template(SETTINGS, str(tmp_path))
     assert template == NotesTemplate(OWN, "Keep {{notesPath}} short.\r\n")
     named = put(tmp_path / "named", "template.md", "# Other\n")
     settings = NotesSettings(template=named)
-    assert chosen(settings, str(tmp_path)) == replace(template, text="# Other\n")
+    assert chosen_template(settings, str(tmp_path)) == replace(template, text="# Other\n")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,15 @@ def test_a_damaged_template_is_named_and_not_used(
 ) -> None:
     """The built-in template stands in for one that is damaged, and the problem says where."""
     path = put(tmp_path, "template.md", content)
-    template = chosen(SETTINGS, str(tmp_path))
+    template = chosen_template(SETTINGS, str(tmp_path))
     assert [section.title for section in parse(template.text).sections] == TITLES
     assert len(template.problems) == 1
     assert problem in template.problems[0]
     assert "template.md" in template.problems[0]
     assert "built-in" in template.problems[0]
-    assert chosen(NotesSettings(template=path), str(tmp_path)).problems == template.problems
+    assert (
+        chosen_template(NotesSettings(template=path), str(tmp_path)).problems == template.problems
+    )
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "folder", "socketless"])
@@ -100,7 +102,7 @@ def test_what_is_no_plain_file_is_no_prompt(kind: str, tmp_path: Path) -> None:
         path.mkdir()
     else:
         settings = NotesSettings(prompt="relative/prompt.md")
-    template = chosen(settings, str(tmp_path))
+    template = chosen_template(settings, str(tmp_path))
     assert "{{currentNotes}}" in template.prompt
     assert len(template.problems) == 1
     assert template.problems[0].startswith("prompt.md (")
@@ -109,7 +111,7 @@ def test_what_is_no_plain_file_is_no_prompt(kind: str, tmp_path: Path) -> None:
 def test_a_named_file_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     """What the settings name has to be there; what lies in the client's folder need not be."""
     settings = NotesSettings(template=f"{tmp_path}/none.md", prompt=f"{tmp_path}/no/folder.md")
-    problems = chosen(settings, str(tmp_path)).problems
+    problems = chosen_template(settings, str(tmp_path)).problems
     assert [problem.count("there is no such file") for problem in problems] == [1, 1]
 
 
@@ -117,7 +119,7 @@ def test_names_are_put_in_once() -> None:
     """What is put in is not searched again, and unknown names and group marks stay."""
     text = "# A\n_g_\n{{notesPath}} {{sizes}} $1 \\1 \\g<0> {{currentNotes}}\n"
     prompt = "{{notesPath}}|{{currentNotes}}|{{other}} {{ sizes }} {{Sizes}} $1 \\1|{{notesPath}}"
-    filled = NotesTemplate("", prompt).filled(parse(text), "/n/{{sizes}}\\1")
+    filled = NotesTemplate("", prompt).filled_prompt(parse(text), "/n/{{sizes}}\\1")
     path = "/n/{{sizes}}\\1"
     assert filled == f"{path}|{text}|{{{{other}}}} {{{{ sizes }}}} {{{{Sizes}}}} $1 \\1|{path}"
 
@@ -127,7 +129,10 @@ def test_any_notes_are_put_in_as_they_are(before: str, notes: str) -> None:
     """Notes stand in the prompt to the byte, whatever they say."""
     prompt = before.replace("{", "") + "{{currentNotes}}"
     shown = rendered(parse(notes), cursor=False)
-    assert NotesTemplate("", prompt).filled(parse(notes), "/n") == before.replace("{", "") + shown
+    assert (
+        NotesTemplate("", prompt).filled_prompt(parse(notes), "/n")
+        == before.replace("{", "") + shown
+    )
 
 
 def test_sizes_name_what_is_too_large() -> None:
@@ -137,7 +142,7 @@ def test_sizes_name_what_is_too_large() -> None:
     large = SessionNotes(
         "",
         tuple(
-            section.filled("x" * 4 * size)
+            section.filled_prompt("x" * 4 * size)
             for section, size in zip(notes.sections, (2_001, 9_999), strict=True)
         ),
     )
