@@ -142,7 +142,7 @@ def test_sizes_name_what_is_too_large() -> None:
     large = SessionNotes(
         "",
         tuple(
-            section.filled_prompt("x" * 4 * size)
+            section.filled("x" * 4 * size)
             for section, size in zip(notes.sections, (2_001, 9_999), strict=True)
         ),
     )
