@@ -12,26 +12,29 @@ Rules of this file
 from msgspec import Struct
 
 FAILURES = 3  # one may be bad luck, and each costs a prompt ``recall.model_seconds``
-SECONDS = 60.0
-SECONDS_MOST = 600.0  # the longest pause after which a repaired server is used again
+SECONDS = 60.0  # the first pause
+LONGEST_PAUSE_SECONDS = 600.0  # after which a repaired server is used again
+_MOST_DOUBLINGS = 8  # enough for the longest pause
 
 
 class CircuitBreaker(Struct, frozen=True):
-    """The number of a model's failures in a row, and the monotonic second its pause ends."""
+    """The number of a model's failures in a row, and when its pause ends."""
 
-    model: str = ""
+    model: str = ""  # the settings of the model as a text
     failures: int = 0
-    until: float = float("-inf")
+    until: float = float("-inf")  # in monotonic seconds
 
-    def asks(self, model: str, now: float) -> bool:
+    def allows(self, model: str, now: float) -> bool:
         """Return whether a prompt may use this model now."""
         return model != self.model or now >= self.until
 
-    def after(self, model: str, now: float, *, worked: bool) -> "CircuitBreaker":
+    def after_prompt(self, model: str, now: float, *, worked: bool) -> "CircuitBreaker":
         """Return the breaker after a prompt used this model; ``worked`` says whether it replied."""
         if worked:
             return CircuitBreaker(model)
         failures = 1 + (self.failures if model == self.model else 0)
-        over = failures - FAILURES
-        pause = 0.0 if over < 0 else min(SECONDS * 2.0 ** min(over, 8), SECONDS_MOST)
-        return CircuitBreaker(model, failures, now + pause if pause else float("-inf"))
+        if failures < FAILURES:
+            return CircuitBreaker(model, failures)
+        doublings = min(failures - FAILURES, _MOST_DOUBLINGS)
+        pause = min(SECONDS * 2.0**doublings, LONGEST_PAUSE_SECONDS)
+        return CircuitBreaker(model, failures, now + pause)

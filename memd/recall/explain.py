@@ -58,7 +58,8 @@ class Explanation(Struct, frozen=True):
 
 def ordered(rows: Iterable[Row], most: int = MOST_ROWS) -> tuple[Row, ...]:
     """Return the first ``most`` rows: selected ones in their order, then the others by score."""
-    rows = tuple(rows)
-    retained = [row for row in rows if row.kept]
-    cut = sorted((row for row in rows if not row.kept), key=lambda row: (-row.score, row.path))
-    return tuple((retained + cut)[:most])
+    all_rows = tuple(rows)
+    selected = [row for row in all_rows if row.kept]
+    others = [row for row in all_rows if not row.kept]
+    others.sort(key=lambda row: (-row.score, row.path))
+    return tuple((selected + others)[:most])

@@ -28,11 +28,11 @@ from memd.core.values import Catalogue, Header, MemoryFile
 from memd.search.index import Entry, Index, mark, text
 from memd.search.meaning import Meaning, Neighbours, VectorText
 
-_PROJECTS = 16  # directories whose index stays open
-_HOLD_SECONDS = 30.0
-_CLOSE_SECONDS = 1.0
-_UNREAD = (0, 0, 0)  # a fingerprint that no file has
-_REHEARSAL = "the first prompt"  # a query that loads what a first query needs
+_MOST_INDEXES = 16  # that stay open
+_HOLD_SECONDS = 30.0  # that waiting for a lock may take
+_CLOSE_SECONDS = 1.0  # that closing waits for another thread
+_NO_FINGERPRINT = (0, 0, 0)  # a fingerprint that no file has
+_WARM_UP_QUERY = "the first prompt"  # a query that loads what a first query needs
 
 
 class IndexBusyError(MemdError):
@@ -94,16 +94,17 @@ class _OpenIndex(Struct):
 
     index: Index
     lock: Lock
-    mark: int = -1
-    count: int = 0
-    fresh: dict[str, Header] = field(default_factory=dict)  # changed since the first look
+    mark: int = -1  # up to which the catalogue was read; -1 before the first time
+    count: int = 0  # of all memories of the directory
+    # By path: memories that changed since the catalogue was read first, and all others.
+    recent: dict[str, Header] = field(default_factory=dict)
     backlog: dict[str, Header] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
         """The number of memories that are not indexed yet."""
-        return len(self.fresh) + len(self.backlog)
+        return len(self.recent) + len(self.backlog)
 
 
 class Indexes:
@@ -119,7 +120,7 @@ class Indexes:
         lock: Callable[[], Lock],
         folder: str = "",
         *,
-        most: int = _PROJECTS,
+        most: int = _MOST_INDEXES,
         meaning: Meaning | None = None,
     ) -> None:
         self._reader = reader
@@ -127,20 +128,20 @@ class Indexes:
         self._folder = folder
         self._most = most
         self._meaning = meaning
-        self._open: OrderedDict[str, _OpenIndex] = OrderedDict()
-        self._table = lock()
+        self._open: OrderedDict[str, _OpenIndex] = OrderedDict()  # by directory, the newest last
+        self._open_lock = lock()  # guards ``_open``
         self.cache = CacheHits()  # a hit is an index that is complete when it is used
 
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
         """Hold the lock of a directory's index during the block. Raises IndexBusyError."""
         while True:
-            opened = self._of(directory)
+            opened = self._open_index(directory)
             if not opened.lock.acquire(timeout=max(seconds, 0.0)):
                 raise IndexBusyError(directory)
             if self._open.get(directory) is opened:
                 break
-            opened.lock.release()  # it was closed meanwhile
+            opened.lock.release()  # it was closed meanwhile, so the next one is taken
         try:
             yield
         finally:
@@ -151,7 +152,7 @@ class Indexes:
 
         Raises the errors of reading a directory.
         """
-        opened = self._of(directory)
+        opened = self._open_index(directory)
         self._take_delta(directory, opened)
         self.cache.add(hit=not opened.left)
         return self.advance(directory, allowance)
@@ -161,8 +162,8 @@ class Indexes:
 
         Raises the errors of reading a directory.
         """
-        opened = self._of(directory)
-        headers = _pop_batch(opened.fresh, most)
+        opened = self._open_index(directory)
+        headers = _pop_batch(opened.recent, most)
         headers += _pop_batch(opened.backlog, most - len(headers))
         if headers:
             files = self._reader.read_many(directory, [header.path for header in headers])
@@ -180,10 +181,12 @@ class Indexes:
         reading a directory.
         """
         with self.hold(directory):
-            opened = self._of(directory)
+            opened = self._open_index(directory)
             if opened.mark < 0:
                 self._take_delta(directory, opened)
-                opened.index.rank(_REHEARSAL, 1)  # so that the first prompt need not wait for it
+                opened.index.rank(
+                    _WARM_UP_QUERY, 1
+                )  # so that the first prompt need not wait for it
             busy = self.advance(directory, most).busy
             batch = opened.index.batch(more=opened.left > 0)
         if batch is not None:
@@ -217,36 +220,36 @@ class Indexes:
             with self.hold(directory):
                 self._open.pop(directory).index.close()
         if self._folder:
-            aside = f"{self._folder}.removed"
+            removed = f"{self._folder}.removed"
             with suppress(FileNotFoundError):
-                shutil.rmtree(aside)
+                shutil.rmtree(removed)
             with suppress(FileNotFoundError):
-                os.rename(self._folder, aside)  # an index that is opened now gets a new folder
-                shutil.rmtree(aside)
+                os.rename(self._folder, removed)  # an index that is opened now gets a new folder
+                shutil.rmtree(removed)
 
-    def _of(self, directory: str) -> _OpenIndex:
+    def _open_index(self, directory: str) -> _OpenIndex:
         """Return a directory's open index; open it if needed and close the oldest of too many."""
-        self._table.acquire()
+        self._open_lock.acquire()
         try:
             opened = self._open.get(directory)
             if opened is None:
-                opened = self._open[directory] = self._opened(directory)
+                opened = self._open[directory] = self._new_index(directory)
             self._open.move_to_end(directory)
             oldest = self._pop_oldest()
         finally:
-            self._table.release()
+            self._open_lock.release()
         for unused in oldest:
             unused.index.close()
             unused.lock.release()
         return opened
 
-    def _opened(self, directory: str) -> _OpenIndex:
+    def _new_index(self, directory: str) -> _OpenIndex:
         """Return a newly opened index of a directory with its lock."""
-        place = f"{self._folder}/{_name(directory)}" if self._folder else None
-        near = None
-        if self._meaning is not None and place is not None:
-            near = Neighbours(self._meaning, f"{place}.vectors")
-        return _OpenIndex(Index(place, near), self._make_lock())
+        folder = f"{self._folder}/{_file_name(directory)}" if self._folder else None
+        neighbours = None
+        if self._meaning is not None and folder is not None:
+            neighbours = Neighbours(self._meaning, f"{folder}.vectors")
+        return _OpenIndex(Index(folder, neighbours), self._make_lock())
 
     def _pop_oldest(self) -> list[_OpenIndex]:
         """Remove and return the least recently used indices beyond ``most``, locked.
@@ -254,38 +257,44 @@ class Indexes:
         Indices in use stay open.
         """
         oldest = []
-        for directory, opened in list(self._open.items())[: max(len(self._open) - self._most, 0)]:
+        excess = max(len(self._open) - self._most, 0)
+        for directory, opened in list(self._open.items())[:excess]:
             if not opened.index.is_busy and opened.lock.acquire(blocking=False):
                 oldest.append(self._open.pop(directory))
         return oldest
 
     def _take_delta(self, directory: str, opened: _OpenIndex) -> None:
-        """Read the changes of a directory and queue them for indexing."""
+        """Read the changes of a directory and queue them for indexing.
+
+        The first time, all memories that the index on the disk does not have are the backlog.
+        """
         if opened.index.lost():
-            opened.mark = -1
+            opened.mark = -1  # the catalogue then lists all memories
         result = self._reader.catalogue(directory, opened.mark)
         changed = {header.path: header for header in result.changed}
         if result.whole:
             known = {path: header.fingerprint for path, header in changed.items()}
             missing = [changed[path] for path in opened.index.reconcile(known)]
             missing.sort(key=lambda header: (-header.mtime_ns, header.path))
-            opened.fresh = {}
+            opened.recent = {}
             opened.backlog = {header.path: header for header in missing}
         else:
             opened.index.remove(result.gone)
             for path in result.gone:
-                opened.fresh.pop(path, None)
+                opened.recent.pop(path, None)
                 opened.backlog.pop(path, None)
             for path in changed:
                 opened.backlog.pop(path, None)
-            opened.fresh.update(changed)
+            opened.recent.update(changed)
         opened.mark, opened.count, opened.problems = result.mark, result.count, result.problems
 
     def _compute_vectors(self, directory: str, opened: _OpenIndex, most: int) -> bool:
         """Compute some vectors without holding the directory; return whether more are left."""
-        near = opened.index.near
+        neighbours = opened.index.near
+        if neighbours is None:
+            return False
         known, read = partial(self._versions, directory), partial(self._texts, directory)
-        return near is not None and near.work(known, read, most)
+        return neighbours.work(known, read, most)
 
     def _versions(self, directory: str) -> dict[str, int]:
         """Return the mark of each memory's version by path."""
@@ -299,7 +308,7 @@ class Indexes:
         return [text(_entry(file.header, file)) for file in files]
 
 
-def _name(directory: str) -> str:
+def _file_name(directory: str) -> str:
     """Return the file name of a directory's index: a hash of its path."""
     return hashlib.sha256(directory.encode(errors="surrogateescape")).hexdigest()[:32]
 
@@ -316,10 +325,10 @@ def _entry(header: Header, file: MemoryFile | None) -> Entry:
     later. A file that is too large to be read keeps its own.
     """
     header = header if file is None else file.header
-    unread = file is None and header.size <= limits.READ_BYTES
+    is_unreadable = file is None and header.size <= limits.READ_BYTES
     return Entry(
         path=header.path,
-        fingerprint=_UNREAD if unread else header.fingerprint,
+        fingerprint=_NO_FINGERPRINT if is_unreadable else header.fingerprint,
         mtime_ns=header.mtime_ns,
         name=header.name,
         description=header.description,

@@ -11,18 +11,22 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.core import limits
-from memd.core.settings import TeamSettings
+from memd.core.settings import Settings, TeamSettings
 from memd.core.team import Author
 from memd.core.text import iso_time
-from memd.core.values import Header, MemoryFile
+from memd.core.values import Header, MemoryFile, Project
 from memd.recall import block, explain, select
 from memd.recall.indexes import Indexes, Reader
-from memd.recall.select import SurfacedMemory
+from memd.recall.select import Prompt, SurfacedMemory
 from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
 from memd.state.tables import Item, Ledger
 
-_SLICE = 50  # memories indexed between two checks of the deadline (some 10 ms)
+# Waiting for the index takes this share of a deadline, and at most so long (indexing 5,000 memories
+# takes 0.6 s).
+_WAIT_SHARE = 0.5
+_WAIT_SECONDS = 1.0
+_MEMORIES_AT_ONCE = 50  # memories indexed between two checks of the deadline (some 10 ms)
 
 
 class Authorship(Struct, frozen=True):
@@ -59,6 +63,48 @@ class RecallRequest(Struct, frozen=True):
     explain: bool = False
     authorship: Authorship = field(default_factory=Authorship)
     index: str = ""
+
+
+class PromptRun(Struct, frozen=True):
+    """A prompt being processed; ``until`` is its deadline in monotonic seconds."""
+
+    project: Project
+    settings: Settings
+    prompt: Prompt
+    session: str
+    until: float
+
+    def ranker_request(
+        self,
+        *,
+        surfaced: Mapping[str, str],
+        now: float,
+        monotonic: Callable[[], float],
+        authorship: Authorship,
+        for_model: bool,
+    ) -> RecallRequest:
+        """Return the request to the local ranker, with its limits and deadline.
+
+        ``surfaced`` are the memories that the session already got, as in ``RecallRequest``. With
+        ``for_model`` the result also has the headers that a model chooses from.
+        """
+        seconds = min(_WAIT_SHARE * (self.until - monotonic()), _WAIT_SECONDS)
+        return RecallRequest(
+            directory=self.project.memory_dir,
+            query=self.prompt.query,
+            limit=select.most_memories(self.prompt.limit, self.settings),
+            surfaced=surfaced,
+            now=now,
+            monotonic=monotonic,
+            until=monotonic() + seconds,
+            recent_tools=self.prompt.recent_tools,
+            read_paths=self.prompt.read_paths,
+            team=self.settings.team,
+            options=limits.MANIFEST_ENTRIES if for_model else 0,
+            explain=self.prompt.explain,
+            authorship=authorship,
+            index=self.prompt.index,
+        )
 
 
 class SurfacedCandidate(Struct, frozen=True):
@@ -106,27 +152,34 @@ class RecallSelection(Struct, frozen=True):
         return f"{self.left:,} of {self.count:,} memories are not indexed yet"
 
 
-def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSelection:
+def select_memories(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSelection:
     """Return the memories that fit a prompt best, as candidates for it. Blocks.
 
     Raises IndexBusyError if the index is not free in time, and the errors of reading a directory.
     """
     with indexes.hold(request.directory, request.until - request.monotonic()):
-        current = indexes.current(request.directory, _SLICE)
+        current = indexes.current(request.directory, _MEMORIES_AT_ONCE)
         left, notes = current.left, current.notes
         while left and request.monotonic() < request.until:
-            current = indexes.advance(request.directory, _SLICE)
+            current = indexes.advance(request.directory, _MEMORIES_AT_ONCE)
             left = current.left
             notes += tuple(note for note in current.notes if note not in notes)
         rules = _rules(reader, request)
-        weighed = current.index.rank(request.query, request.limit, rules.skips)
-        options = _options(current.index, reader, request, rules, current.count)
-    ranked = answered(weighed)
-    candidates = propose(reader, request, [hit.path for hit in ranked])
-    rows = _rows(reader, request, rules, weighed) if request.explain else ()
-    empty = not ranked and _empty(reader, request, rules, current.count)
+        ranked_with_cut = current.index.rank(request.query, request.limit, rules.skips)
+        options = _options_for_model(current.index, reader, request, rules, current.count)
+    best = answered(ranked_with_cut)
+    candidates = make_candidates(reader, request, [hit.path for hit in best])
+    rows = _rows(reader, request, rules, ranked_with_cut) if request.explain else ()
+    is_empty = not best and _all_are_excluded(reader, request, rules, current.count)
     return RecallSelection(
-        candidates, empty, left, current.count, current.busy, options, rows, notes
+        candidates,
+        empty=is_empty,
+        left=left,
+        count=current.count,
+        busy=current.busy,
+        options=options,
+        rows=rows,
+        notes=notes,
     )
 
 
@@ -135,7 +188,7 @@ def search(
 ) -> tuple[Hit, ...]:
     """Return the memories that contain a word of the query, the best first. Blocks.
 
-    Indexes all memories first. Raises the errors of ``choose``.
+    Indexes all memories first. Raises the errors of ``select_memories``.
     """
     with indexes.hold(directory):
         current = indexes.current(directory, limits.INDEX_AT_ONCE)
@@ -143,10 +196,10 @@ def search(
             current = indexes.advance(directory, limits.INDEX_AT_ONCE)
         scored = answered(current.index.rank(query, most, floor=False))
     files = reader.read_many(directory, [hit.path for hit in scored])
-    return _hits(scored, files)
+    return _search_hits(scored, files)
 
 
-def propose(
+def make_candidates(
     reader: Reader, request: RecallRequest, paths: Sequence[str]
 ) -> tuple[SurfacedCandidate, ...]:
     """Return the memories at these paths as candidates. Blocks.
@@ -155,32 +208,39 @@ def propose(
     index that the session has.
     """
     directory = request.directory
-    real = os.path.realpath(directory)
-    by_path = {file.header.path: file for file in reader.read_many(directory, paths)}
-    files = [by_path[path] for path in paths if path in by_path]
+    real_directory = os.path.realpath(directory)
+    file_of = {file.header.path: file for file in reader.read_many(directory, paths)}
     result = []
-    for file in files:
-        header = file.header
-        key = (real, header.path, file.hash)
-        own, author = request.authorship.own(*key), request.authorship.author(*key)
-        memory = select.surface(directory, file, request.now, own=own, author=author)
-        shown = block.beside(memory, _line(request.index, header.path))
+    for path in paths:
+        file = file_of.get(path)
+        if file is None:
+            continue
+        text = (real_directory, path, file.hash)
+        own, author = request.authorship.own(*text), request.authorship.author(*text)
+        memory = select.surfaced_memory(directory, file, request.now, own=own, author=author)
+        shown = block.without_repetition(memory, _index_line(request.index, path))
         if shown is not None:
-            mark = select.mark_of(header)
-            item = Item(memory.path, mark, memory.bytes, real, header.path)
+            version = select.version_of(file.header)
+            item = Item(memory.path, version, memory.bytes, real_directory, path)
             result.append(SurfacedCandidate(shown, item))
     return tuple(result)
 
 
-def items(reader: Reader, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
+def ledger_items(reader: Reader, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
     """Return ledger entries, of 0 bytes, for memories that a session already has. Blocks."""
-    headers = (file.header for file in reader.read_many(directory, sorted(paths)))
-    return tuple(Item(select.absolute(directory, h.path), select.mark_of(h), 0) for h in headers)
+    result = []
+    for file in reader.read_many(directory, sorted(paths)):
+        path = select.absolute_path(directory, file.header.path)
+        result.append(Item(path, select.version_of(file.header), 0))
+    return tuple(result)
 
 
-def _line(index: str, path: str) -> str:
+def _index_line(index: str, path: str) -> str:
     """Return the line of an index text that links to a memory, "" if there is none."""
-    return next((line for line in index.splitlines() if f"]({path})" in line), "")
+    for line in index.splitlines():
+        if f"]({path})" in line:
+            return line
+    return ""
 
 
 def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
@@ -191,28 +251,33 @@ def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
         directory,
         reader.headers(directory).get,
         surfaced=request.surfaced,
-        read=select.relative(request.read_paths, roots),
+        read=select.relative_paths(request.read_paths, roots),
         tools=request.recent_tools,
         team=request.team.used(joined=request.authorship.joined(directory)),
     )
 
 
-def _options(
+def _options_for_model(
     index: Index, reader: Reader, request: RecallRequest, rules: select.Rules, count: int
 ) -> tuple[Header, ...]:
-    """Return the headers that a model chooses from: all, or the best ones of a large directory."""
+    """Return the headers that a model chooses from: all, or the best ones of a large directory.
+
+    ``count`` is the number of all memories.
+    """
     if not request.options:
         return ()
     if count <= request.options:
         headers = tuple(reader.headers(request.directory).values())
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
-    result = answered(index.rank(request.query, request.options, rules.skips, floor=False))
-    known = reader.headers(request.directory)
-    return tuple(known[hit.path] for hit in result if hit.path in known)
+    best = answered(index.rank(request.query, request.options, rules.skips, floor=False))
+    header_of = reader.headers(request.directory)
+    return tuple(header_of[hit.path] for hit in best if hit.path in header_of)
 
 
-def _empty(reader: Reader, request: RecallRequest, rules: select.Rules, count: int) -> bool:
+def _all_are_excluded(
+    reader: Reader, request: RecallRequest, rules: select.Rules, count: int
+) -> bool:
     """Return whether the rules exclude all memories; not checked for a large directory."""
     if count > limits.MANIFEST_ENTRIES:
         return False
@@ -221,7 +286,7 @@ def _empty(reader: Reader, request: RecallRequest, rules: select.Rules, count: i
 
 
 def _rows(
-    reader: Reader, request: RecallRequest, rules: select.Rules, weighed: Sequence[Ranked]
+    reader: Reader, request: RecallRequest, rules: select.Rules, ranked_with_cut: Sequence[Ranked]
 ) -> tuple[explain.Row, ...]:
     """Return the rows of an explanation: ranked memories and those that a rule excluded."""
     headers = reader.headers(request.directory)
@@ -235,13 +300,13 @@ def _rows(
             kept=not hit.cut,
             reason=hit.cut,
         )
-        for hit in weighed
+        for hit in ranked_with_cut
     )
-    excluded = (explain.Row(path, name, reason=reason) for path, name, reason in rules.refused())
+    excluded = (explain.Row(path, name, reason=reason) for path, name, reason in rules.excluded())
     return (*ranked, *excluded)
 
 
-def finish(
+def finished_rows(
     rows: Sequence[explain.Row],
     directory: str,
     surfaced: Sequence[SurfacedMemory],
@@ -261,9 +326,11 @@ def finish(
     reasons |= {each.memory.path: explain.NO_ROOM for each in candidates[fitting:]}
     finished = []
     for row in rows:
-        path = select.absolute(directory, row.path)
+        path = select.absolute_path(directory, row.path)
         is_sent = names.pop(path, None) is not None
-        reason = "" if is_sent else reasons.get(path) or row.reason or other_reason
+        reason = ""
+        if not is_sent:
+            reason = reasons.get(path) or row.reason or other_reason
         finished.append(replace(row, kept=is_sent, reason=reason))
     # A model may choose memories without a word of the prompt, which have no row yet.
     for path, name in names.items():
@@ -271,29 +338,32 @@ def finish(
     return tuple(finished)
 
 
-def sightings(
+def rows_with_sightings(
     ledger: Ledger, directory: str, rows: Sequence[explain.Row]
 ) -> tuple[explain.Row, ...]:
     """Return each row with the time at which its memory was last surfaced. Blocks."""
-    seen = [ledger.last_surfaced(directory, row.path) for row in rows]
-    return tuple(
-        replace(row, last_surfaced=None if sighting is None else iso_time(sighting.at))
-        for row, sighting in zip(rows, seen, strict=True)
-    )
+    result = []
+    for row in rows:
+        sighting = ledger.last_surfaced(directory, row.path)
+        at = None if sighting is None else iso_time(sighting.at)
+        result.append(replace(row, last_surfaced=at))
+    return tuple(result)
 
 
-def _hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
+def _search_hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
     """Return ranked memories as results of a search; those without a file are left out."""
-    by_path = {file.header.path: file for file in files}
-    return tuple(
-        Hit(
-            path=hit.path,
-            name=by_path[hit.path].header.name,
-            description=by_path[hit.path].header.description,
-            score=hit.score,
-            snippet=select.snippet(by_path[hit.path].body, hit.terms),
-            origin=by_path[hit.path].header.origin,
-        )
-        for hit in scored
-        if hit.path in by_path
-    )
+    file_of = {file.header.path: file for file in files}
+    result = []
+    for ranked in scored:
+        file = file_of.get(ranked.path)
+        if file is not None:
+            hit = Hit(
+                path=ranked.path,
+                name=file.header.name,
+                description=file.header.description,
+                score=ranked.score,
+                snippet=select.snippet(file.body, ranked.terms),
+                origin=file.header.origin,
+            )
+            result.append(hit)
+    return tuple(result)

@@ -26,12 +26,12 @@ LEDGER_UNAVAILABLE = "ledger_unavailable"
 UNREADABLE = "directory_unreadable"
 DEADLINE = "deadline"
 
-MOST = 20  # memories that a client may request; the setting recall.limit has the same bound
+MOST_MEMORIES = 20  # that a client may request; the setting recall.limit has the same bound
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
 _SNIPPET_CHARACTERS = 160
-_MEMBER_CHARACTERS = 40
-_MEMBER = re.compile(r"[\w.@+-]+")
-_PART = re.compile(r"[^\W_]+")
+_AUTHOR_CHARACTERS = 40
+_NAME_PART = re.compile(r"[\w.@+-]+")
+_WORD = re.compile(r"[^\W_]+")
 _USAGE = re.compile(
     r"\b(usage|how to (use|run|call|invoke)|cheat ?sheet|syntax|options|flags|commands|"
     r"parameters|arguments|reference|examples?)\b|用法|命令|参数|示例",
@@ -115,25 +115,28 @@ def gate(project: Project, settings: Settings, query: str) -> str:
         return MEMORY_OFF
     if not settings.recall.enabled:
         return RECALL_OFF
-    return {0: NO_TEXT, 1: SINGLE_WORD}.get(count(query), "")
+    words_of_query = count(query)
+    if words_of_query == 0:
+        return NO_TEXT
+    return SINGLE_WORD if words_of_query == 1 else ""
 
 
-def wanted(limit: int | None, settings: Settings) -> int:
+def most_memories(limit: int | None, settings: Settings) -> int:
     """Return how many memories to select at most: the client's limit (1 to 20) or the setting."""
-    return settings.recall.limit if limit is None else min(max(limit, 1), MOST)
+    return settings.recall.limit if limit is None else min(max(limit, 1), MOST_MEMORIES)
 
 
-def sayable(session: str) -> str:
+def printable_session(session: str) -> str:
     """Return a session's name with characters replaced that UTF-8 cannot encode."""
     return session.encode(errors="replace").decode()
 
 
-def mark_of(header: Header) -> str:
+def version_of(header: Header) -> str:
     """Return the fingerprint of a memory's version, as the ledger stores it."""
     return ":".join(map(str, header.fingerprint))
 
 
-def absolute(directory: str, path: str) -> str:
+def absolute_path(directory: str, path: str) -> str:
     """Return the absolute path of a memory."""
     return f"{directory}/{path}"
 
@@ -161,9 +164,9 @@ class Rules:
         self._lookup = lookup
         self._surfaced = surfaced
         self._read = read
-        self._tools = [_tool_words(tool) for tool in tools]
+        self._tools = [_tool_words(tool) for tool in tools]  # the words of each tool's name
         self._team = team
-        self._refused: dict[str, tuple[str, str]] = {}
+        self._excluded: dict[str, tuple[str, str]] = {}  # by path, a memory's name and the reason
 
     def skips(self, path: str) -> bool:
         """Return whether a path is excluded or missing, and record the reason."""
@@ -172,7 +175,7 @@ class Rules:
             return True
         reason = self.reason(header)
         if reason:
-            self._refused[path] = (header.name, reason)
+            self._excluded[path] = (header.name, reason)
         return reason != ""
 
     def reason(self, header: Header) -> str:
@@ -183,16 +186,16 @@ class Rules:
             return explain.ALREADY_READ
         if not self._team and header.path.startswith(TEAM):
             return explain.TEAM_OFF
-        if self._surfaced.get(absolute(self._directory, header.path)) == mark_of(header):
+        if self._surfaced.get(absolute_path(self._directory, header.path)) == version_of(header):
             return explain.ALREADY_SURFACED
         return explain.RECENT_TOOL if _explains_a_tool(header, self._tools) else ""
 
-    def refused(self) -> tuple[tuple[str, str, str], ...]:
+    def excluded(self) -> tuple[tuple[str, str, str], ...]:
         """Return path, name and reason of each memory that ``skips`` excluded."""
-        return tuple((path, *facts) for path, facts in sorted(self._refused.items()))
+        return tuple((path, *facts) for path, facts in sorted(self._excluded.items()))
 
 
-def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
+def relative_paths(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
     """Return paths relative to the root they lie in; relative paths stay, others are left out."""
     result = set()
     for path in paths:
@@ -204,7 +207,7 @@ def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
     return frozenset(result)
 
 
-def surface(
+def surfaced_memory(
     directory: str,
     file: MemoryFile,
     now: float,
@@ -220,10 +223,10 @@ def surface(
     header = file.header
     saved_ns = header.mtime_ns if author is None else int(author.at * 1e9)
     age = text.age(saved_ns, now)
-    path = absolute(directory, header.path)
-    content, truncated = cut(file.body.strip("\r\n"))
+    path = absolute_path(directory, header.path)
+    content, truncated = cut_content(file.body.strip("\r\n"))
     is_team = header.path.startswith(TEAM)
-    whose = f"Team memory{_by(author)}" if is_team else "Memory"
+    kind = f"Team memory{_by_author(author)}" if is_team else "Memory"
     return SurfacedMemory(
         path=path,
         name=header.name,
@@ -231,7 +234,7 @@ def surface(
         type=None if header.type is None else header.type.value,
         scope=(Scope.TEAM if is_team else Scope.PRIVATE).value,
         age=age,
-        header=f"{whose} (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
+        header=f"{kind} (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
         content=content,
         truncated=truncated,
         stale_notice=text.stale_notice(saved_ns, now),
@@ -239,31 +242,34 @@ def surface(
     )
 
 
-def _by(author: Author | None) -> str:
+def _by_author(author: Author | None) -> str:
     """Return " by NAME" for the header of a team memory, "" without an author.
 
     A member's name comes from a server, so characters that could end the header are removed.
     """
-    name = "" if author is None else " ".join(_MEMBER.findall(author.member))[:_MEMBER_CHARACTERS]
-    return name and f" by {name}"
+    if author is None:
+        return ""
+    name = " ".join(_NAME_PART.findall(author.member))[:_AUTHOR_CHARACTERS]
+    return f" by {name}" if name else ""
 
 
-def cut(content: str) -> tuple[str, bool]:
+def cut_content(content: str) -> tuple[str, bool]:
     """Return a content cut to 200 lines and 4,096 bytes with a note, and whether it was cut."""
     content = content.encode(errors="replace").decode()
     lines = content.split("\n")
     if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
         return content, False
-    most = limits.SURFACED_LINES - REST_NOTE.count("\n")
-    start = text.cut_bytes("\n".join(lines[:most]), limits.SURFACED_BYTES - len(REST_NOTE))
+    most_lines = limits.SURFACED_LINES - REST_NOTE.count("\n")
+    most_bytes = limits.SURFACED_BYTES - len(REST_NOTE)
+    start = text.cut_bytes("\n".join(lines[:most_lines]), most_bytes)
     return start.rstrip() + REST_NOTE, True
 
 
 def snippet(body: str, terms: Collection[str]) -> str:
     """Return the line of a body with the most words of ``terms``, shortened."""
     lines = [line for line in body.splitlines() if line.strip()][: limits.SURFACED_LINES]
-    wanted_terms = set(terms)
-    best = max(lines, key=lambda line: len(wanted_terms.intersection(words(line))), default="")
+    searched = set(terms)
+    best = max(lines, key=lambda line: len(searched.intersection(words(line))), default="")
     return text.one_line(best, _SNIPPET_CHARACTERS)
 
 
@@ -272,7 +278,7 @@ def _tool_words(tool: str) -> frozenset[str]:
     parts = tool.split("__")
     if len(parts) > 1:  # mcp__server__tool: memories speak of the server
         tool = parts[1]
-    return frozenset(word.lower() for word in _PART.findall(tool))
+    return frozenset(word.lower() for word in _WORD.findall(tool))
 
 
 def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
@@ -280,7 +286,7 @@ def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
     heading = f"{header.name} {header.description}"
     if not tools or not _USAGE.search(heading) or _WARNING.search(heading):
         return False
-    heading_words = {word.lower() for word in _PART.findall(heading)}
+    heading_words = {word.lower() for word in _WORD.findall(heading)}
     return any(tool and tool <= heading_words for tool in tools)
 
 

@@ -29,10 +29,10 @@ NO_TIME = "there was no time to ask the model; the local ranker answered"
 OVERDUE = "the model did not answer in time; the local ranker answered"
 LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 LEAST_SECONDS = 0.3  # with less time left a model is not asked, as none answers faster
-PROBE_SECONDS = 3.0
-_OFTEN = 1.5  # most replies take up to so many times as long as a measured one
-MOST_TOKENS = 256
-MEMBER = "selected_memories"
+PROBE_SECONDS = 3.0  # that a measurement waits for a model
+_SPREAD = 1.5  # most replies take up to so many times as long as a measured one
+MOST_TOKENS = 256  # of a reply
+MEMBER = "selected_memories"  # of the reply: the list of paths
 _SYSTEM = files("memd.recall").joinpath("templates", "selector.md").read_text("utf-8").strip()
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -41,11 +41,11 @@ _SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 _QUERY_BYTES = 4000  # of a longer prompt only the beginning and the end are shown
-_TOOLS = 20
+_MOST_TOOLS = 20
 _TOOL_CHARACTERS = 100
-_CUT = "\n[...]\n"
+_CUT = "\n[...]\n"  # between the beginning and the end of a longer prompt
 _ATTEMPTS = 20  # possible beginnings of JSON in a reply that are tried
-_BEGINNING = re.compile(r"[{\[]")
+_JSON_START = re.compile(r"[{\[]")
 
 
 class ModelProbe(Struct, frozen=True):
@@ -59,7 +59,7 @@ class ModelProbe(Struct, frozen=True):
     problem: str
 
 
-def sample(model: str) -> Ask:
+def sample_question(model: str) -> Ask:
     """Return a small request like those for prompts, to measure a model with."""
     memory = Header("tests.md", "", "How tests are run", None, 0, 1, damaged=False, inode=0)
     return question(
@@ -67,10 +67,10 @@ def sample(model: str) -> Ask:
     )
 
 
-def measured(seconds: float) -> ModelProbe:
+def probe_of(seconds: float) -> ModelProbe:
     """Return the probe's result for a model that took so many seconds."""
-    wanted = int(1000 * (LEAST_SECONDS + _OFTEN * seconds))
-    return ModelProbe(seconds, min(wanted, limits.HOOK_DEADLINE_MS), "")
+    deadline_ms = int(1000 * (LEAST_SECONDS + _SPREAD * seconds))
+    return ModelProbe(seconds, min(deadline_ms, limits.HOOK_DEADLINE_MS), "")
 
 
 def question(
@@ -85,10 +85,9 @@ def question(
 ) -> Ask:
     """Return the request with the first 200 memories, the prompt and the tools in use."""
     shown = sorted(headers[: limits.MANIFEST_ENTRIES], key=lambda header: header.path)
-    listed = "\n".join(_tame(line) for line in manifest(shown).split("\n"))
-    tools = ", ".join(
-        _tame(text.one_line(name, _TOOL_CHARACTERS)) for name in recent_tools[:_TOOLS]
-    )
+    listed = "\n".join(_harmless(line) for line in manifest(shown).split("\n"))
+    names = [text.one_line(name, _TOOL_CHARACTERS) for name in recent_tools[:_MOST_TOOLS]]
+    tools = ", ".join(_harmless(name) for name in names) or "none"
     blocks = (
         {
             "type": "text",
@@ -97,8 +96,8 @@ def question(
         },
         {
             "type": "text",
-            "text": f"<prompt>\n{_tame(_shorten(query))}\n</prompt>\n"
-            f"<tools_in_use>{tools or 'none'}</tools_in_use>",
+            "text": f"<prompt>\n{_harmless(_shorten(query))}\n</prompt>\n"
+            f"<tools_in_use>{tools}</tools_in_use>",
         },
     )
     return Ask(
@@ -123,23 +122,29 @@ def read(reply: Reply, known: Collection[str], limit: int) -> tuple[tuple[str, .
         return None, "the model declined to choose"
     if reply.stop == "max_tokens":
         return None, "the model's answer was longer than allowed"
-    for value in _values(reply.text):
+    for value in _json_values(reply.text):
         names = value.get(MEMBER) if isinstance(value, dict) else value
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            listed = {_tame(path): path for path in known} | {path: path for path in known}
-            chosen = dict.fromkeys(listed.get(name.strip(), "") for name in names)
-            return tuple(path for path in chosen if path)[:limit], ""
+            # A model may repeat a path as it was shown, with some characters replaced.
+            path_of = {_harmless(path): path for path in known} | {path: path for path in known}
+            paths = [path_of[name.strip()] for name in names if name.strip() in path_of]
+            return tuple(dict.fromkeys(paths))[:limit], ""
     return None, "the model's answer is not the JSON that was asked for"
 
 
-def _values(answer: str) -> Iterator[Any]:
+def with_local(sentence: str) -> str:
+    """Return a sentence about a model's failure that also says who selected in its place."""
+    return f"{sentence}; the local ranker answered"
+
+
+def _json_values(answer: str) -> Iterator[Any]:
     """Yield the JSON values in a reply, which may have other text or a code fence around them."""
     decoder = json.JSONDecoder()
-    end = 0
-    for attempt, match in enumerate(_BEGINNING.finditer(answer)):
+    end = 0  # of the last value
+    for attempt, match in enumerate(_JSON_START.finditer(answer)):
         if attempt >= _ATTEMPTS:
             return
-        if match.start() < end:
+        if match.start() < end:  # it is within the last value
             continue
         try:
             value, end = decoder.raw_decode(answer, match.start())
@@ -148,7 +153,7 @@ def _values(answer: str) -> Iterator[Any]:
         yield value
 
 
-def _tame(content: str) -> str:
+def _harmless(content: str) -> str:
     """Return a text in which nothing closes the tags around it or is invisible."""
     return prose.inert(neutralise(content))
 

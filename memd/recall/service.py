@@ -16,10 +16,8 @@ import anyio
 import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskStatus
-from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
@@ -31,7 +29,14 @@ from memd.recall import block, explain, local, select, selector
 from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes, Reader
-from memd.recall.local import Authorship, Hit, RecallRequest, RecallSelection, SurfacedCandidate
+from memd.recall.local import (
+    Authorship,
+    Hit,
+    PromptRun,
+    RecallRequest,
+    RecallSelection,
+    SurfacedCandidate,
+)
 from memd.recall.select import AUTO, Prefetched, Prompt
 from memd.recall.selector import ModelProbe
 from memd.state.database import StateUnusableError
@@ -42,24 +47,14 @@ __all__ = ["Authorship", "ModelProbe", "Prefetched", "Prompt", "Recall"]
 T = TypeVar("T")
 
 MODEL = "model"
-_SEARCH_MOST = 100
-_FEW_PROMPTS = 3  # if so many got no reply of the model in time, it is too slow
+_MOST_RESULTS = 100  # of a search
+_MANY_PROMPTS = 3  # if so many got no reply of the model in time, it is too slow
 _MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
-_WAIT_SHARE = 0.5  # of a deadline for waiting for the index,
-_WAIT_SECONDS = 1.0  # and at most so long (indexing 5,000 memories takes 0.6 s)
 _FLUSH_SECONDS = 0.02  # a reply waits so long until its marks are on the disk
-_SLICE = 20  # memories indexed at once in the background (4 ms), so that prompts are not delayed
+_MEMORIES_AT_ONCE = (
+    20  # memories indexed at once in the background (4 ms), so that prompts are not delayed
+)
 _THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
-
-
-class _Prefetch(Struct, frozen=True):
-    """A prompt being processed; ``until`` is its deadline in monotonic seconds."""
-
-    project: Project
-    settings: Settings
-    prompt: Prompt
-    session: str
-    until: float
 
 
 class Recall:
@@ -86,16 +81,16 @@ class Recall:
         self._model_answers: Counter[bool] = Counter()  # by whether the model replied in time
         self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
-        self._unindexed: dict[str, None] = {}
-        self._wanted = anyio.Event()
+        self._unindexed: dict[str, None] = {}  # directories with background work, in their order
+        self._has_work = anyio.Event()  # set when a directory is added to these
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Index in the background until cancelled; then save the ledger and close the indices."""
         task_status.started()
         try:
             while True:
-                await self._wanted.wait()
-                self._wanted = anyio.Event()
+                await self._has_work.wait()
+                self._has_work = anyio.Event()
                 while self._unindexed:
                     await self._index_some(next(iter(self._unindexed)))
         finally:
@@ -117,7 +112,7 @@ class Recall:
     def warm(self, directory: str) -> None:
         """Schedule a directory's index to be brought up to date in the background."""
         self._unindexed[directory] = None
-        self._wanted.set()
+        self._has_work.set()
 
     async def prefetch(self, project: Project, settings: Settings, prompt: Prompt) -> Prefetched:
         """Return the memories selected for a prompt, and mark them as surfaced.
@@ -128,7 +123,9 @@ class Recall:
         seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
         # A margin stays for sending the result to the client, half of a very short deadline.
         until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
-        request = _Prefetch(project, settings, prompt, select.sayable(prompt.session), until)
+        request = PromptRun(
+            project, settings, prompt, select.printable_session(prompt.session), until
+        )
         reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
@@ -137,25 +134,25 @@ class Recall:
                 if not reason and self._ledger.surfaced(request.session).bytes >= cap:
                     reason = select.SESSION_BUDGET
                 if reason:
-                    return self._nothing(request, reason)
-                return await self._answer(request)
+                    return self._empty_result(request, reason)
+                return await self._select_and_send(request)
         except StateUnusableError as error:
-            return self._nothing(request, reason or select.LEDGER_UNAVAILABLE, error.sentence)
+            return self._empty_result(request, reason or select.LEDGER_UNAVAILABLE, error.sentence)
         except MemdError as error:  # an unreadable directory must not fail the client's turn
             if not isinstance(error, IndexBusyError):
-                return self._nothing(request, select.UNREADABLE, error.sentence)
-        return self._nothing(request, select.DEADLINE)
+                return self._empty_result(request, select.UNREADABLE, error.sentence)
+        return self._empty_result(request, select.DEADLINE)
 
     async def probe(self, settings: Settings) -> ModelProbe:
         """Ask the model that selects memories once; return how long it took or why it failed."""
-        model = self._models_for(settings)
-        if self._models is None or model is None:
+        model = self._configured_model(settings)
+        if model is None:
             return ModelProbe(None, 0, selector.NO_MODEL)
         began = self._clock.monotonic()
         with self._clock.move_on_after(selector.PROBE_SECONDS):
             try:
-                await model.ask(selector.sample(self._models.name(settings, "recall")))
-                return selector.measured(self._clock.monotonic() - began)
+                await model.ask(selector.sample_question(self._model_name(settings)))
+                return selector.probe_of(self._clock.monotonic() - began)
             except (CapReachedError, ModelError) as error:
                 return ModelProbe(None, 0, error.sentence)
         return ModelProbe(None, 0, selector.OVERDUE)
@@ -163,27 +160,27 @@ class Recall:
     @property
     def model_is_too_slow(self) -> bool:
         """Whether three or more prompts used a model and none got its reply in time."""
-        return self._model_answers[False] >= _FEW_PROMPTS and not self._model_answers[True]
+        return self._model_answers[False] >= _MANY_PROMPTS and not self._model_answers[True]
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
         """Return the memories that have a word of the query, the best first, marking nothing.
 
         Raises the errors of reading a directory.
         """
-        most = min(max(limit, 1), _SEARCH_MOST)
+        most = min(max(limit, 1), _MOST_RESULTS)
         find = partial(local.search, self._indexes, self._reader, project.memory_dir, query, most)
         return await to_thread.run_sync(find, abandon_on_cancel=True)
 
     async def begin(self, session: str, parents: Parents) -> None:
         """Load a session's marks; a new session inherits those of its parents."""
         with suppress(StateUnusableError):  # prompts then report it
-            await self._begin(select.sayable(session), parents)
+            await self._begin(select.printable_session(session), parents)
             await self._flush()
 
     async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
         """Mark memories as surfaced that a session has in its context because it wrote them."""
-        session = select.sayable(session)
-        items = await self._in_thread(local.items, self._reader, directory, paths)
+        session = select.printable_session(session)
+        items = await self._in_thread(local.ledger_items, self._reader, directory, paths)
         with suppress(StateUnusableError):
             await self._begin(session)
             total = self._ledger.surfaced(session).bytes
@@ -192,7 +189,7 @@ class Recall:
 
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Remove a session's marks ``but`` some absolute paths, after it was compacted."""
-        session = select.sayable(session)
+        session = select.printable_session(session)
         with suppress(StateUnusableError):  # so that it counts as known and inherits nothing later
             await self._begin(session)
         self._ledger.reset(session, but)
@@ -209,67 +206,65 @@ class Recall:
 
     async def _begin(self, session: str, parents: Parents = frozenset, *, use: bool = True) -> None:
         """Load a session's marks and, with ``use``, record that it is used."""
-        known = self._ledger.known(session)
-        result = () if known else await self._in_thread(self._ledger.load, session, parents)
+        loaded: Collection[str] = ()
+        if not self._ledger.known(session):
+            loaded = await self._in_thread(self._ledger.load, session, parents)
         if use:
-            self._ledger.use(session, self._clock.now(), result)
+            self._ledger.use(session, self._clock.now(), loaded)
 
-    async def _answer(self, request: _Prefetch) -> Prefetched:
+    async def _select_and_send(self, request: PromptRun) -> Prefetched:
         """Select memories and mark them. Raises the errors of reading a directory."""
         directory = request.project.memory_dir
-        model = self._model(request)
+        model = self._model_for_prompt(request)
         lacks_vectors = self._indexes.use(request.settings.recall.semantic_model)
         selection = await self._in_thread(
-            local.choose, self._indexes, self._reader, self._request(request, model)
+            local.select_memories, self._indexes, self._reader, self._ranker_request(request, model)
         )
         if selection.busy or lacks_vectors:
             self.warm(directory)
         if selection.empty:
-            nothing = self._nothing(request, select.NO_CANDIDATES)
-            return await self._explained(nothing, request, selection)
+            empty = self._empty_result(request, select.NO_CANDIDATES)
+            return await self._with_explanation(empty, request, selection)
         candidates, strategy, note = selection.offers, LOCAL, ""
         if model is not None:
-            chosen, note = await self._ask_model(request, model, selection)
-            if chosen is not None:
-                candidates, strategy = chosen, MODEL
+            of_model, note = await self._ask_model(request, model, selection)
+            if of_model is not None:
+                candidates, strategy = of_model, MODEL
         elif request.prompt.strategy == MODEL:
             note = selector.NO_MODEL
-        notes = "; ".join(filter(None, (note, selection.unfinished, *selection.notes)))
+        notes = "; ".join(n for n in (note, selection.unfinished, *selection.notes) if n)
         sent = await self._send(request, candidates)
         result = replace(sent, strategy=strategy, note=notes or None)
-        return await self._explained(result, request, selection, candidates)
+        return await self._with_explanation(result, request, selection, candidates)
 
-    def _model(self, request: _Prefetch) -> Model | None:
+    def _model_for_prompt(self, request: PromptRun) -> Model | None:
         """Return the model to ask, or ``None``."""
-        return None if request.prompt.strategy == LOCAL else self._models_for(request.settings)
+        if request.prompt.strategy == LOCAL:
+            return None
+        return self._configured_model(request.settings)
 
-    def _models_for(self, settings: Settings) -> Model | None:
-        """Return the configured model if it may be used for recall, otherwise ``None``."""
-        named = self._models and self._models.name(settings, "recall")
-        return self._models.for_(settings) if self._models and named else None
+    def _configured_model(self, settings: Settings) -> Model | None:
+        """Return the model that is configured for recall, ``None`` if there is none."""
+        if self._models is None or not self._model_name(settings):
+            return None
+        return self._models.for_(settings)
 
-    def _request(self, request: _Prefetch, model: Model | None) -> RecallRequest:
+    def _model_name(self, settings: Settings) -> str:
+        """Return the name of the model that is configured for recall, "" if there is none."""
+        return self._models.name(settings, "recall") if self._models else ""
+
+    def _ranker_request(self, request: PromptRun, model: Model | None) -> RecallRequest:
         """Return the request to the local ranker for a prompt, with its limits and deadline."""
-        prompt, settings, monotonic = request.prompt, request.settings, self._clock.monotonic
-        return RecallRequest(
-            directory=request.project.memory_dir,
-            query=prompt.query,
-            limit=select.wanted(prompt.limit, settings),
+        return request.ranker_request(
             surfaced=self._ledger.surfaced(request.session).paths,
             now=self._clock.now(),
-            monotonic=monotonic,
-            until=monotonic() + min(_WAIT_SHARE * (request.until - monotonic()), _WAIT_SECONDS),
-            recent_tools=prompt.recent_tools,
-            read_paths=prompt.read_paths,
-            team=settings.team,
-            options=0 if model is None else limits.MANIFEST_ENTRIES,
-            explain=prompt.explain,
+            monotonic=self._clock.monotonic,
             authorship=self._authorship,
-            index=prompt.index,
+            for_model=model is not None,
         )
 
     async def _ask_model(
-        self, request: _Prefetch, model: Model, selection: RecallSelection
+        self, request: PromptRun, model: Model, selection: RecallSelection
     ) -> tuple[tuple[SurfacedCandidate, ...] | None, str]:
         """Return a model's selection and "" or a note; ``None`` with the reason if it has none."""
         remaining = request.until - self._clock.monotonic()
@@ -280,57 +275,57 @@ class Recall:
         if not selection.options:
             return (), ""
         prompt, model_key = request.prompt, repr(request.settings.model)
-        if prompt.strategy == AUTO and not self._breaker.asks(model_key, self._clock.monotonic()):
+        may_ask = self._breaker.allows(model_key, self._clock.monotonic())
+        if prompt.strategy == AUTO and not may_ask:
             return None, selector.LEFT_ALONE
-        most = select.wanted(prompt.limit, request.settings)
+        most = select.most_memories(prompt.limit, request.settings)
         question = selector.question(
             selection.options,
             prompt.query,
             prompt.recent_tools,
             limit=most,
-            model=self._models.name(request.settings, "recall") if self._models else "",
+            model=self._model_name(request.settings),
             seconds=seconds,
             project=request.project.memory_dir,
         )
-        reply, problem = None, selector.OVERDUE
+        paths, note = None, selector.OVERDUE
         try:
             with self._clock.move_on_after(seconds), self._priority.uncounted():
                 reply = await model.ask(question)
+                known = [header.path for header in selection.options]
+                paths, problem = selector.read(reply, known, most)
+                note = selector.with_local(problem) if problem else ""
         except CapReachedError as error:  # the model was not asked, so it does not count as failed
-            return None, f"{error.sentence}; the local ranker answered"
+            return None, selector.with_local(error.sentence)
         except ModelError as error:
-            problem = f"{error.sentence}; the local ranker answered"
-        names = None
-        if reply is not None:
-            known = [header.path for header in selection.options]
-            names, problem = selector.read(reply, known, most)
-            if names is None:
-                problem = f"{problem}; the local ranker answered"
-        now, worked = self._clock.monotonic(), names is not None
+            note = selector.with_local(error.sentence)
+        worked = paths is not None
         self._model_answers[worked] += 1
-        self._breaker = self._breaker.after(model_key, now, worked=worked)
-        if names is None:
-            return None, problem
-        ranker_request = self._request(request, model)
-        return await self._in_thread(local.propose, self._reader, ranker_request, names), problem
+        self._breaker = self._breaker.after_prompt(
+            model_key, self._clock.monotonic(), worked=worked
+        )
+        if paths is None:
+            return None, note
+        make = partial(local.make_candidates, self._reader, self._ranker_request(request, model))
+        return await self._in_thread(make, paths), ""
 
     async def _send(
-        self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]
+        self, request: PromptRun, candidates: Sequence[SurfacedCandidate]
     ) -> Prefetched:
         """Mark the candidates that fit the budget and return them; an explanation marks nothing."""
         units = request.prompt.room
         text, shown = block.render([candidate.memory for candidate in candidates], units)
-        items = {candidate.item: candidate.memory for candidate in candidates[:shown]}
-        cap = request.settings.recall.session_bytes
+        memory_of = {candidate.item: candidate.memory for candidate in candidates[:shown]}
+        items, cap = tuple(memory_of), request.settings.recall.session_bytes
         if request.prompt.explain:
             total = self._ledger.surfaced(request.session).bytes
-            fitting = self._ledger.fitting(request.session, [*items], cap)
-            memories = tuple(map(items.__getitem__, fitting))
+            fitting = self._ledger.fitting(request.session, items, cap)
+            memories = tuple(memory_of[item] for item in fitting)
             return Prefetched(memories, None, LOCAL, total, block.render(memories, units)[0])
-        await anyio.lowlevel.checkpoint()
-        marked, total = self._ledger.mark(request.session, tuple(items), cap, self._clock.now())
-        sent = tuple(items[item] for item in marked)
-        if len(sent) != len(candidates):
+        await anyio.lowlevel.checkpoint()  # a cancelled prompt marks nothing
+        marked, total = self._ledger.mark(request.session, items, cap, self._clock.now())
+        sent = tuple(memory_of[item] for item in marked)
+        if len(sent) != len(candidates):  # the block has only what is sent
             text = block.render(sent, units)[0]
         if marked:
             await self._save(request.session, marked)
@@ -345,10 +340,10 @@ class Recall:
             self._ledger.unmark(session, marked)
             raise
 
-    async def _explained(
+    async def _with_explanation(
         self,
         result: Prefetched,
-        request: _Prefetch,
+        request: PromptRun,
         selection: RecallSelection,
         candidates: Sequence[SurfacedCandidate] = (),
     ) -> Prefetched:
@@ -356,20 +351,24 @@ class Recall:
         if not request.prompt.explain:
             return result
         directory, by_model = request.project.memory_dir, result.strategy == MODEL
-        rows = local.finish(
+        rows = local.finished_rows(
             selection.rows, directory, result.memories, candidates, by_model=by_model
         )
         shown = explain.ordered(rows)
-        seen = await self._in_thread(local.sightings, self._ledger, directory, shown)
+        seen = await self._in_thread(local.rows_with_sightings, self._ledger, directory, shown)
         cap, note = request.settings.recall.session_bytes, result.note or ""
         explanation = Explanation(
             result.strategy, note, selection.count, result.session_bytes, cap, seen
         )
         return replace(result, explanation=explanation)
 
-    def _nothing(self, request: _Prefetch, reason: str, note: str = "") -> Prefetched:
+    def _empty_result(self, request: PromptRun, reason: str, note: str = "") -> Prefetched:
         """Return an empty result with the reason why it was skipped."""
-        if not note and request.prompt.strategy == MODEL and self._model(request) is None:
+        if (
+            not note
+            and request.prompt.strategy == MODEL
+            and self._model_for_prompt(request) is None
+        ):
             note = selector.NO_MODEL
         total = self._ledger.surfaced(request.session).bytes
         return Prefetched((), reason or None, LOCAL, total, "", note or None)
@@ -386,7 +385,7 @@ class Recall:
     def _work(self, directory: str) -> bool:
         """Index one slice of a directory after running prompts; return whether more is left."""
         self._priority.yield_to_requests()
-        return self._indexes.work(directory, _SLICE)
+        return self._indexes.work(directory, _MEMORIES_AT_ONCE)
 
     async def _flush(self) -> None:
         """Save the ledger; marks that the state file refuses are saved with the next ones."""

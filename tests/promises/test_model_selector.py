@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.recall.circuit_breaker import FAILURES, SECONDS_MOST
+from memd.recall.circuit_breaker import FAILURES, LONGEST_PAUSE_SECONDS
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.testing.messages import (
@@ -101,7 +101,7 @@ async def chosen(client: AsyncClient, clock: FakeClock, cwd: str, name: str) -> 
     """
     with anyio.fail_after(60):
         for number in count():
-            clock.advance(SECONDS_MOST)
+            clock.advance(LONGEST_PAUSE_SECONDS)
             results = await ask(client, cwd, f"{name} {number}")
             if results[0] == "model":
                 return results, f"{name} {number}"
@@ -136,7 +136,7 @@ async def test_every_server_leads_to_an_answer(home: Home) -> None:
         async with desk(home, server) as (client, clock, cwd):
             assert (await chosen(client, clock, cwd, "first"))[0][1] == ["b"]
             for number, step in enumerate(TROUBLE):
-                clock.advance(SECONDS_MOST)  # a model that failed is left alone for a while
+                clock.advance(LONGEST_PAUSE_SECONDS)  # a model that failed is left alone for a while
                 results = await ask(client, cwd, f"s{number}", f"{QUERY} case {number}")
                 assert results[:2] == ("local", ["a"]), step
             assert (await chosen(client, clock, cwd, "last"))[0][1] == ["b"]

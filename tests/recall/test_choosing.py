@@ -11,7 +11,7 @@ from memd.core.settings import Settings
 from memd.model.errors import ModelUnavailableError
 from memd.model.port import Ask, Reply, Usage
 from memd.recall.indexes import Indexes
-from memd.recall.selector import ModelProbe, measured
+from memd.recall.selector import ModelProbe, probe_of
 from memd.recall.service import Recall
 from memd.state.database import Database
 from memd.state.ledger import Ledger
@@ -139,8 +139,8 @@ async def test_a_model_is_measured(
     recall = remembering(shelf, Ledger(database), model)
     assert await recall.probe(Settings()) == expected
     assert [asked.model for asked in model.requested] == ["small-recall"]
-    assert measured(1.0).deadline_ms == 1_800
-    assert measured(60.0).deadline_ms == 2_500
+    assert probe_of(1.0).deadline_ms == 1_800
+    assert probe_of(60.0).deadline_ms == 2_500
 
 
 async def test_nothing_is_measured_without_a_model(shelf: Shelf, database: Database) -> None:

@@ -46,7 +46,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 def test_what_fits_is_offered(shelf: Shelf) -> None:
     """An offer is the memory as it goes out and what the ledger will count."""
-    choice = local.choose(Indexes(shelf, Lock), shelf, WISH)
+    choice = local.select_memories(Indexes(shelf, Lock), shelf, WISH)
     (propose,) = choice.offers
     assert propose.item == Item("/m/freeze.md", "1:1759740800000000000:21", 21, "/m", "freeze.md")
     assert propose.memory.content == "Begins on 2026-03-05."
@@ -59,14 +59,14 @@ def test_a_prompt_waits_for_the_index_until_its_time_is_up(shelf: Shelf) -> None
         shelf.put(f"x{number}.md", "nothing of interest")
     shelf.put("freeze.md", "Merge freeze", mtime_ns=1)  # the oldest comes last
     indexes = Indexes(shelf, Lock)
-    none = local.choose(indexes, shelf, replace(WISH, until=0.0))
+    none = local.select_memories(indexes, shelf, replace(WISH, until=0.0))
     assert (none.left, none.offers) == (153, ())
     times = iter(range(100))
-    some = local.choose(
+    some = local.select_memories(
         indexes, shelf, replace(WISH, monotonic=lambda: float(next(times)), until=3.0)
     )
     assert 0 < some.left < 153
-    done = local.choose(indexes, shelf, WISH)
+    done = local.select_memories(indexes, shelf, WISH)
     assert (done.left, len(done.offers)) == (0, 1)
 
 
@@ -74,28 +74,30 @@ def test_nothing_to_choose_from_is_told(shelf: Shelf) -> None:
     """When every memory is closed by a rule there is none to choose from; else none fits."""
     read = ("freeze.md", "/m/pnpm.md", "old.md")
     indexes = Indexes(shelf, Lock)
-    assert local.choose(indexes, shelf, replace(WISH, read_paths=read)).empty
-    assert not local.choose(indexes, shelf, replace(WISH, read_paths=read[:2])).empty
+    assert local.select_memories(indexes, shelf, replace(WISH, read_paths=read)).empty
+    assert not local.select_memories(indexes, shelf, replace(WISH, read_paths=read[:2])).empty
     many = Shelf()
     for number in range(201):
         many.put(f"{number}.md", "word")
     closed = replace(WISH, read_paths=tuple(many.files["/m"]), query="what about the word?")
-    assert not local.choose(Indexes(many, Lock), many, closed).empty
+    assert not local.select_memories(Indexes(many, Lock), many, closed).empty
 
 
 def test_what_a_model_may_choose_from(shelf: Shelf) -> None:
     """All that no rule closes, newest first; in a large directory what the ranker puts first."""
     indexes = Indexes(shelf, Lock)
     wish = replace(WISH, options=3, read_paths=("old.md",))
-    options = local.choose(indexes, shelf, wish).options
+    options = local.select_memories(indexes, shelf, wish).options
     assert [header.path for header in options] == ["freeze.md", "pnpm.md"]
-    few = local.choose(indexes, shelf, replace(wish, options=2, query="npm or a quorum?")).options
+    few = local.select_memories(
+        indexes, shelf, replace(wish, options=2, query="npm or a quorum?")
+    ).options
     assert [header.path for header in few] == ["pnpm.md"]
 
 
 def test_a_memory_that_went_away_is_left_out(shelf: Shelf) -> None:
     """What cannot be read any more is not offered, and the order of the others stays."""
-    offers = local.propose(shelf, WISH, ["pnpm.md", "gone.md", "freeze.md"])
+    offers = local.make_candidates(shelf, WISH, ["pnpm.md", "gone.md", "freeze.md"])
     assert [propose.memory.name for propose in offers] == ["pnpm", "freeze"]
 
 
@@ -106,9 +108,9 @@ def test_what_its_index_line_says_is_not_said_again(shelf: Shelf) -> None:
     line = "- [Use pnpm]({}) - use pnpm, never npm"
     index = "\n".join(map(line.format, ("short.md", "long.md", "other.md")))
     for known, comes in (("", ["short", "long"]), (index, ["long"]), (line, ["short", "long"])):
-        offers = local.propose(shelf, replace(WISH, index=known), ["short.md", "long.md"])
+        offers = local.make_candidates(shelf, replace(WISH, index=known), ["short.md", "long.md"])
         assert [offer.memory.path.removeprefix("/m/")[:-3] for offer in offers] == comes
-    (offer,) = local.propose(shelf, replace(WISH, index=index), ["long.md"])
+    (offer,) = local.make_candidates(shelf, replace(WISH, index=index), ["long.md"])
     assert (offer.memory.description, offer.memory.content) == ("", "Use pnpm, never npm 9.")
 
 
@@ -117,7 +119,7 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
     shelf.put("freeze2.md", "Merge freeze for the desktop release")
     indexes = Indexes(shelf, Lock)
     wish = replace(WISH, explain=True, read_paths=("freeze2.md",))
-    rows = local.choose(indexes, shelf, wish).rows
+    rows = local.select_memories(indexes, shelf, wish).rows
     by_path = {row.path: row for row in rows}
     assert by_path["freeze.md"].kept
     assert sum(by_path["freeze.md"].parts.values()) == pytest.approx(
@@ -126,7 +128,7 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
     assert (by_path["freeze2.md"].kept, by_path["freeze2.md"].reason) == (False, "already read")
     ledger = Ledger(database)
     ledger.mark("s", [Item("/m/freeze.md", "1", 10)], 100, 7.0)
-    seen = local.sightings(ledger, "/m", rows)
+    seen = local.rows_with_sightings(ledger, "/m", rows)
     assert {row.path: row.last_surfaced for row in seen} == {
         "freeze.md": "1970-01-01T00:00:07.000Z",
         "freeze2.md": None,
@@ -136,17 +138,17 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
 def test_an_explanation_is_settled_by_what_goes_out(shelf: Shelf) -> None:
     """A row is kept when it is in the answer; else it says why not."""
     rows = (Row("freeze.md", "freeze", kept=True), Row("pnpm.md", "pnpm", reason="below the floor"))
-    offers = local.propose(shelf, WISH, ["pnpm.md", "freeze.md"])
+    offers = local.make_candidates(shelf, WISH, ["pnpm.md", "freeze.md"])
     going = [replace(offers[0].memory, path="/m/c.md"), offers[0].memory]
-    settled = local.finish(rows, "/m", going, offers[:1], by_model=True)
+    settled = local.finished_rows(rows, "/m", going, offers[:1], by_model=True)
     assert [(row.path, row.kept, row.reason) for row in settled] == [
         ("freeze.md", False, NOT_SELECTED),
         ("pnpm.md", True, ""),
         ("c.md", True, ""),
     ]
-    settled = local.finish(rows, "/m", [], offers, by_model=False)
+    settled = local.finished_rows(rows, "/m", [], offers, by_model=False)
     assert [row.reason for row in settled] == [SESSION_BUDGET, SESSION_BUDGET]
-    assert local.finish(rows, "/m", [], (), by_model=False)[0].reason == UNREADABLE
+    assert local.finished_rows(rows, "/m", [], (), by_model=False)[0].reason == UNREADABLE
 
 
 def test_an_explanation_knows_that_a_block_is_full(shelf: Shelf) -> None:
@@ -154,9 +156,9 @@ def test_an_explanation_knows_that_a_block_is_full(shelf: Shelf) -> None:
     paths = [f"{number}{'x' * 90}.md" for number in range(20)]
     for path in paths:
         shelf.put(path, "d " * 300)
-    offers = local.propose(shelf, WISH, paths)
+    offers = local.make_candidates(shelf, WISH, paths)
     rows = [Row(path, path, kept=True) for path in paths]
-    settled = local.finish(rows, "/m", [], offers, by_model=False)
+    settled = local.finished_rows(rows, "/m", [], offers, by_model=False)
     assert {row.reason for row in settled} == {SESSION_BUDGET, NO_ROOM}
 
 

@@ -63,7 +63,7 @@ def test_gates_on_the_switches_come_first() -> None:
 
 def test_the_limit_is_bounded() -> None:
     """A client's wish counts within 1 and 20, else the setting."""
-    assert [select.wanted(n, Settings()) for n in (None, 0, 3, 99)] == [5, 1, 3, 20]
+    assert [select.most_memories(n, Settings()) for n in (None, 0, 3, 99)] == [5, 1, 3, 20]
 
 
 def rules(*headers: Header, **facts: object) -> select.Rules:
@@ -79,7 +79,7 @@ def test_surfaced_and_read_memories_are_left_out() -> None:
     closed = rules(*headers, surfaced=surfaced, read={"read.md"}, team=False)
     paths = [*(item.path for item in headers), "gone.md"]
     assert [path for path in paths if not closed.skips(path)] == ["changed.md"]
-    assert closed.refused() == (
+    assert closed.excluded() == (
         ("old.md", "a", "already surfaced in this session"),
         ("read.md", "a", "already read"),
         ("team/t.md", "a", "team memories are off"),
@@ -114,17 +114,17 @@ def test_usage_of_tools_just_used(description: str, tools: list[str], left_out: 
 def test_read_paths_are_taken_in_any_form() -> None:
     """Absolute paths through either root and relative ones mean the same memory."""
     paths = ["/m/a.md", "/real/b.md", "./c.md", "d/e.md", "/elsewhere/f.md"]
-    assert select.relative(paths, ("/m", "/real")) == {"a.md", "b.md", "c.md", "d/e.md"}
+    assert select.relative_paths(paths, ("/m", "/real")) == {"a.md", "b.md", "c.md", "d/e.md"}
 
 
 def test_a_surfaced_memory() -> None:
     """It carries absolute path, type, scope, age, header line and, when old, the notice."""
-    old = select.surface("/m", file("\nBody.\n", type=MemoryType.USER), 3 * 86_400.0)
+    old = select.surfaced_memory("/m", file("\nBody.\n", type=MemoryType.USER), 3 * 86_400.0)
     assert (old.path, old.type, old.scope, old.age) == ("/m/a.md", "user", "private", "3 days ago")
     assert old.header == "Memory (saved 3 days ago): /m/a.md:"
     assert (old.content, old.bytes, old.truncated) == ("Body.", 5, False)
     assert "3 days old" in str(old.stale_notice)
-    fresh = select.surface("/m", file("x", path="team/a.md", mtime_ns=DAY_NS), 86_400.0)
+    fresh = select.surfaced_memory("/m", file("x", path="team/a.md", mtime_ns=DAY_NS), 86_400.0)
     assert (fresh.scope, fresh.type, fresh.stale_notice) == ("team", None, None)
     assert fresh.header == "Team memory (saved today): /m/team/a.md:"
 
@@ -133,7 +133,7 @@ def test_a_team_memory_names_its_member_and_is_as_old_as_their_text() -> None:
     """The header says who saved it and when, whenever it came here; nothing else has a member."""
     pulled = file("x", path="team/a.md", mtime_ns=9 * DAY_NS)
     anna = Author("Anna Ø", "laptop", 5 * 86_400.0, 7)
-    memory = select.surface("/m", pulled, 9 * 86_400.0, author=anna)
+    memory = select.surfaced_memory("/m", pulled, 9 * 86_400.0, author=anna)
     assert memory.header == "Team memory by Anna Ø (saved 4 days ago): /m/team/a.md:"
     assert memory.age == "4 days ago"
     assert "4 days old" in str(memory.stale_notice)
@@ -153,7 +153,7 @@ def test_a_team_memory_names_its_member_and_is_as_old_as_their_text() -> None:
 @pytest.mark.parametrize("at", [0.0, -1e9, 4e9, 1e15])
 def test_a_member_from_a_hostile_server_cannot_end_the_header(name: str, at: float) -> None:
     """Whatever name and time a server stamped, the header stays one line of the same form."""
-    memory = select.surface(
+    memory = select.surfaced_memory(
         "/m", file("x", path="team/a.md"), 9 * 86_400.0, author=Author(name, "", at, 1)
     )
     form = r"Team memory(?: by [\w.@+ -]{1,40})? \(saved (?:today|\d+ days ago)\): /m/team/a\.md:"
@@ -163,8 +163,8 @@ def test_a_member_from_a_hostile_server_cannot_end_the_header(name: str, at: flo
 def test_content_is_cut_at_lines() -> None:
     """200 lines go out whole; of more, at most 200 lines with a note."""
     whole = "\n".join("x" for _ in range(200))
-    assert select.cut(whole) == (whole, False)
-    short, truncated = select.cut(whole + "\nx")
+    assert select.cut_content(whole) == (whole, False)
+    short, truncated = select.cut_content(whole + "\nx")
     assert truncated
     assert short.endswith(select.REST_NOTE)
     assert short.count("\n") < 200
@@ -172,8 +172,8 @@ def test_content_is_cut_at_lines() -> None:
 
 def test_content_is_cut_at_bytes_and_between_characters() -> None:
     """4,096 bytes go out whole; of more, at most 4,096 bytes with a note, no character torn."""
-    assert select.cut("é" * 2048) == ("é" * 2048, False)
-    short, truncated = select.cut("é" * 2049)
+    assert select.cut_content("é" * 2048) == ("é" * 2048, False)
+    short, truncated = select.cut_content("é" * 2049)
     assert truncated
     assert short.removesuffix(select.REST_NOTE).strip("é") == ""
     assert len(short.encode()) in (4095, 4096)
@@ -182,7 +182,7 @@ def test_content_is_cut_at_bytes_and_between_characters() -> None:
 @given(st.text())
 def test_any_content_is_within_the_limits(content: str) -> None:
     """Whatever a file holds, what goes out is valid UTF-8 within both limits."""
-    short, _ = select.cut(content * 50)
+    short, _ = select.cut_content(content * 50)
     assert len(short.encode()) <= 4096
     assert short.count("\n") < 200
 
