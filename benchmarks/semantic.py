@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from memd.search.index import Entry, Index, mark, text
+from memd.search.index import Entry, Index, vector_text, version_mark
 from memd.search.meaning import Meaning, Neighbours
 from memd.search.ranking import answered
 
@@ -59,13 +59,15 @@ def _rankers(
         item["id"]: Entry(item["id"], (number, 0, 0), 0, "", item["text"], "", item["date"])
         for number, item in enumerate(conversation["observations"])
     }
-    known = {path: mark(path, entry.fingerprint) for path, entry in entries.items()}
+    known = {path: version_mark(path, entry.fingerprint) for path, entry in entries.items()}
     near = Neighbours(meaning, f"{folder}/{next(iter(entries))}{len(entries)}")
     lexical, fused = Index(None), Index(None, near)
     lexical.update(entries.values())
     fused.update(entries.values())
     started = time.perf_counter()
-    while near.work(lambda: known, lambda paths: [text(entries[path]) for path in paths], 32):
+    while near.work(
+        lambda: known, lambda paths: [vector_text(entries[path]) for path in paths], 32
+    ):
         pass
     return lexical, fused, (time.perf_counter() - started) * 1000 / len(entries)
 

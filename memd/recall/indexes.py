@@ -25,7 +25,7 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.histogram import CacheHits
 from memd.core.values import Catalogue, Header, MemoryFile
-from memd.search.index import Entry, Index, mark, text
+from memd.search.index import Entry, Index, vector_text, version_mark
 from memd.search.meaning import Meaning, Neighbours, VectorText
 
 _MOST_INDEXES = 16  # that stay open
@@ -299,13 +299,13 @@ class Indexes:
     def _versions(self, directory: str) -> dict[str, int]:
         """Return the mark of each memory's version by path."""
         headers = self._reader.headers(directory)
-        return {path: mark(path, header.fingerprint) for path, header in headers.items()}
+        return {path: version_mark(path, header.fingerprint) for path, header in headers.items()}
 
     def _texts(self, directory: str, paths: Sequence[str]) -> list[VectorText]:
         """Return the texts of memories from which vectors are computed."""
         with self.hold(directory):
             files = self._reader.read_many(directory, paths)
-        return [text(_entry(file.header, file)) for file in files]
+        return [vector_text(_entry(file.header, file)) for file in files]
 
 
 def _file_name(directory: str) -> str:

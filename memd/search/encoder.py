@@ -28,36 +28,38 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from memd.search.engine import private
+from memd.search.engine import private_opener
 from memd.search.model_files import ModelUnusableError, find, read
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
-from onnxruntime.capi import onnxruntime_pybind11_state as _failures
+from onnxruntime.capi import onnxruntime_pybind11_state as _runtime_errors
 
 TEXT_TOKENS = 256  # what small sentence encoders were trained on
 QUERY_TOKENS = 64  # a prompt's beginning: a model of 6 layers takes 4 ms for it, 20 ms for 256
 
-_FORM = "memd vectors 3"  # another number when the text of a vector is made otherwise
-_WIDTH = 1024  # numbers a vector may have
-_BATCH = 8  # texts computed at once; more was not faster
-_CHARACTERS = 8  # read for each token of the limit: enough for all, and it bounds the work
-_INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
-_ELSEWHERE = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")  # a letter that is not Latin
-_LEAST_SPREAD = 0.05
-_ASKS = "it asks for {}"
-_SHAPE = "its output is {}"
+_FORMAT = "memd vectors 3"  # another number when the text of a vector is made otherwise
+_MOST_NUMBERS = 1024  # that a vector may have
+_TEXTS_AT_ONCE = 8  # more was not faster
+_CHARACTERS_PER_TOKEN = 8  # so many are read for each token of the limit, which bounds the work
+_KNOWN_INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
+_OTHER_SCRIPT = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")  # a letter that is not Latin
+_LEAST_SPREAD = (
+    0.05  # between the cosines of unrelated and of equal texts, so as not to divide by 0
+)
+_UNKNOWN_INPUTS = "it asks for {}"
+_WRONG_OUTPUT = "its output is {}"
 _NO_TOKENIZER = "it is no tokenizer"
-_NOTHING_UNKNOWN = "it has no token for unknown words"
+_UNKNOWN_WORDS_FAIL = "it has no token for unknown words"
 # Errors of numpy and zipfile for a file that is missing, incomplete or of another format.
-_DAMAGED = (
+_DAMAGED_FILE_ERRORS = (
     *(FileNotFoundError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error),
 )
-_ROWS = 1024  # compared at once: the block fits the processor's cache
-_FAILED: tuple[type[Exception], ...] = tuple(
+_ROWS_AT_ONCE = 1024  # compared at once: the block fits the processor's cache
+_MODEL_ERRORS: tuple[type[Exception], ...] = tuple(
     kind
-    for kind in vars(_failures).values()
+    for kind in vars(_runtime_errors).values()
     if isinstance(kind, type) and issubclass(kind, Exception)
 )
 
@@ -76,9 +78,11 @@ class Encoder:
         self._tokenizer = _tokenizer(self.path, vocabulary)
         self._session = _session(self.path)
         self._inputs = {item.name for item in self._session.get_inputs()}
-        if not {"input_ids"} <= self._inputs <= _INPUTS:
-            raise ModelUnusableError(self.path, _ASKS.format(", ".join(sorted(self._inputs))))
-        self.width = 0
+        if "input_ids" not in self._inputs or not self._inputs <= _KNOWN_INPUTS:
+            raise ModelUnusableError(
+                self.path, _UNKNOWN_INPUTS.format(", ".join(sorted(self._inputs)))
+            )
+        self.width = 0  # not known until the first text is computed
         # The shortest and the longest text are tried, so that a wrong tokenizer, too few positions
         # or an output whose size depends on the text are noticed now.
         self.width = int(self._compute([""], TEXT_TOKENS).shape[1])
@@ -87,20 +91,23 @@ class Encoder:
         # apart for other scripts, as an English model finds all texts in them alike (0.57 in
         # MiniLM-L6).
         unrelated = files("memd.search").joinpath("unrelated.txt").read_text("utf-8")
-        latin, elsewhere = (part.strip().split("\n") for part in unrelated.split("\n\n"))
-        self._usual = self._mean_cosine(latin)
-        self._usual_elsewhere = max(self._usual, self._mean_cosine(elsewhere))
+        latin, other_scripts = [part.strip().split("\n") for part in unrelated.split("\n\n")]
+        self._unrelated_cosine = self._mean_cosine(latin)
+        self._unrelated_cosine_other_script = max(
+            self._unrelated_cosine, self._mean_cosine(other_scripts)
+        )
 
     def vectors(self, texts: Sequence[str]) -> Any:
         """Return a matrix with the vector of each text as a row.
 
         Blocks for some milliseconds for each text. Raises ModelUnusableError.
         """
-        by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        # Texts of about one length are computed together, as all are padded to the longest one.
+        by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         result: Any = np.zeros((len(texts), self.width), np.float32)
-        for start in range(0, len(texts), _BATCH):
-            part = by_length[start : start + _BATCH]
-            result[part] = self._compute([texts[at] for at in part], TEXT_TOKENS)
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            indexes = by_length[start : start + _TEXTS_AT_ONCE]
+            result[indexes] = self._compute([texts[index] for index in indexes], TEXT_TOKENS)
         return result
 
     def query(self, text: str) -> Any:
@@ -113,13 +120,16 @@ class Encoder:
         The cosine of unrelated texts is near 0 in some models and near 0.7 in others, and higher
         if ``prompt`` is in a script that the model did not learn.
         """
-        usual = self._usual_elsewhere if _ELSEWHERE.search(prompt) else self._usual
-        return (cosine - usual) / (1 - usual)
+        unrelated = self._unrelated_cosine
+        if _OTHER_SCRIPT.search(prompt):
+            unrelated = self._unrelated_cosine_other_script
+        return (cosine - unrelated) / (1 - unrelated)
 
     def _mean_cosine(self, unrelated: Sequence[str]) -> float:
         """Return the mean cosine of some unrelated texts, which differs between models."""
         vectors = self._compute(unrelated, TEXT_TOKENS)
-        pairs = (vectors @ vectors.T)[np.triu_indices(len(unrelated), 1)]
+        cosines = vectors @ vectors.T
+        pairs = cosines[np.triu_indices(len(unrelated), 1)]  # each pair of two texts once
         return min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
 
     def _compute(self, texts: Sequence[str], tokens: int) -> Any:
@@ -130,29 +140,30 @@ class Encoder:
         rows = [self._tokens(text, tokens) for text in texts]
         longest = max(1, *map(len, rows))
         ids = np.zeros((len(rows), longest), np.int64)
-        mask = np.zeros_like(ids)
-        for at, row in enumerate(rows):
-            ids[at, : len(row)] = row
-            mask[at, : max(1, len(row))] = 1
+        mask = np.zeros_like(ids)  # 1 for a token, 0 for padding; an empty text has one token
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = row
+            mask[index, : max(1, len(row))] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
             result = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
-        except _FAILED as error:
+        except _MODEL_ERRORS as error:
             raise ModelUnusableError(self.path, _first_line(error)) from error
         if result.dtype.kind != "f":
-            raise ModelUnusableError(self.path, _SHAPE.format(result.dtype))
+            raise ModelUnusableError(self.path, _WRONG_OUTPUT.format(result.dtype))
         if result.ndim == 3:  # noqa: PLR2004 - texts, tokens, numbers: one vector a token
-            result = (result * mask[..., None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+            sums = (result * mask[..., None]).sum(axis=1)
+            result = sums / mask.sum(axis=1)[:, None]  # the mean of a text's tokens
         width = self.width or (result.shape[-1] if result.ndim else 0)
-        if result.shape != (len(rows), width) or not 0 < width <= _WIDTH:
-            raise ModelUnusableError(self.path, _SHAPE.format(result.shape))
+        if result.shape != (len(rows), width) or not 0 < width <= _MOST_NUMBERS:
+            raise ModelUnusableError(self.path, _WRONG_OUTPUT.format(result.shape))
         result = np.nan_to_num(result.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
         lengths = np.linalg.norm(result, axis=1, keepdims=True)
         return result / np.maximum(lengths, 1e-12)
 
     def _tokens(self, text: str, most: int) -> list[int]:
         """Return the token ids of a text, ``most`` at most, with the closing token as the last."""
-        text = text[: most * _CHARACTERS].encode(errors="replace").decode()
+        text = text[: most * _CHARACTERS_PER_TOKEN].encode(errors="replace").decode()
         ids: list[int] = self._tokenizer.encode(text).ids
         return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
@@ -161,26 +172,26 @@ class Vectors:
     """The vectors of one directory's memories, a row each, and their versions."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self._identity = np.array([_FORM, encoder.identity])
-        self._rows: Any = np.zeros((0, encoder.width), np.float16)
-        self._at: dict[str, int] = {}
+        self._identity = np.array([_FORMAT, encoder.identity])  # of the file and the model
+        self._rows: Any = np.zeros((0, encoder.width), np.float16)  # a vector each
+        self._row_of: dict[str, int] = {}  # by path
         self._paths: list[str] = []  # by row; "" for a row without a memory
-        self.versions: dict[str, int] = {}
+        self.versions: dict[str, int] = {}  # by path, the mark of the version
 
     def put(self, rows: Any, versions: Mapping[str, int]) -> None:
         """Add or replace the vectors of the paths in ``versions``, which are the ``rows``."""
         for path in versions:
             self.drop(path)
-        self._at |= {path: at for at, path in enumerate(versions, len(self._paths))}
+        self._row_of |= {path: row for row, path in enumerate(versions, len(self._paths))}
         self._paths += versions
         self.versions |= versions
         self._rows = np.concatenate((self._rows, rows.astype(np.float16)))
 
     def drop(self, path: str) -> None:
         """Remove the vector of a memory, if it has one."""
-        at = self._at.pop(path, None)
-        if at is not None:
-            self._paths[at] = ""
+        row = self._row_of.pop(path, None)
+        if row is not None:
+            self._paths[row] = ""
             del self.versions[path]
 
     def near(
@@ -192,19 +203,20 @@ class Vectors:
         """
         count = len(self._paths)
         cosines: Any = np.empty(count, np.float32)
-        for start in range(0, count, _ROWS):
-            end = min(start + _ROWS, count)
+        for start in range(0, count, _ROWS_AT_ONCE):
+            end = min(start + _ROWS_AT_ONCE, count)
             np.dot(self._rows[start:end].astype(np.float32), query, out=cosines[start:end])
-        result = {path: float(cosines[self._at[path]]) for path in among if path in self._at}
-        order = ((self._paths[at], at) for at in np.argsort(-cosines, kind="stable"))
-        nearest = ((path, float(cosines[at])) for path, at in order if path and not skip(path))
+        with_vector = [path for path in among if path in self._row_of]
+        result = {path: float(cosines[self._row_of[path]]) for path in with_vector}
+        order = ((self._paths[row], row) for row in np.argsort(-cosines, kind="stable"))
+        nearest = ((path, float(cosines[row])) for path, row in order if path and not skip(path))
         return result | dict(islice(nearest, most))
 
     def save(self, path: str) -> None:
         """Replace the file of the vectors. Raises OSError."""
         self._compact()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(f"{path}.new", "wb", opener=private) as file:
+        with open(f"{path}.new", "wb", opener=private_opener) as file:
             np.savez(
                 file,
                 identity=self._identity,
@@ -216,42 +228,42 @@ class Vectors:
 
     def _compact(self) -> None:
         """Remove the rows without a memory."""
-        self._rows = self._rows[list(self._at.values())]
-        self._paths = list(self._at)
-        self._at = {name: at for at, name in enumerate(self._paths)}
+        self._rows = self._rows[list(self._row_of.values())]
+        self._paths = list(self._row_of)
+        self._row_of = {path: row for row, path in enumerate(self._paths)}
 
     def load(self, path: str) -> None:
         """Load the vectors of a file, if it is intact and of this model. Raises OSError."""
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as result:
-                names = [os.fsdecode(n) for n in result["paths"].tobytes().split(b"\0") if n]
+                encoded = result["paths"].tobytes().split(b"\0")
+                paths = [os.fsdecode(path) for path in encoded if path]
                 versions, rows = result["versions"], result["rows"]
-                same = np.array_equal(result["identity"], self._identity)
-        except _DAMAGED:
+                is_same_model = np.array_equal(result["identity"], self._identity)
+        except _DAMAGED_FILE_ERRORS:
             return
-        if same and (len(versions), rows.shape) == (
-            len(names),
-            (len(names), self._rows.shape[1]),
-        ):
-            self._rows, self._paths = rows.astype(np.float16), names
-            self._at = {name: at for at, name in enumerate(names)}
-            self.versions = {name: int(mark) for name, mark in zip(names, versions, strict=True)}
+        expected_shape = (len(paths), self._rows.shape[1])
+        if is_same_model and len(versions) == len(paths) and rows.shape == expected_shape:
+            self._rows, self._paths = rows.astype(np.float16), paths
+            self._row_of = {path: row for row, path in enumerate(paths)}
+            self.versions = {path: int(mark) for path, mark in zip(paths, versions, strict=True)}
 
 
 def _tokenizer(path: str, vocabulary: bytes) -> Any:
     """Return the tokenizer. Raises ModelUnusableError if it cannot encode unknown words."""
     try:
-        kind = json.loads(vocabulary)["model"]
-        if isinstance(kind.get("vocab"), list):  # Unigram: pairs of a token and its weight
-            complete = kind.get("unk_id") is not None or bool(kind.get("byte_fallback"))
+        model = json.loads(vocabulary)["model"]
+        if isinstance(model.get("vocab"), list):  # Unigram: pairs of a token and its weight
+            encodes_all = model.get("unk_id") is not None or bool(model.get("byte_fallback"))
         else:
-            unknown = kind.get("unk_token")
-            complete = unknown in kind["vocab"] or (unknown is None and kind.get("type") == "BPE")
+            unknown = model.get("unk_token")
+            is_bytewise = unknown is None and model.get("type") == "BPE"
+            encodes_all = unknown in model["vocab"] or is_bytewise
         tokenizer = tokenizers.Tokenizer.from_buffer(vocabulary)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelUnusableError(path, _NO_TOKENIZER) from error
-    if not complete:
-        raise ModelUnusableError(path, _NOTHING_UNKNOWN)
+    if not encodes_all:
+        raise ModelUnusableError(path, _UNKNOWN_WORDS_FAIL)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -266,7 +278,7 @@ def _session(path: str) -> Any:
     try:
         # Opened by path: passed as bytes, a model of 90 MB would cost 60 MB more memory.
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except _FAILED as error:
+    except _MODEL_ERRORS as error:
         raise ModelUnusableError(path, _first_line(error)) from error
 
 

@@ -33,14 +33,15 @@ from memd.text.words import ANALYSIS
 
 TERMS = 32  # heaviest words of a prompt that are searched for; the others count in the ranking
 
-_FORMAT = 2
+_FORMAT = 2  # of the seal and the index; another one is built again
 _ENGINE, _SEAL = "engine", "seal"
 _HEAP_BYTES = 15_000_000  # the least that the library accepts
-_HOLDERS = 2_000  # words whose number of memories is cached
+_MOST_CACHED_WORDS = 2_000  # whose number of memories is cached
+# Names of fields.
 _WORDS, _PATH, _MTIME, _HEADING, _MARK = "words", "path", "mtime", "heading", "mark"
-_BLOCK = 1024 * 1024
-_EARLIEST, _LATEST = -(2**63), 2**63 - 1  # bounds of an integer field of the library
-_FLAW = "its files are not those that were committed"
+_READ_BYTES = 1024 * 1024
+_LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1  # bounds of an integer field of the library
+_NOT_COMMITTED = "its files are not those that were committed"
 
 
 class EngineBrokenError(MemdError):
@@ -51,6 +52,9 @@ class EngineBrokenError(MemdError):
 
     def __init__(self, cause: object) -> None:
         super().__init__(f"the search index cannot be used: {cause}", cause=str(cause))
+
+
+_LIBRARY_ERRORS = (ValueError, OSError, RuntimeError, OverflowError, TypeError)
 
 
 class _Guard:
@@ -69,10 +73,10 @@ class _Guard:
         trace: TracebackType | None,
     ) -> None:
         """Raise EngineBrokenError in place of an error of the library or the disk."""
-        if kind is not None and (
-            issubclass(kind, ValueError | OSError | RuntimeError | OverflowError | TypeError)
-            or kind.__module__ == "pyo3_runtime"
-        ):
+        if kind is None:
+            return
+        is_panic = kind.__module__ == "pyo3_runtime"
+        if is_panic or issubclass(kind, _LIBRARY_ERRORS):
             raise EngineBrokenError(error) from error
 
 
@@ -80,11 +84,11 @@ _guard = _Guard()
 
 
 class _Seal(msgspec.Struct):
-    """The record of the last commit: the files by name with their sizes and checksums."""
+    """The record of the last commit."""
 
-    form: int
-    analysis: int
-    files: dict[str, tuple[int, int]]
+    form: int  # _FORMAT
+    analysis: int  # the version of how texts are split into words
+    files: dict[str, tuple[int, int]]  # by name, the size and the checksum
 
 
 class Engine:
@@ -92,7 +96,7 @@ class Engine:
 
     def __init__(self, folder: str, *, new: bool = False) -> None:
         self._folder = folder
-        self._holders: dict[str, int] = {}
+        self._holders: dict[str, int] = {}  # by word, how many memories have it
         with _guard:
             if new:
                 discard(folder)
@@ -100,9 +104,9 @@ class Engine:
                 os.mkdir(f"{folder}/{_ENGINE}", mode=0o700)
                 index = _library().Index(_schema(), path=f"{folder}/{_ENGINE}", reuse=False)
             else:
-                _check(folder)
+                _check_seal(folder)
                 index = _library().Index.open(f"{folder}/{_ENGINE}")
-            index.config_reader("manual")
+            index.config_reader("manual")  # a new commit is read only after ``reload``
             self._index = index
             self._schema = index.schema
             self._searcher = index.searcher()
@@ -120,7 +124,7 @@ class Engine:
         """Return how many memories have a word; replaced ones may be counted too for a while."""
         result = self._holders.get(word)
         if result is None:
-            if len(self._holders) >= _HOLDERS:
+            if len(self._holders) >= _MOST_CACHED_WORDS:
                 self._holders.clear()
             with _guard:
                 result = self._holders[word] = int(self._searcher.doc_freq(_WORDS, word))
@@ -132,17 +136,17 @@ class Engine:
         ``weights`` are factors of the words' rarities.
         """
         library = _library()
-        rarity = {
-            word: weight * math.log(1 + self.count / holders)
-            for word, weight in weights.items()
-            if (holders := self.holders(word))
-        }
+        rarity: dict[str, float] = {}
+        for word, weight in weights.items():
+            holders = self.holders(word)
+            if holders:
+                rarity[word] = weight * math.log(1 + self.count / holders)
+        terms = []
         with _guard:
-            terms = [
-                (library.Occur.Should, library.Query.boost_query(term, weights[word]))
-                for word in nlargest(TERMS, rarity, key=rarity.__getitem__)
-                for term in (self._term(_WORDS, word),)
-            ]
+            for word in nlargest(TERMS, rarity, key=rarity.__getitem__):
+                term = self._word_query(_WORDS, word)
+                boosted = library.Query.boost_query(term, weights[word])
+                terms.append((library.Occur.Should, boosted))
             query = library.Query.boolean_query(terms)
             hits = self._searcher.search(query, limit, count=False).hits
             return [self._document(address) for _, address in hits]
@@ -171,13 +175,13 @@ class Engine:
             writer = self._index.writer(_HEAP_BYTES, 1)
             for path, item in documents.items():
                 # The library cannot replace a document, only delete and add.
-                writer.delete_documents_by_query(self._term(_PATH, _to_name(path)))
+                writer.delete_documents_by_query(self._word_query(_PATH, _to_name(path)))
                 if item is not None:
                     writer.add_document(_library_document(*item))
             writer.commit()
             writer.wait_merging_threads()
             _write_seal(self._folder)
-        _give_back()
+        _release_memory()
 
     def _document(self, address: Any) -> SearchDocument:
         """Return the document at an address for the ranker."""
@@ -189,7 +193,7 @@ class Engine:
             result.get_first(_HEADING),
         )
 
-    def _term(self, field: str, word: str) -> Any:
+    def _word_query(self, field: str, word: str) -> Any:
         """Return the library's query for a word in a field."""
         return _library().Query.term_query(self._schema, field, word, index_option="freq")
 
@@ -209,29 +213,28 @@ def exists(folder: str) -> bool:
     return os.path.lexists(f"{folder}/{_SEAL}")
 
 
-def _check(folder: str) -> None:
+def _check_seal(folder: str) -> None:
     """Raise EngineBrokenError unless the files of the last commit are intact.
 
     Other files of an unfinished commit may exist; the library removes them.
     """
     data = Path(f"{folder}/{_SEAL}").read_bytes()
     seal = msgspec.msgpack.decode(data[4:], type=_Seal)
-    intact = data[:4] == zlib.crc32(data[4:]).to_bytes(4, "little")  # the seal's own checksum
-    if not intact or (seal.form, seal.analysis) != (_FORMAT, ANALYSIS):
-        raise EngineBrokenError(_FLAW)
-    if any(
-        _size_and_checksum(f"{folder}/{_ENGINE}/{name}") != result
-        for name, result in seal.files.items()
-    ):
-        raise EngineBrokenError(_FLAW)
+    is_intact = data[:4] == zlib.crc32(data[4:]).to_bytes(4, "little")  # the seal's own checksum
+    if not is_intact or (seal.form, seal.analysis) != (_FORMAT, ANALYSIS):
+        raise EngineBrokenError(_NOT_COMMITTED)
+    for name, size_and_checksum in seal.files.items():
+        if _size_and_checksum(f"{folder}/{_ENGINE}/{name}") != size_and_checksum:
+            raise EngineBrokenError(_NOT_COMMITTED)
 
 
 def _write_seal(folder: str) -> None:
     """Write the seal of the present files durably. The library never changes a written file."""
-    names = sorted(name for name in os.listdir(f"{folder}/{_ENGINE}") if name[0] != ".")
+    all_names = os.listdir(f"{folder}/{_ENGINE}")
+    names = sorted(name for name in all_names if not name.startswith("."))
     files = {name: _size_and_checksum(f"{folder}/{_ENGINE}/{name}") for name in names}
     data = msgspec.msgpack.encode(_Seal(_FORMAT, ANALYSIS, files))
-    with open(f"{folder}/{_SEAL}.new", "wb", opener=private) as file:
+    with open(f"{folder}/{_SEAL}.new", "wb", opener=private_opener) as file:
         file.write(zlib.crc32(data).to_bytes(4, "little") + data)
         file.flush()
         os.fsync(file.fileno())
@@ -240,15 +243,15 @@ def _write_seal(folder: str) -> None:
 
 def _size_and_checksum(path: str) -> tuple[int, int]:
     """Return the size in bytes and the CRC-32 of a file."""
-    size, total = 0, 0
+    size, checksum = 0, 0
     with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_READ_BYTES):
             size += len(block)
-            total = zlib.crc32(block, total)
-    return size, total
+            checksum = zlib.crc32(block, checksum)
+    return size, checksum
 
 
-def private(path: str, flags: int) -> int:
+def private_opener(path: str, flags: int) -> int:
     """Open a file that only its owner may read; an opener for ``open``."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
@@ -268,22 +271,24 @@ def _library_document(document: SearchDocument, mark: int) -> Any:
     result_document = _library().Document()
     result_document.add_text(_PATH, _to_name(document.path))
     result_document.add_text(_WORDS, document.words)
-    result_document.add_integer(_MTIME, min(max(document.mtime_ns, _EARLIEST), _LATEST))
+    result_document.add_integer(
+        _MTIME, min(max(document.mtime_ns, _LEAST_INTEGER), _GREATEST_INTEGER)
+    )
     result_document.add_unsigned(_HEADING, document.heading)
     result_document.add_unsigned(_MARK, mark)
     return result_document
 
 
 @cache
-def _trim() -> Callable[[int], object] | None:
+def _malloc_trim() -> Callable[[int], object] | None:
     """Return the C library's ``malloc_trim``, ``None`` if it has none."""
     trim: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return trim
 
 
-def _give_back() -> None:
+def _release_memory() -> None:
     """Return the freed memory of the writer's threads, some 90 MB, to the system."""
-    trim = _trim()
+    trim = _malloc_trim()
     if trim is not None:  # pragma: no branch - only the GNU C library has it
         trim(0)
 

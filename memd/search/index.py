@@ -28,7 +28,7 @@ from memd.text.words import words
 
 CANDIDATES = 50  # candidates that are ranked at least; 100 gave no better results on two sets
 FEW = 100  # changes that may stay in memory; after a restart they are read again
-_MANY = 1_000  # the same while a directory is indexed for the first time
+_MANY_WAITING = 1_000  # that may stay while a directory is indexed for the first time
 
 Fingerprint = tuple[int, int, int]
 _Change = tuple[SearchDocument, int] | None  # a document and its mark, None for a removal
@@ -53,7 +53,7 @@ class Batch(Struct, frozen=True):
     changes: Mapping[str, _Change]
 
 
-def nothing(path: str) -> bool:  # noqa: ARG001 - the shape of a predicate
+def skip_nothing(path: str) -> bool:  # noqa: ARG001 - the shape of a predicate
     """Skip no path."""
     return False
 
@@ -67,20 +67,20 @@ class Index:
     def __init__(
         self, folder: str | None, near: Neighbours | None = None, *, few: int = FEW
     ) -> None:
-        self._folder = folder
+        self._folder = folder  # None also once a commit failed
         self._few = few
         self.near = near
         self._engine: Engine | None = None
-        self._waiting: dict[str, _Change] = {}
+        self._waiting: dict[str, _Change] = {}  # by path, changes that the engine does not have
         # How many of the waiting documents have a word, and those that are not counted yet. They
         # are only when a prompt asks: it was a quarter of the time that a first indexing takes.
         self._holders: Counter[str] = Counter()
         self._uncounted: dict[str, SearchDocument] = {}
         self._notes: list[str] = []
-        self._lost = False
-        self._committing = threading.Lock()
-        self._under_way: Batch | None = None  # between ``batch`` and ``adopt`` or ``give_back``
-        self._opened = False
+        self._lost_entries = False  # whether all entries have to be added again
+        self._committing = threading.Lock()  # held while a batch is written
+        self._open_batch: Batch | None = None  # between ``batch`` and ``adopt`` or ``give_back``
+        self._is_opened = False
 
     @property
     def count(self) -> int:
@@ -90,16 +90,16 @@ class Index:
 
     def holders(self, word: str) -> int:
         """Return approximately how many entries have a word."""
-        below = 0
+        committed = 0
         if self._engine is not None:
             try:
-                below = self._engine.holders(word)
+                committed = self._engine.holders(word)
             except EngineBrokenError as error:
-                self._give_up(error)
+                self._abandon_engine(error)
         for document in self._uncounted.values():
             self._holders.update(_distinct_words(document))
         self._uncounted.clear()
-        return self._holders[word] + below
+        return self._holders[word] + committed
 
     def reconcile(self, known: Mapping[str, Fingerprint]) -> list[str]:
         """Remove entries that are not ``known``; return the known paths that have to be added.
@@ -107,23 +107,25 @@ class Index:
         ``known`` are all memories of the directory with their fingerprints.
         """
         self._open()
-        missing = {mark(path, result): path for path, result in known.items()}
-        committed: dict[int, Any] = {}
+        # By mark, the path of each version that the index does not have.
+        missing = {version_mark(path, fingerprint): path for path, fingerprint in known.items()}
+        committed: dict[int, Any] = {}  # by mark, the engine's address of a version
         gone: list[str] = []
         try:
             if self._engine is not None:
                 committed = self._engine.versions()
-                gone = [self._engine.path(committed[at]) for at in committed.keys() - missing]
+                outdated = committed.keys() - missing
+                gone = [self._engine.path(committed[mark]) for mark in outdated]
         except EngineBrokenError as error:
-            self._give_up(error)
+            self._abandon_engine(error)
             committed = {}
         for path, change in list(self._waiting.items()):
             if change is None or change[1] not in missing:
                 self.remove((path,))  # also hides it if a batch under way has it
             else:
                 del missing[change[1]]
-        for number in committed:
-            missing.pop(number, None)
+        for mark in committed:
+            missing.pop(mark, None)
         self.remove(path for path in gone if path not in self._waiting)
         return list(missing.values())
 
@@ -132,7 +134,7 @@ class Index:
         for entry in entries:
             self._forget(entry.path)
             document = analyse(entry)
-            self._waiting[entry.path] = (document, mark(entry.path, entry.fingerprint))
+            self._waiting[entry.path] = (document, version_mark(entry.path, entry.fingerprint))
             self._uncounted[entry.path] = document
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -150,7 +152,7 @@ class Index:
             self._holders.subtract(_distinct_words(change[0]))
 
     def rank(
-        self, prompt: str, limit: int, skip: Skip = nothing, *, floor: bool = True
+        self, prompt: str, limit: int, skip: Skip = skip_nothing, *, floor: bool = True
     ) -> tuple[Ranked, ...]:
         """Return the memories that match a prompt, the best first, and why some are cut.
 
@@ -158,16 +160,16 @@ class Index:
         ``floor`` no memory is cut for a low score.
         """
         query = parse(prompt)
-        result = self._proposed(query, max(CANDIDATES, limit), skip)
-        lexical = ranking.rank(query, self, result, limit, floor=floor)
+        candidates = self._candidates(query, max(CANDIDATES, limit), skip)
+        lexical = ranking.rank(query, self, candidates, limit, floor=floor)
         if self.near is None:
             return lexical
         return self.near.ranked(prompt, lexical, limit, skip, floor=floor)
 
     def lost(self) -> bool:
         """Return whether entries were lost since the last call; then all have to be added again."""
-        lost, self._lost = self._lost, False
-        return lost
+        lost_entries, self._lost_entries = self._lost_entries, False
+        return lost_entries
 
     def notes(self) -> tuple[str, ...]:
         """Return sentences for a user about problems since the last call."""
@@ -176,8 +178,9 @@ class Index:
 
     def is_due(self, *, more: bool) -> bool:
         """Return whether to commit now; ``more`` says that more changes will follow."""
-        enough = len(self._waiting) > (_MANY if more else self._few)
-        return enough and self._folder is not None and not self.is_busy
+        most_waiting = _MANY_WAITING if more else self._few
+        has_folder = self._folder is not None
+        return len(self._waiting) > most_waiting and has_folder and not self.is_busy
 
     def batch(self, *, more: bool) -> Batch | None:
         """Return the changes to commit, ``None`` if none is due or a batch is under way."""
@@ -189,8 +192,8 @@ class Index:
             except EngineBrokenError as error:
                 self._stop_committing(error)
                 return None
-        self._under_way = Batch(self._engine, dict(self._waiting))
-        return self._under_way
+        self._open_batch = Batch(self._engine, dict(self._waiting))
+        return self._open_batch
 
     def commit(self, batch: Batch) -> None:
         """Write a batch to the disk; call ``adopt`` afterwards. Other threads may read."""
@@ -209,7 +212,7 @@ class Index:
         try:
             batch.engine.reload()
         except EngineBrokenError as error:
-            self._give_up(error)
+            self._abandon_engine(error)
             return
         for path, change in batch.changes.items():
             if path in self._waiting and self._waiting[path] is change:
@@ -219,41 +222,41 @@ class Index:
 
     def give_back(self, batch: Batch) -> None:
         """End a batch, unless another worker has begun another one since."""
-        if self._under_way is batch:
-            self._under_way = None
+        if self._open_batch is batch:
+            self._open_batch = None
 
     def _open(self) -> None:
         """Open an earlier process's engine. Slow, so it is not done in the constructor."""
-        if not self._opened and self._folder is not None and engine.exists(self._folder):
+        if not self._is_opened and self._folder is not None and engine.exists(self._folder):
             try:
                 self._engine = Engine(self._folder)
             except EngineBrokenError as error:
-                self._notes.append(_sentence(error))
-        self._opened = True
+                self._notes.append(_note_about(error))
+        self._is_opened = True
 
     @property
     def is_busy(self) -> bool:
         """Whether a commit is under way."""
-        return self._under_way is not None
+        return self._open_batch is not None
 
     def close(self) -> None:
         """Close the engine after a commit under way has ended."""
         with self._committing:
             self._engine = None
 
-    def _proposed(self, query: Query, most: int, skip: Skip) -> list[SearchDocument]:
+    def _candidates(self, query: Query, most: int, skip: Skip) -> list[SearchDocument]:
         """Return all waiting documents and the engine's ``most`` best ones for a query.
 
         The engine is asked again for more until enough remain that are neither skipped nor hidden.
         """
         weights = ranking.word_weights(query)
-        result = [
+        waiting = [
             change[0]
             for path, change in self._waiting.items()
             if change is not None and not skip(path)
         ]
         if self._engine is None or not weights:
-            return result
+            return waiting
         size = most
         visible: list[SearchDocument] = []
         try:
@@ -268,20 +271,20 @@ class Index:
                     break
                 size *= 4
         except EngineBrokenError as error:
-            self._give_up(error)
+            self._abandon_engine(error)
             visible = []
-        return result + visible[:most]
+        return waiting + visible[:most]
 
     def _stop_committing(self, error: Exception) -> None:
         """Commit no more; committed entries stay readable."""
         self._folder = None
-        self._notes.append(_sentence(error))
+        self._notes.append(_note_about(error))
 
-    def _give_up(self, error: Exception) -> None:
+    def _abandon_engine(self, error: Exception) -> None:
         """Abandon the engine, so that the owner adds all entries again."""
         self._engine = None
-        self._lost = True
-        self._notes.append(_sentence(error))
+        self._lost_entries = True
+        self._notes.append(_note_about(error))
 
 
 def _distinct_words(document: SearchDocument) -> frozenset[str]:
@@ -291,29 +294,29 @@ def _distinct_words(document: SearchDocument) -> frozenset[str]:
 
 def analyse(entry: Entry) -> SearchDocument:
     """Return an entry as a document for the ranker."""
-    heading = _spaced(words(f"{entry.description}\n{entry.name}"))
+    heading = _as_text(words(f"{entry.description}\n{entry.name}"))
     rest = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
-    return SearchDocument(entry.path, entry.mtime_ns, f" {heading}{_spaced(rest)}", len(heading))
+    return SearchDocument(entry.path, entry.mtime_ns, f" {heading}{_as_text(rest)}", len(heading))
 
 
-def text(entry: Entry) -> VectorText:
+def vector_text(entry: Entry) -> VectorText:
     """Return the text for a memory's vector: its description, or its name, and its body."""
     parts = (entry.description or entry.name, entry.body)
     content = "\n".join(part for part in parts if part)
-    return VectorText(entry.path, mark(entry.path, entry.fingerprint), content)
+    return VectorText(entry.path, version_mark(entry.path, entry.fingerprint), content)
 
 
-def mark(path: str, fingerprint: Fingerprint) -> int:
+def version_mark(path: str, fingerprint: Fingerprint) -> int:
     """Return a 64-bit number that identifies one version of a memory."""
     version = zlib.crc32(repr(fingerprint).encode())
     return zlib.crc32(path.encode(errors="surrogateescape")) << 32 | version
 
 
-def _spaced(result: Iterable[str]) -> str:
+def _as_text(result: Iterable[str]) -> str:
     """Return words as one text with a space behind each."""
     return " ".join((*result, ""))
 
 
-def _sentence(error: Exception) -> str:
+def _note_about(error: Exception) -> str:
     """Return the note for a user about an error of the engine."""
     return f"the memories are indexed again or in memory: {error}"

@@ -27,19 +27,19 @@ from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 if TYPE_CHECKING:
     from memd.search.encoder import Encoder, Vectors
 
-ROWS = 100_000  # vectors of a directory at most; further memories are found only by words
-_ASKS = re.compile("[?\uff1f\u5417\u5462]")
+MOST_VECTORS = 100_000  # of a directory; further memories are found only by words
+_QUESTION_MARK = re.compile("[?\uff1f\u5417\u5462]")
 # The least likeness (0: unrelated, 1: the same). Questions that no memory answers reached 0.31; a
 # floor of 0.4 loses memories that only meaning finds.
 NEAR = 0.35
 
-_NEAREST = 50  # memories that are found by meaning, besides those found by words
-_MEANING = 0.4  # share of meaning in the fused score; 0.35 to 0.5 made no clear difference
-_RELATIVE = 0.25  # least share of the best fused score
-_SAVED = 500  # vectors are saved after so many, so that a crash loses no more
-_ON = "recall goes on by words"
-_EXTRA = f"semantic ranking needs the extra memdir-daemon[semantic]; {_ON}"
-_RELATIVE_PATH = f"the setting recall.semantic_model must be an absolute path; {_ON}"
+_MOST_NEAREST = 50  # memories that are found by meaning, besides those found by words
+_MEANING_SHARE = 0.4  # of meaning in the fused score; 0.35 to 0.5 made no clear difference
+_LEAST_SHARE_OF_BEST = 0.25  # a memory with less of the best fused score is cut
+_SAVED_AFTER = 500  # vectors are saved after so many, so that a crash loses no more
+_FALLBACK = "recall goes on by words"
+_EXTRA_MISSING = f"semantic ranking needs the extra memdir-daemon[semantic]; {_FALLBACK}"
+_PATH_IS_RELATIVE = f"the setting recall.semantic_model must be an absolute path; {_FALLBACK}"
 
 
 class VectorText(NamedTuple):
@@ -50,9 +50,9 @@ class VectorText(NamedTuple):
     text: str
 
 
-Read = Callable[[Sequence[str]], Sequence[VectorText]]
-Known = Callable[[], Mapping[str, int]]
-Skip = Callable[[str], bool]
+Read = Callable[[Sequence[str]], Sequence[VectorText]]  # returns the texts of some paths
+Known = Callable[[], Mapping[str, int]]  # returns the mark of each memory's version by path
+Skip = Callable[[str], bool]  # returns whether a path is left out
 
 
 class Meaning:
@@ -60,17 +60,17 @@ class Meaning:
 
     def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
         self._tell = tell
-        self._folder = ""
-        self._tried = ""
-        self._lock = threading.Lock()
+        self._folder = ""  # as configured
+        self._tried_folder = ""  # whose model was loaded, or could not be
+        self._lock = threading.Lock()  # held while a model is loaded
         self.model: Encoder | None = None  # None until it is loaded
 
     def use(self, folder: str) -> bool:
         """Set the configured folder, "" for none; return whether there is background work."""
-        before = self.model
+        old_model = self.model
         if folder != self._folder:
-            self._folder, self.model, self._tried = folder, None, ""
-        return bool(folder) or before is not None  # without a folder the old vectors are dropped
+            self._folder, self.model, self._tried_folder = folder, None, ""
+        return bool(folder) or old_model is not None  # without a folder the old vectors are dropped
 
     def load(self) -> "Encoder | None":
         """Return the configured model, ``None`` without a usable one. Blocks.
@@ -79,10 +79,10 @@ class Meaning:
         """
         with self._lock:
             folder = self._folder
-            if folder != self._tried:
+            if folder != self._tried_folder:
                 model, note = _load(os.path.expanduser(folder))
-                if folder == self._folder:  # not changed meanwhile
-                    self._tried, self.model = folder, model
+                if folder == self._folder:  # it was not changed meanwhile
+                    self._tried_folder, self.model = folder, model
                     if note:
                         self._tell(note)
             return self.model
@@ -91,9 +91,9 @@ class Meaning:
         """Stop using a model that failed, and report it."""
         if self.model is model:
             self.model = None
-            self._tell(f"{error.sentence}; {_ON}")
+            self._tell(f"{error.sentence}; {_FALLBACK}")
 
-    def cannot_keep(self, error: OSError) -> None:
+    def report_unsaved(self, error: OSError) -> None:
         """Report that the file of vectors could not be read or written."""
         self._tell(
             f"vectors are computed again after a restart: {error.filename}: {error.strerror}"
@@ -109,10 +109,10 @@ class Neighbours:
     def __init__(self, meaning: Meaning, path: str) -> None:
         self._meaning = meaning
         self._path = path
-        self._lock = threading.Lock()  # never held while vectors are computed
-        self._made_by: Encoder | None = None
+        self._lock = threading.Lock()  # guards the vectors; not held while some are computed
+        self._model: Encoder | None = None  # the model of the vectors
         self._vectors: Vectors | None = None
-        self._unread: dict[str, int] = {}  # versions whose text could not be read
+        self._unreadable: dict[str, int] = {}  # by path, marks of texts that could not be read
 
     def ranked(
         self, text: str, lexical: tuple[Ranked, ...], limit: int, skip: Skip, *, floor: bool
@@ -121,10 +121,11 @@ class Neighbours:
 
         ``lexical`` is also returned if no memory passes the floor and the text is no question.
         """
-        model, vectors = self._made_by, self._vectors
+        model, vectors = self._model, self._vectors
         if model is None or vectors is None or model is not self._meaning.model:
             return lexical
-        if floor and not _ASKS.search(text) and not answered(lexical):
+        is_question = _QUESTION_MARK.search(text) is not None
+        if floor and not is_question and not answered(lexical):
             return lexical
         try:
             query = model.query(text)
@@ -132,7 +133,7 @@ class Neighbours:
             self._meaning.give_up(model, error)
             return lexical
         with self._lock:
-            near = vectors.near(query, _NEAREST, [item.path for item in lexical], skip)
+            near = vectors.near(query, _MOST_NEAREST, [item.path for item in lexical], skip)
         likeness = {path: model.likeness(cosine, text) for path, cosine in near.items()}
         return fuse(lexical, likeness, limit, floor=floor) if near else lexical
 
@@ -144,11 +145,11 @@ class Neighbours:
         """
         model = self._meaning.load()
         if model is None:
-            self._made_by = self._vectors = None
+            self._model = self._vectors = None
             return False
-        if model is not self._made_by or self._vectors is None:
+        if model is not self._model or self._vectors is None:
             self._open(model)
-        vectors, current = self._vectors, dict(islice(known().items(), ROWS))
+        vectors, current = self._vectors, dict(islice(known().items(), MOST_VECTORS))
         if vectors is None:
             return False
         with self._lock:
@@ -157,13 +158,13 @@ class Neighbours:
             missing = [
                 path
                 for path, mark in current.items()
-                if vectors.versions.get(path) != mark and self._unread.get(path) != mark
+                if vectors.versions.get(path) != mark and self._unreadable.get(path) != mark
             ]
         paths = missing[:most]
         texts = [text for text in read(paths) if current[text.path] == text.mark]
         # A version that cannot be read or was replaced meanwhile is not tried again.
         read_paths = {text.path for text in texts}
-        self._unread |= {path: current[path] for path in paths if path not in read_paths}
+        self._unreadable |= {path: current[path] for path in paths if path not in read_paths}
         if not texts:
             return len(missing) > most
         try:
@@ -173,11 +174,12 @@ class Neighbours:
             return False
         with self._lock:
             vectors.put(rows, {text.path: text.mark for text in texts})
-            if len(missing) <= most or len(missing) % _SAVED < most:
+            is_last = len(missing) <= most
+            if is_last or len(missing) % _SAVED_AFTER < most:
                 try:
                     vectors.save(self._path)
                 except OSError as error:
-                    self._meaning.cannot_keep(error)
+                    self._meaning.report_unsaved(error)
         return len(missing) > most
 
     def _open(self, model: "Encoder") -> None:
@@ -188,9 +190,9 @@ class Neighbours:
         try:
             vectors.load(self._path)
         except OSError as error:
-            if error.filename:  # without one zipfile raised it for the file's content
-                self._meaning.cannot_keep(error)
-        self._made_by, self._vectors, self._unread = model, vectors, {}
+            if error.filename:  # without a name, zipfile raised it for the file's content
+                self._meaning.report_unsaved(error)
+        self._model, self._vectors, self._unreadable = model, vectors, {}
 
 
 def fuse(
@@ -214,13 +216,14 @@ def fuse(
     result: list[Ranked] = []
     remaining = limit
     for ranked in fused:
-        cut = ""
-        far = floor and ranked.score < _RELATIVE * fused[0].score
-        if far or (ranked.cut == BELOW_FLOOR and near.get(ranked.path, -1.0) < NEAR):
+        is_weak = floor and ranked.score < _LEAST_SHARE_OF_BEST * fused[0].score
+        is_near = near.get(ranked.path, -1.0) >= NEAR
+        if is_weak or (ranked.cut == BELOW_FLOOR and not is_near):
             cut = BELOW_FLOOR
         elif not remaining:
             cut = BEYOND_LIMIT
         else:
+            cut = ""
             remaining -= 1
         result.append(replace(ranked, cut=cut))
     return tuple(result)
@@ -233,8 +236,8 @@ def _fused(ranked: Ranked, likeness: float | None, best_score: float, nearest: f
     if likeness is not None:
         meaning = max(likeness, 0.0) / nearest if nearest > 0 else 0.0
     parts = {
-        "lexical": round((1 - _MEANING) * words, 6),
-        "semantic": round(_MEANING * meaning, 6),
+        "lexical": round((1 - _MEANING_SHARE) * words, 6),
+        "semantic": round(_MEANING_SHARE * meaning, 6),
     }
     return replace(ranked, score=round(sum(parts.values()), 6), parts=parts)
 
@@ -242,13 +245,13 @@ def _fused(ranked: Ranked, likeness: float | None, best_score: float, nearest: f
 def _load(folder: str) -> "tuple[Encoder | None, str]":
     """Return the model of a folder and "", or ``None`` and the sentence why it is not used."""
     if not os.path.isabs(folder):
-        return None, _RELATIVE_PATH
+        return None, _PATH_IS_RELATIVE
     try:
         # Imported only if a model is configured, as its libraries cost 80 ms and 40 MB.
         from memd.search.encoder import Encoder  # noqa: PLC0415 - lazy start-up, see above
     except ImportError:
-        return None, _EXTRA
+        return None, _EXTRA_MISSING
     try:
         return Encoder(folder), ""
     except ModelUnusableError as error:
-        return None, f"{error.sentence}; {_ON}"
+        return None, f"{error.sentence}; {_FALLBACK}"

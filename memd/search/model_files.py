@@ -5,9 +5,9 @@ import stat
 
 from memd.core.errors import MemdError
 
-_MODELS = ("model.onnx", "onnx/model.onnx")
+_MODEL_NAMES = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER = "tokenizer.json"
-_BESIDE = (".data", "_data")  # suffixes of files with weights outside the graph's file
+_WEIGHT_SUFFIXES = (".data", "_data")  # of files with weights outside the graph's file
 _IRREGULAR = "it is no regular file of at most {} bytes"
 _SHARED = "it is another user's, or others may write it"
 _MODEL_BYTES = 512 * 1024 * 1024
@@ -28,7 +28,7 @@ class ModelUnusableError(MemdError):
 
 def find(folder: str) -> str:
     """Return the path of a folder's model file, in either layout."""
-    models = [f"{folder}/{name}" for name in _MODELS]
+    models = [f"{folder}/{name}" for name in _MODEL_NAMES]
     return next((path for path in models if os.path.exists(path)), models[0])
 
 
@@ -38,12 +38,13 @@ def read(folder: str) -> tuple[bytes, tuple[bytes, ...]]:
     Blocks for a tenth of a second for 100 MB. Raises ModelUnusableError.
     """
     model = find(folder)
-    beside = [f"{model}{suffix}" for suffix in _BESIDE if os.path.exists(f"{model}{suffix}")]
-    weights = tuple(_content(path, _MODEL_BYTES) for path in (model, *beside))
-    return _content(f"{folder}/{_TOKENIZER}", _TOKENIZER_BYTES), weights
+    weight_files = [f"{model}{suffix}" for suffix in _WEIGHT_SUFFIXES]
+    existing = [path for path in weight_files if os.path.exists(path)]
+    weights = tuple(_read_trusted(path, _MODEL_BYTES) for path in (model, *existing))
+    return _read_trusted(f"{folder}/{_TOKENIZER}", _TOKENIZER_BYTES), weights
 
 
-def _content(path: str, most: int) -> bytes:
+def _read_trusted(path: str, most: int) -> bytes:
     """Return the content of a file that only the user or root may write.
 
     Raises ModelUnusableError for any other file, or one larger than ``most`` bytes.

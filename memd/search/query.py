@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from memd.text.words import is_common, list_text, words
 
-_COMMON = 0.6  # weight of the commonest words of the language
+_COMMON_FACTOR = 0.6  # of the rarity of the commonest words of the language
 _NAME = re.compile(r"(?<=[\w,;:)'\"] )[A-Z][a-z]+\b")
-_CHARACTERS = 16_000  # of a prompt that are used; a question stands before a pasted file
-_WORDS = 400
-_LONGEST = 4  # words of a phrase in the table
+_USED_CHARACTERS = 16_000  # of a prompt that are used; a question stands before a pasted file
+_USED_WORDS = 400  # of a prompt
+_LONGEST_PHRASE = 4  # words of a phrase in the table
 
 Phrase = tuple[str, ...]
 
@@ -40,13 +40,14 @@ class Query(Struct, frozen=True):
 
 def parse(text: str) -> Query:
     """Return an analysed prompt. May read word lists at the first call."""
-    text = text[:_CHARACTERS]
-    prompt_words = words(text)[:_WORDS]
+    text = text[:_USED_CHARACTERS]
+    prompt_words = words(text)[:_USED_WORDS]
+    names = [words(name) for name in _NAME.findall(text)]
     return Query(
-        factors={word: _COMMON if is_common(word) else 1.0 for word in prompt_words},
+        factors={word: _COMMON_FACTOR if is_common(word) else 1.0 for word in prompt_words},
         synonyms=synonyms(prompt_words),
         pairs=tuple(dict.fromkeys(pairwise(prompt_words))),
-        names=frozenset(word for name in _NAME.findall(text) for word in words(name)[:1]),
+        names=frozenset(name[0] for name in names if name),
     )
 
 
@@ -55,34 +56,35 @@ def synonyms(prompt_words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
 
     The synonyms of a phrase belong to each of its words.
     """
-    table = _table()
-    others: dict[str, dict[str, None]] = {}
+    table = _synonym_table()
+    found_synonyms: dict[str, dict[str, None]] = {}  # by word, in their order
     # Each run of up to four words may be a phrase of the table.
-    for at in range(len(prompt_words)):
-        for length in range(1, min(_LONGEST, len(prompt_words) - at) + 1):
-            phrase = tuple(prompt_words[at : at + length])
-            for word in phrase if phrase in table else ():
-                others.setdefault(word, {}).update(dict.fromkeys(table[phrase]))
+    for start in range(len(prompt_words)):
+        longest = min(_LONGEST_PHRASE, len(prompt_words) - start)
+        for length in range(1, longest + 1):
+            phrase = tuple(prompt_words[start : start + length])
+            if phrase in table:
+                for word in phrase:
+                    found_synonyms.setdefault(word, {}).update(dict.fromkeys(table[phrase]))
     return {
-        word: tuple(other for other in more if other not in prompt_words)
-        for word, more in others.items()
+        word: tuple(other for other in others if other not in prompt_words)
+        for word, others in found_synonyms.items()
     }
 
 
 @cache
-def _table() -> Mapping[Phrase, tuple[str, ...]]:
+def _synonym_table() -> Mapping[Phrase, tuple[str, ...]]:
     """Return the words of all synonyms by phrase, as read from the table of synonyms."""
     table: dict[Phrase, dict[str, None]] = {}
     for line in list_text("synonyms.txt").splitlines():
         equal, _, narrower = line.partition(">")
         group = [_phrase(item) for item in equal.split()]
         for phrase in group:
-            more = [other for other in group if other != phrase]
-            more += [_phrase(item) for item in narrower.split()]
-            table.setdefault(phrase, {}).update(
-                dict.fromkeys(word for other in more for word in other)
-            )
-    return {phrase: tuple(more) for phrase, more in table.items() if phrase}
+            others = [other for other in group if other != phrase]
+            others += [_phrase(item) for item in narrower.split()]
+            words_of_others = [word for other in others for word in other]
+            table.setdefault(phrase, {}).update(dict.fromkeys(words_of_others))
+    return {phrase: tuple(others) for phrase, others in table.items() if phrase}
 
 
 def _phrase(item: str) -> Phrase:

@@ -24,21 +24,23 @@ from memd.text.words import common
 BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
-_RULE = " feedback "
-_FEW = 12  # forms; so few are counted faster one by one than with a set of the words of a memory
+_RULE_WORD = " feedback "  # the type of a rule, as it stands in the words of a memory
+_FEW_FORMS = 12  # so few are counted faster one by one than with a set of the words of a memory
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
-_SYNONYM = 0.45  # of a word's weight
-_PAIR = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
-_SUBJECT = 1.0  # bonus of a memory that begins with a name in the prompt
-_BACKGROUND = 50  # memories added to the count, so that rarity works in a small store too
-_BODY = 0.5  # factor towards the floor of a word that is only in the body
-_DULL = 0.5  # factor towards the floor of a common word or a bare number
-# The floor, as a share of the rarity of a word that only one memory has.
-_FLOOR = 0.35
-_RULE_FLOOR = 0.28  # for a rule, whose topic prompts name in a word or two
-_COVERAGE = 0.1  # and at least this share of the weight of the prompt's heaviest words,
-_COVERED_WORDS = 8  # of which only so many count, as a long prompt has several topics
-_FOLLOW = 0.4  # share of the floor that is enough once another memory reaches all of it
+_SYNONYM_SHARE = 0.45  # of a word's weight
+_PAIR_SHARE = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
+_SUBJECT_BONUS = 1.0  # bonus of a memory that begins with a name in the prompt
+_ASSUMED_MEMORIES = 50  # memories added to the count, so that rarity works in a small store too
+_BODY_FACTOR = 0.5  # factor towards the floor of a word that is only in the body
+_DULL_FACTOR = 0.5  # factor towards the floor of a common word or a bare number
+# The floor is a share of the rarity of a word that only one memory has, and at least a share of the
+# weight of the prompt's heaviest words. Only some of these count, as a long prompt has several
+# topics.
+_FLOOR_SHARE = 0.35
+_RULE_FLOOR_SHARE = 0.28  # for a rule, whose topic prompts name in a word or two
+_COVERED_SHARE = 0.1
+_COVERED_WORDS = 8
+_FOLLOWING_SHARE = 0.4  # of the floor, which is enough once another memory reaches all of it
 
 
 class Statistics(Protocol):
@@ -69,7 +71,7 @@ class SearchDocument(Struct, frozen=True):
     @property
     def is_rule(self) -> bool:
         """Whether its type, the word behind the heading, is that of a rule."""
-        return self.words.startswith(_RULE, self.heading)
+        return self.words.startswith(_RULE_WORD, self.heading)
 
 
 class Ranked(Struct, frozen=True):
@@ -86,30 +88,44 @@ class Ranked(Struct, frozen=True):
 
 
 class _Term(Struct, frozen=True):
-    """A word of the prompt; ``forms`` are it and its synonyms, in spaces, with their weights."""
+    """A word of the prompt, with its synonyms."""
 
     word: str
+    # The word, then its synonyms, each between spaces and with its weight in the score.
     forms: tuple[tuple[str, float], ...]
-    share: float  # of its weight that counts towards the floor
+    floor_share: float  # of the weights, that counts towards the floor
+
+    @property
+    def weight(self) -> float:
+        """The weight of the word itself."""
+        return self.forms[0][1]
 
 
-class _Weighed(Struct, frozen=True):
+class _ScoredMemory(Struct, frozen=True):
     """A memory that matches the prompt, with its score and what counts towards the floor."""
 
     document: SearchDocument
     score: float
     parts: Mapping[str, float]
     terms: tuple[str, ...]
-    brings: float  # its value that is compared with the floor
+    floor_value: float  # is compared with the floor
 
-    def reaches(self, floors: tuple[float, float], share: float = 1.0) -> bool:
-        """Return whether it reaches a share of its floor; ``floors`` are of others and of rules."""
-        return self.brings >= share * floors[self.document.is_rule]
+    def reaches(self, floors: "_Floors", share: float = 1.0) -> bool:
+        """Return whether it reaches a share of its floor."""
+        floor = floors.of_rule if self.document.is_rule else floors.of_other
+        return self.floor_value >= share * floor
 
     @property
-    def rank(self) -> tuple[float, int, str]:
+    def sort_key(self) -> tuple[float, int, str]:
         """The sort key: by score, then the newer first, then by path."""
         return (-self.score, -self.document.mtime_ns, self.document.path)
+
+
+class _Floors(Struct, frozen=True):
+    """The least value of a result that is a rule, and of any other result."""
+
+    of_rule: float = 0.0
+    of_other: float = 0.0
 
 
 def word_weights(query: Query) -> dict[str, float]:
@@ -117,7 +133,7 @@ def word_weights(query: Query) -> dict[str, float]:
     result = dict(query.factors)
     for word, others in query.synonyms.items():
         for other in others:
-            result[other] = max(result.get(other, 0.0), _SYNONYM * query.factors[word])
+            result[other] = max(result.get(other, 0.0), _SYNONYM_SHARE * query.factors[word])
     return result
 
 
@@ -134,21 +150,26 @@ def rank(
     At most ``limit`` are not cut. Without ``floor`` none is cut for a low value.
     """
     rarity = _Rarity(statistics)
-    terms = [_term(word, factor, query, rarity) for word, factor in query.factors.items()]
-    weights = {term.word: term.forms[0][1] for term in terms}
+    terms = [_make_term(word, factor, query, rarity) for word, factor in query.factors.items()]
+    weights = {term.word: term.weight for term in terms}
     pairs = [(one, two, weights[one] + weights[two]) for one, two in query.pairs]
-    forms = {form[1:-1]: form for term in terms for form, _ in term.forms}
-    results = (_weigh(terms, forms, pairs, query.names, document) for document in documents)
-    weighed = sorted(filter(None, results), key=attrgetter("rank"))
-    floors = _floors(query, terms, rarity) if floor else (0.0, 0.0)
-    follow = _FOLLOW if any(item.reaches(floors) for item in weighed) else 1.0
+    forms = {form.strip(): form for term in terms for form, _ in term.forms}
+    results = (_score(terms, forms, pairs, query.names, document) for document in documents)
+    scored = [item for item in results if item is not None]
+    scored.sort(key=attrgetter("sort_key"))
+    floors = _find_floors(query, terms, rarity) if floor else _Floors()
+    one_reaches = any(item.reaches(floors) for item in scored)
+    share = _FOLLOWING_SHARE if one_reaches else 1.0
     result: list[Ranked] = []
     remaining = limit
-    for item in weighed:
-        cut = BELOW_FLOOR
-        if item.reaches(floors, follow):
-            cut = "" if remaining > 0 else BEYOND_LIMIT
-        remaining -= not cut
+    for item in scored:
+        if not item.reaches(floors, share):
+            cut = BELOW_FLOOR
+        elif remaining <= 0:
+            cut = BEYOND_LIMIT
+        else:
+            cut = ""
+            remaining -= 1
         result.append(Ranked(item.document.path, item.score, item.terms, item.parts, cut))
     return tuple(result)
 
@@ -163,73 +184,81 @@ class _Rarity:
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
-        self._count = statistics.count + _BACKGROUND
-        self._known: dict[str, float] = {}
-        self.unique = self._of_holders(1)  # of a word that only one memory has
+        self._count = statistics.count + _ASSUMED_MEMORIES
+        self._cache: dict[str, float] = {}  # by word
+        self.unique = self._rarity_of(1)  # of a word that only one memory has
 
     def of(self, word: str) -> float:
         """Return the rarity of a word."""
-        rarity = self._known.get(word)
+        rarity = self._cache.get(word)
         if rarity is None:
-            rarity = self._known[word] = self._of_holders(self._statistics.holders(word))
+            rarity = self._cache[word] = self._rarity_of(self._statistics.holders(word))
         return rarity
 
-    def _of_holders(self, holders: int) -> float:
+    def _rarity_of(self, holders: int) -> float:
         """Return the rarity of a word that so many memories have."""
         holders = min(holders, self._count)
         return math.log(1 + (self._count - holders + 0.5) / (holders + 0.5))
 
 
-def _term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
+def _make_term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
     """Return a word of the prompt with its weight and those of its synonyms."""
     weight = factor * rarity.of(word)
-    others = [
-        (f" {other} ", _SYNONYM * min(weight, rarity.of(other)))
+    synonyms = [
+        (f" {other} ", _SYNONYM_SHARE * min(weight, rarity.of(other)))
         for other in query.synonyms.get(word, ())
     ]
-    return _Term(word, ((f" {word} ", weight), *others), _DULL if word in _dull() else 1.0)
+    floor_share = _DULL_FACTOR if word in _dull_words() else 1.0
+    return _Term(word, ((f" {word} ", weight), *synonyms), floor_share)
 
 
-def _floors(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> tuple[float, float]:
-    """Return the least value of a result, first for a memory that is no rule, then for a rule.
+def _find_floors(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> _Floors:
+    """Return the least values of results for a prompt.
 
     A word that no memory has weighs as much as one that only one memory has.
     """
     weights = [
-        term.share * min(term.forms[0][1], query.factors[term.word] * rarity.unique)
+        term.floor_share * min(term.weight, query.factors[term.word] * rarity.unique)
         for term in terms
     ]
-    covered = _COVERAGE * sum(sorted(weights, reverse=True)[:_COVERED_WORDS])
-    return max(_FLOOR * rarity.unique, covered), max(_RULE_FLOOR * rarity.unique, covered)
+    heaviest = sorted(weights, reverse=True)[:_COVERED_WORDS]
+    covered = _COVERED_SHARE * sum(heaviest)
+    return _Floors(
+        of_rule=max(_RULE_FLOOR_SHARE * rarity.unique, covered),
+        of_other=max(_FLOOR_SHARE * rarity.unique, covered),
+    )
 
 
-def _weigh(
+def _score(
     terms: Iterable[_Term],
     forms: Mapping[str, str],
     pairs: Iterable[tuple[str, str, float]],
     names: frozenset[str],
     document: SearchDocument,
-) -> _Weighed | None:
+) -> _ScoredMemory | None:
     """Return a memory with its score and parts, ``None`` if it has no word of the prompt.
 
-    ``forms`` are those of the terms by their words without spaces.
+    ``forms`` are those of the terms by their words without spaces. ``pairs`` are the prompt's
+    neighbouring words with their weights, ``names`` the words of names in it.
     """
     text = document.words
-    counts = _counts(text, forms)
-    matched: dict[str, None] = {}
-    bm25 = brings = 0.0
+    counts = _form_counts(text, forms)
+    matched: dict[str, None] = {}  # the words of the prompt that the memory has, in their order
+    bm25 = floor_value = 0.0
     for term in terms:
+        # Of a word and its synonyms, the one that counts most is used.
         gain = value = 0.0
         for form, weight in term.forms:
             times = counts.get(form)
             if times:
                 gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
                 is_in_heading = text.find(form, 0, document.heading + 1) >= 0
-                value = max(value, weight * term.share * (1.0 if is_in_heading else _BODY))
+                factor = 1.0 if is_in_heading else _BODY_FACTOR
+                value = max(value, weight * term.floor_share * factor)
         if gain:
             matched[term.word] = None
             bm25 += gain
-            brings += value
+            floor_value += value
     if not matched:
         return None
     neighbours = [
@@ -237,24 +266,27 @@ def _weigh(
         for one, two, weight in pairs
         if one in matched and two in matched and f" {one} {two} " in text
     ]
+    begins_with_name = bool(names) and text.split(maxsplit=1)[0] in names
     parts = {
         "bm25": bm25,
-        "pairs": _PAIR * sum(neighbours),
-        "subject": _SUBJECT if names and text.split(maxsplit=1)[0] in names else 0.0,
+        "pairs": _PAIR_SHARE * sum(neighbours),
+        "subject": _SUBJECT_BONUS if begins_with_name else 0.0,
     }
     score = round(sum(parts.values()), 6)
     shown = {name: round(part, 6) for name, part in parts.items() if part}
-    return _Weighed(document, score, shown, tuple(matched), brings)
+    return _ScoredMemory(document, score, shown, tuple(matched), floor_value)
 
 
-def _counts(text: str, forms: Mapping[str, str]) -> dict[str, int]:
-    """Return how often a memory's text has each form that it has."""
-    if len(forms) <= _FEW:
-        return {form: times for form in forms.values() if (times := text.count(form))}
-    return {(form := forms[word]): text.count(form) for word in forms.keys() & text.split()}
+def _form_counts(text: str, forms: Mapping[str, str]) -> dict[str, int]:
+    """Return how often a memory's text has each form, at least for the forms that it has."""
+    if len(forms) <= _FEW_FORMS:
+        present = list(forms.values())
+    else:
+        present = [forms[word] for word in forms.keys() & text.split()]
+    return {form: text.count(form) for form in present}
 
 
 @cache
-def _dull() -> frozenset[str]:
+def _dull_words() -> frozenset[str]:
     """Return words that say little about a memory's topic: common words, days and years."""
     return common() | {str(number) for number in (*range(100), *range(1990, 2100))}

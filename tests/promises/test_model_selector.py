@@ -136,7 +136,9 @@ async def test_every_server_leads_to_an_answer(home: Home) -> None:
         async with desk(home, server) as (client, clock, cwd):
             assert (await chosen(client, clock, cwd, "first"))[0][1] == ["b"]
             for number, step in enumerate(TROUBLE):
-                clock.advance(LONGEST_PAUSE_SECONDS)  # a model that failed is left alone for a while
+                clock.advance(
+                    LONGEST_PAUSE_SECONDS
+                )  # a model that failed is left alone for a while
                 results = await ask(client, cwd, f"s{number}", f"{QUERY} case {number}")
                 assert results[:2] == ("local", ["a"]), step
             assert (await chosen(client, clock, cwd, "last"))[0][1] == ["b"]

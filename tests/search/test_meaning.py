@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.search.index import Entry, Index, mark, text
+from memd.search.index import Entry, Index, vector_text, version_mark
 from memd.search.meaning import NEAR, Meaning, Neighbours, VectorText, fuse
 from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 from tests.search.tiny_model import write_model
@@ -57,12 +57,12 @@ class Desk:
 
     def known(self) -> Mapping[str, int]:
         """Return the versions of all memories."""
-        return {path: mark(path, entry.fingerprint) for path, entry in self.entries.items()}
+        return {path: version_mark(path, entry.fingerprint) for path, entry in self.entries.items()}
 
     def read(self, paths: Sequence[str]) -> list[VectorText]:
         """Return the texts of memories."""
         self.read_paths += paths
-        return [text(self.entries[path]) for path in paths if path in self.entries]
+        return [vector_text(self.entries[path]) for path in paths if path in self.entries]
 
     def learn(self) -> None:
         """Compute all vectors."""
