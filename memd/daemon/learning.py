@@ -49,4 +49,4 @@ def _count_repetition(table: RuleTable, directory: str, paths: Sequence[str], at
 
 def tool_rules(database: Database, store: Store, clock: Clock) -> ToolRules:
     """Return the rules for tools; when a rule answers, its memory counts as used."""
-    return ToolRules(store, RuleTable(database), clock, acted=UsageTable(database).acted)
+    return ToolRules(store, RuleTable(database), clock, count_use=UsageTable(database).acted)

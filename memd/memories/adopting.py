@@ -22,14 +22,14 @@ def plan_adopt(path: str) -> Plan:
                 raise NothingThereError(path)
             if not _is_imported(file):
                 raise NotImportedError(path)
-            return StoreDraft((_own(file),), imports=True)
-        paths = (header.path for header in tree.headers() if header.origin == IMPORT)
-        files = filter(None, map(tree.read, paths))
-        edits = [_own(file) for file in files if _is_imported(file)]
-        live = tree.index() or b""
-        content = index.with_own_marks(live, marked=False)
-        if content != live:  # lines that an import added to the index lose their mark
-            edits.append(FileEdit(INDEX, content, sha256(live)))
+            return StoreDraft((_adopting_edit(file),), imports=True)
+        paths = [header.path for header in tree.headers() if header.origin == IMPORT]
+        files = [tree.read(path) for path in paths]
+        edits = [_adopting_edit(file) for file in files if file and _is_imported(file)]
+        old_index = tree.index() or b""
+        new_index = index.with_own_marks(old_index, marked=False)
+        if new_index != old_index:  # lines that an import added to the index lose their mark
+            edits.append(FileEdit(INDEX, new_index, sha256(old_index)))
         return StoreDraft(tuple(edits), imports=True)
 
     return plan
@@ -41,7 +41,7 @@ def _is_imported(file: MemoryFile) -> bool:
     return header.origin == IMPORT and not header.damaged and not header.path.startswith(TEAM)
 
 
-def _own(file: MemoryFile) -> FileEdit:
+def _adopting_edit(file: MemoryFile) -> FileEdit:
     """Return the edit that marks a memory as the person's own."""
     content = document.with_fields(file.content, {"metadata.origin": PERSON})
     return FileEdit(file.header.path, content, file.hash, file.header.mtime_ns, PERSON)

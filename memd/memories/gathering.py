@@ -12,32 +12,31 @@ from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.documents import index
 
-_NAMES = 100  # names that are tried for one memory
+_MOST_NAMES = 100  # that are tried for one memory
 _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
-_TEAMS = "a sub-agent has no team"
-_TAKEN = "there are too many memories of this name"
+_NO_TEAM = "a sub-agent has no team"
+_NAMES_ARE_TAKEN = "there are too many memories of this name"
 
 
-def plan_take(file: MemoryFile, listed: bytes) -> Plan:
+def plan_take(file: MemoryFile, old_index: bytes) -> Plan:
     """Return the plan that adds a memory to a directory, with its index line.
 
-    ``listed`` is the index of its old directory. The plan raises NameRefusedError for an invalid
+    ``old_index`` is that of its old directory. The plan raises NameRefusedError for an invalid
     or team path, and if too many names are taken.
     """
     header = file.header
-    entries = {entry.path: entry for entry in index.entries(listed)}
+    entries = {entry.path: entry for entry in index.entries(old_index)}
     entry = entries.get(header.path)
-    pointer = Pointer(
-        one_line(entry.title if entry else header.name or header.path, _TITLE_CHARACTERS),
-        one_line(entry.hook if entry else header.description, _HOOK_CHARACTERS),
-    )
+    title = entry.title if entry else header.name or header.path
+    hook = entry.hook if entry else header.description
+    pointer = Pointer(one_line(title, _TITLE_CHARACTERS), one_line(hook, _HOOK_CHARACTERS))
 
     def plan(tree: Tree) -> Draft:
         """Return the new file under the first free name, nothing if it is already there."""
         check_name(header.path)
         if header.path.startswith(TEAM):
-            raise NameRefusedError(header.path, _TEAMS)
-        for path in _names(header.path):
+            raise NameRefusedError(header.path, _NO_TEAM)
+        for path in _possible_names(header.path):
             old = tree.read(path)
             if old is None:
                 edit = FileEdit(
@@ -46,7 +45,7 @@ def plan_take(file: MemoryFile, listed: bytes) -> Plan:
                 return Draft(edits=(edit,), pointers={path: pointer})
             if old.content == file.content:
                 return Draft()
-        raise NameRefusedError(header.path, _TAKEN)
+        raise NameRefusedError(header.path, _NAMES_ARE_TAKEN)
 
     return plan
 
@@ -61,14 +60,17 @@ def plan_lines(lines: list[bytes]) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         """Return the index with the missing lines added at its end."""
-        raw = tree.index() or b""
-        known = set(raw.splitlines())
-        new = [line for line in lines if line not in known]
-        if not new:
+        raw_index = tree.index() or b""
+        existing = set(raw_index.splitlines())
+        missing = [line for line in lines if line not in existing]
+        if not missing:
             return Draft()
-        start = raw if not raw or raw.endswith(b"\n") else raw + b"\n"
-        content = start + b"\n".join(new) + b"\n"
-        return Draft(edits=(FileEdit(INDEX, content, base=sha256(raw) if raw else ""),))
+        content = raw_index
+        if content and not content.endswith(b"\n"):
+            content += b"\n"
+        content += b"\n".join(missing) + b"\n"
+        base = sha256(raw_index) if raw_index else ""
+        return Draft(edits=(FileEdit(INDEX, content, base=base),))
 
     return plan
 
@@ -78,17 +80,19 @@ def plan_without_lines(lines: list[bytes]) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         """Return the index without the lines."""
-        raw = tree.index() or b""
-        others = (row for row in raw.splitlines(keepends=True) if row.rstrip(b"\r\n") not in lines)
-        content = b"".join(others)
-        return Draft(edits=(FileEdit(INDEX, content, base=sha256(raw)),) if content != raw else ())
+        raw_index = tree.index() or b""
+        rows = raw_index.splitlines(keepends=True)
+        content = b"".join(row for row in rows if row.rstrip(b"\r\n") not in lines)
+        if content == raw_index:
+            return Draft()
+        return Draft(edits=(FileEdit(INDEX, content, base=sha256(raw_index)),))
 
     return plan
 
 
-def _names(path: str) -> Iterator[str]:
+def _possible_names(path: str) -> Iterator[str]:
     """Yield a path, then the path with a number from 2 on."""
     yield path
     stem = path.removesuffix(SUFFIX)
-    for number in range(2, _NAMES):
+    for number in range(2, _MOST_NAMES):
         yield f"{stem}-{number}{SUFFIX}"

@@ -29,7 +29,7 @@ from memd.store.drafts import (
 from memd.store.service import DirectoryBusyError, MemoryNotFoundError, Store
 
 # Errors that a model can react to: it gets their text as the result.
-_FOR_THE_MODEL = (
+_ERRORS_FOR_MODELS = (
     ToolRefusedError,
     NameRefusedError,
     NameClashError,
@@ -158,16 +158,18 @@ class Memories:
         be moved stays. Raises the errors of ``Store.snapshot``.
         """
         snapshot = await self._store.snapshot(source)
-        listed, merged, left = snapshot.index or b"", list[str](), list(snapshot.problems)
+        old_index = snapshot.index or b""
+        merged, left = list[str](), list(snapshot.problems)
         for header in snapshot.headers:
             try:
                 file = await self._store.read(source, header.path)
-                await self._store.commit(target, plan_take(file, listed), by)
+                await self._store.commit(target, plan_take(file, old_index), by)
                 await self._store.commit(source, plan_leave(file), by)
                 merged.append(header.path)
             except MemdError as error:
                 left.append(error.sentence)
-        if lines := index.own_lines(listed):
+        lines = index.own_lines(old_index)  # those that a person wrote
+        if lines:
             try:
                 await self._store.commit(target, plan_lines(lines), by)
                 await self._store.commit(source, plan_without_lines(lines), by)
@@ -189,8 +191,8 @@ class Memories:
             if command.name == "view":
                 return ToolAnswer(await self._view(project, command))
             return await self._edit(project, command, by, request_id)
-        except _FOR_THE_MODEL as error:
-            return ToolAnswer(_words(error), is_error=True)
+        except _ERRORS_FOR_MODELS as error:
+            return ToolAnswer(_sentence_and_hint(error), is_error=True)
 
     async def _view(self, project: Project, command: ToolCommand) -> str:
         """Return the content of a file or the listing of a folder."""
@@ -213,10 +215,10 @@ class Memories:
         if not result.repeated:
             return ToolAnswer(editing.answer, change=result.change)
         files = await self._store.read_many(project.memory_dir, (tool.relative(command.path),))
-        text = tool.repeated(command, files[0].content if files else None)
+        text = tool.repeated_answer(command, files[0].content if files else None)
         return ToolAnswer(text, change=result.change)
 
 
-def _words(error: MemdError) -> str:
+def _sentence_and_hint(error: MemdError) -> str:
     """Return an error's sentence and hint as the result of the memory tool."""
     return f"{error.sentence}. {error.hint}." if error.hint else error.sentence

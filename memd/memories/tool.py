@@ -12,17 +12,17 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
+from memd.core.names import INDEX, TEAM
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
 from memd.documents import index
 from memd.memories import tool_files, tool_text
 from memd.memories.tool_text import ROOT
+from memd.memories.writing import check_place
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120
-_NO_PLACE = "logs and indexes are not memories"
-_STRINGS = {
+_TEXT_PARAMETERS = {  # by command
     "view": ("path",),
     "create": ("path", "file_text"),
     "str_replace": ("path", "old_str", "new_str"),
@@ -30,8 +30,10 @@ _STRINGS = {
     "delete": ("path",),
     "rename": ("old_path", "new_path"),
 }
-_TEAMS = "{path} is shared with a team; a person removes it with memctl team remove"
-_THE_INDEX = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved or replaced"
+_RANGE_NUMBERS = 2  # the first and the last line
+_BAD_RANGE = "`view_range` is a list of two line numbers; -1 as the second is the last line."
+_SHARED = "{path} is shared with a team; a person removes it with memctl team remove"
+_INDEX_STAYS = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved or replaced"
 
 
 class ToolRefusedError(MemdError):
@@ -65,11 +67,11 @@ class Stamp(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Editing:
-    """An edit as a plan of the store; ``answer`` is the text of the result after it was called."""
+    """An edit as a plan of the store, which calls it with the directory as it is now."""
 
     command: ToolCommand
     stamp: Stamp
-    answer: str = field(default="", init=False)
+    answer: str = field(default="", init=False)  # the text of the result, once it was called
 
     def __call__(self, tree: Tree) -> Draft:
         """Return the changes of the command to a tree. Raises ToolRefusedError."""
@@ -80,15 +82,15 @@ class Editing:
 def parse(raw: Mapping[str, Any]) -> ToolCommand:
     """Return the command that a model sent. Raises ToolRefusedError in words for the model."""
     name = raw.get("command")
-    if not isinstance(name, str) or name not in _STRINGS:
-        _refuse(f"Unknown command: {name}. Commands are {', '.join(_STRINGS)}.")
-    for key in _STRINGS[name]:
+    if not isinstance(name, str) or name not in _TEXT_PARAMETERS:
+        _refuse(f"Unknown command: {name}. Commands are {', '.join(_TEXT_PARAMETERS)}.")
+    for key in _TEXT_PARAMETERS[name]:
         if not isinstance(raw.get(key), str):
             _refuse(f"The command {name} needs `{key}`, a string.")
-    texts = {key: raw[key] for key in _STRINGS[name]}
+    texts = {key: raw[key] for key in _TEXT_PARAMETERS[name]}
     if name == "insert":
-        return ToolCommand(name, texts, insert_line=_number(raw.get("insert_line")))
-    return ToolCommand(name, texts, view_range=_range(raw.get("view_range")))
+        return ToolCommand(name, texts, insert_line=_line_number(raw.get("insert_line")))
+    return ToolCommand(name, texts, view_range=_view_range(raw.get("view_range")))
 
 
 def relative(path: str) -> str:
@@ -98,8 +100,7 @@ def relative(path: str) -> str:
     """
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         _refuse(f"Path must start with {ROOT}, got: {path}")
-    rest = path[len(ROOT) :].removeprefix("/")
-    return rest.removesuffix("/")
+    return path.removeprefix(ROOT).removeprefix("/").removesuffix("/")
 
 
 def view_folder(command: ToolCommand, headers: tuple[Header, ...], raw_index: bytes | None) -> str:
@@ -117,18 +118,19 @@ def view_folder(command: ToolCommand, headers: tuple[Header, ...], raw_index: by
 
 def view_file(command: ToolCommand, content: bytes) -> str:
     """Return a file's content with line numbers. Raises ToolRefusedError."""
-    text = _shown(command.path, content)
+    text = _shown_text(command.path, content)
     if text.count("\n") >= tool_text.MOST_LINES:
         _refuse(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
     return tool_text.content(command.path, text, command.view_range)
 
 
-def repeated(command: ToolCommand, content: bytes | None) -> str:
+def repeated_answer(command: ToolCommand, content: bytes | None) -> str:
     """Return the result of a command that ran before; ``content`` is the file as it is now."""
     if command.name == "str_replace":
-        text = _shown(command.path, content or b"")
-        return tool_text.snippet(text, max(0, text.find(command.texts["new_str"])))
-    return _done(command)
+        text = _shown_text(command.path, content or b"")
+        place = text.find(command.texts["new_str"])  # -1 if it was changed since
+        return tool_text.snippet(text, max(0, place))
+    return _success_text(command)
 
 
 def _create(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
@@ -138,31 +140,31 @@ def _create(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]
         raw = tree.index()
         if raw is not None:
             _refuse(f"File {command.path} already exists")
-        return Draft((FileEdit(INDEX, text.encode(), base=""),)), _done(command)
-    _check(path)
-    if tree.read(path) is not None or _below(tree, path):
+        return Draft((FileEdit(INDEX, text.encode(), base=""),)), _success_text(command)
+    check_place(path)
+    if tree.read(path) is not None or _paths_below(tree, path):
         _refuse(f"File {command.path} already exists")
     content = tool_files.stored(path, text, None, session=stamp.session, modified=stamp.modified)
-    return Draft((FileEdit(path, content, base=""),)), _done(command)
+    return Draft((FileEdit(path, content, base=""),)), _success_text(command)
 
 
-def _replace(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+def _str_replace(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     """Return the change that replaces one text in a file, and the result's text."""
     old, new = command.texts["old_str"], command.texts["new_str"]
-    text, file = _file(command, tree)
+    text, file = _file_text(command, tree)
     count = text.count(old)
     if count == 0:
         _refuse(tool_text.no_match(command.path, old))
     if count > 1:
         _refuse(tool_text.matches(old, _lines_with(text, old)))
-    at = text.find(old)
-    changed = text[:at] + new + text[at + len(old) :]
-    return _edited(command, tree, file, changed, stamp), tool_text.snippet(changed, at)
+    place = text.find(old)
+    changed = text.replace(old, new)
+    return _make_draft(command, tree, file, changed, stamp), tool_text.snippet(changed, place)
 
 
 def _insert(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     """Return the change that inserts lines into a file, and the result's text."""
-    text, file = _file(command, tree)
+    text, file = _file_text(command, tree)
     lines = tool_text.lines_of(text)
     if not 0 <= command.insert_line <= len(lines):
         _refuse(tool_text.bad_line(command.insert_line, len(lines)))
@@ -170,7 +172,7 @@ def _insert(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]
     changed = "\n".join(lines)
     if not changed.endswith("\n"):
         changed += "\n"
-    return _edited(command, tree, file, changed, stamp), _done(command)
+    return _make_draft(command, tree, file, changed, stamp), _success_text(command)
 
 
 def _delete(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
@@ -178,9 +180,9 @@ def _delete(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str
     path = relative(command.path)
     if not path:
         _refuse(f"Cannot delete the {ROOT} directory itself")
-    files = _under(tree, path, command.path)
+    files = _files_at(tree, path, command.path)
     edits = (FileEdit(file.header.path, None, base=file.hash) for file in files)
-    return Draft(tuple(edits)), _done(command)
+    return Draft(tuple(edits)), _success_text(command)
 
 
 def _rename(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
@@ -190,7 +192,7 @@ def _rename(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str
         _refuse(f"Cannot rename the {ROOT} directory itself")
     if not new or new == INDEX or _exists(tree, new):
         _refuse(f"The destination {command.texts['new_path']} already exists")
-    files = _under(tree, old, command.path)
+    files = _files_at(tree, old, command.path)
     if new.startswith(f"{old}/"):
         _refuse(f"{command.path} cannot be moved into itself")
     lines = {entry.path: entry for entry in index.entries(tree.index() or b"")}
@@ -199,26 +201,27 @@ def _rename(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str
     for file in files:
         source = file.header.path
         target = new + source[len(old) :]
-        _check(target)
+        check_place(target)
         content = tool_files.renamed(target, file)
         edits.append(FileEdit(source, None, base=file.hash))
         edits.append(FileEdit(target, content, base="", mtime_ns=file.header.mtime_ns))
         entry = lines.get(source)
+        # The store makes a line from the memory's name; another title was given by somebody.
         if entry is not None and entry.title != file.header.name:
             pointers[target] = Pointer(entry.title, entry.hook)
-    return Draft(tuple(edits), pointers), _done(command)
+    return Draft(tuple(edits), pointers), _success_text(command)
 
 
 _EDITS = {
     "create": _create,
-    "str_replace": _replace,
+    "str_replace": _str_replace,
     "insert": _insert,
     "delete": _delete,
     "rename": _rename,
 }
 
 
-def _done(command: ToolCommand) -> str:
+def _success_text(command: ToolCommand) -> str:
     """Return the text of a successful command's result."""
     path = command.path
     return {
@@ -229,86 +232,87 @@ def _done(command: ToolCommand) -> str:
     }[command.name]
 
 
-def _file(command: ToolCommand, tree: Tree) -> tuple[str, MemoryFile | None]:
+def _file_text(command: ToolCommand, tree: Tree) -> tuple[str, MemoryFile | None]:
     """Return the text that the program sees, and the file; ``None`` as the file of the index."""
     path = relative(command.path)
     if path == INDEX:
         raw = tree.index()
         if raw is not None:
-            return _shown(command.path, raw), None
-    if not path or _below(tree, path):
+            return _shown_text(command.path, raw), None
+    if not path or _paths_below(tree, path):
         _refuse(f"The path {command.path} is not a file.")
     file = tree.read(path)
     if file is None:
         _refuse(tool_text.missing(command.path))
-    return _shown(command.path, file.content), file
+    return _shown_text(command.path, file.content), file
 
 
-def _edited(
+def _make_draft(
     command: ToolCommand, tree: Tree, file: MemoryFile | None, text: str, stamp: Stamp
 ) -> Draft:
     """Return the edit that gives a file (``None`` for the index) a new text, and its index line."""
-    raw = tree.index()
+    raw_index = tree.index()
     if file is None:
-        return Draft((FileEdit(INDEX, text.encode(), base=sha256(raw or b"")),))
+        return Draft((FileEdit(INDEX, text.encode(), base=sha256(raw_index or b"")),))
     path = file.header.path
-    _check(path)
-    if text == _shown(command.path, file.content):
+    check_place(path)
+    if text == _shown_text(command.path, file.content):
         return Draft()
     content = tool_files.stored(path, text, file, session=stamp.session, modified=stamp.modified)
     edits = [FileEdit(path, content, base=file.hash)]
-    listed = _listed_anew(raw, file, tool_files.description(path, text))
-    if raw is not None and listed != raw and tool_files.shown(content) != content.decode():
-        edits.append(FileEdit(INDEX, listed, base=sha256(raw)))
+    new_index = _index_with_new_hook(raw_index, file, tool_files.description(path, text))
+    has_own_head = tool_files.shown(content) != content.decode()  # whose description memd updates
+    if raw_index is not None and new_index != raw_index and has_own_head:
+        edits.append(FileEdit(INDEX, new_index, base=sha256(raw_index)))
     return Draft(tuple(edits))
 
 
-def _listed_anew(raw: bytes | None, file: MemoryFile, description: str) -> bytes | None:
-    """Return the index with a new hook for a file, if the old hook was the file's description."""
-    for entry in index.entries(raw or b""):
-        if entry.path == file.header.path and raw is not None:
+def _index_with_new_hook(
+    raw_index: bytes | None, file: MemoryFile, description: str
+) -> bytes | None:
+    """Return the index with a new hook for a file, if the old hook was the file's description.
+
+    ``description`` is the new hook.
+    """
+    if raw_index is None:
+        return None
+    for entry in index.entries(raw_index):
+        if entry.path == file.header.path:
             from_header = Pointer(file.header.name, file.header.description)
-            if index.with_pointer(raw, entry.path, from_header) == raw:
+            if index.with_pointer(raw_index, entry.path, from_header) == raw_index:
                 hook = one_line(description, _HOOK_CHARACTERS)
                 title = one_line(entry.title, _TITLE_CHARACTERS)
-                return index.with_pointer(raw, entry.path, Pointer(title, hook))
-    return raw
+                return index.with_pointer(raw_index, entry.path, Pointer(title, hook))
+    return raw_index
 
 
-def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
+def _files_at(tree: Tree, path: str, named: str) -> list[MemoryFile]:
     """Return the file at a path, or all files in a folder. Raises ToolRefusedError.
 
     ``named`` is the path as the program named it.
     """
     if path == INDEX:
-        _refuse(_THE_INDEX)
-    paths = _below(tree, path) or [path]
-    files = [file for result in paths if (file := tree.read(result)) is not None]
+        _refuse(_INDEX_STAYS)
+    paths = _paths_below(tree, path) or [path]
+    files = [file for file in map(tree.read, paths) if file is not None]
     if not files:
         _refuse(tool_text.gone(named))
     if any(file.header.path.startswith(TEAM) for file in files):
-        _refuse(_TEAMS.format(path=named))
+        _refuse(_SHARED.format(path=named))
     return files
 
 
 def _exists(tree: Tree, path: str) -> bool:
     """Return whether a path is a memory or a folder."""
-    return any(header.path == path for header in tree.headers()) or bool(_below(tree, path))
+    return any(header.path == path for header in tree.headers()) or bool(_paths_below(tree, path))
 
 
-def _below(tree: Tree, folder: str) -> list[str]:
+def _paths_below(tree: Tree, folder: str) -> list[str]:
     """Return the paths of the memories in a folder."""
     return sorted(header.path for header in tree.headers() if header.path.startswith(f"{folder}/"))
 
 
-def _check(path: str) -> None:
-    """Raise NameRefusedError for a path that no memory may have."""
-    check_name(path)
-    if not in_catalogue(path):
-        raise NameRefusedError(path, _NO_PLACE)
-
-
-def _shown(path: str, content: bytes) -> str:
+def _shown_text(path: str, content: bytes) -> str:
     """Return the text of a file that the program sees. Raises ToolRefusedError."""
     try:
         return tool_files.shown(content)
@@ -319,26 +323,26 @@ def _shown(path: str, content: bytes) -> str:
 def _lines_with(text: str, part: str) -> list[int]:
     """Return the numbers of the lines at which a part of the text begins."""
     result: list[int] = []
-    at = text.find(part)
-    while at >= 0:
-        result.append(text.count("\n", 0, at) + 1)
-        at = text.find(part, at + 1)
+    place = text.find(part)
+    while place >= 0:
+        result.append(text.count("\n", 0, place) + 1)
+        place = text.find(part, place + 1)
     return result
 
 
-def _number(value: object) -> int:
+def _line_number(value: object) -> int:
     """Return the line number to insert at. Raises ToolRefusedError."""
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse("The command insert needs `insert_line`, a whole number.")
     return value
 
 
-def _range(value: object) -> tuple[int, int] | None:
+def _view_range(value: object) -> tuple[int, int] | None:
     """Return a ``view_range``, ``None`` if it is no pair. Raises ToolRefusedError."""
-    if not isinstance(value, (list, tuple)) or len(value) != len(("first", "last")):
+    if not isinstance(value, (list, tuple)) or len(value) != _RANGE_NUMBERS:
         return None
     if not all(isinstance(line, int) and not isinstance(line, bool) for line in value):
-        _refuse("`view_range` is a list of two line numbers; -1 as the second is the last line.")
+        _refuse(_BAD_RANGE)
     return value[0], value[1]
 
 

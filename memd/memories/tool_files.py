@@ -13,10 +13,11 @@ from memd.core.values import MemoryFile, MemoryType
 from memd.documents import document
 from memd.documents.document import split
 
-MARK = "tool_text"  # the key that marks a frontmatter as memd's, above a program's own text
+# The field and its value that mark a frontmatter as memd's, above a program's own text.
+MARK = "tool_text"
 MARKED = "verbatim"
 _DESCRIPTION_CHARACTERS = 120
-_LEADERS = re.compile(r"[\s#>*+\-=]+")
+_LINE_MARKS = re.compile(r"[\s#>*+\-=]+")
 
 
 def shown(content: bytes) -> str:
@@ -32,11 +33,11 @@ def stored(path: str, text: str, old: MemoryFile | None, *, session: str, modifi
     the text's first line unless it was changed by somebody.
     """
     raw = text.encode()
-    if _valid(raw, path) and not _text_start(raw):
+    if _is_memory(raw, path) and not _text_start(raw):
         return raw
     if old is not None and _text_start(old.content):
-        return _kept_head(path, text, old, modified)
-    if old is not None and not _valid(old.content, path):
+        return _with_old_head(path, text, old, modified)
+    if old is not None and not _is_memory(old.content, path):
         return raw
     return _new_head(path, text, session=session, modified=modified) + raw
 
@@ -53,7 +54,7 @@ def renamed(path: str, old: MemoryFile) -> bytes:
 def description(path: str, text: str) -> str:
     """Return a description of a text: its first line with a letter or digit."""
     for line in text.splitlines():
-        words = one_line(_LEADERS.sub(" ", line, count=1), _DESCRIPTION_CHARACTERS)
+        words = one_line(_LINE_MARKS.sub(" ", line, count=1), _DESCRIPTION_CHARACTERS)
         if any(c.isalnum() for c in words):
             return "".join(c if c.isprintable() else " " for c in words).strip()
     return f"notes in {printable(path)}"
@@ -65,7 +66,7 @@ def slug(path: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-") or "notes"
 
 
-def _kept_head(path: str, text: str, old: MemoryFile, modified: str) -> bytes:
+def _with_old_head(path: str, text: str, old: MemoryFile, modified: str) -> bytes:
     """Return a text below the frontmatter of the file that it replaces."""
     head = old.content[: _text_start(old.content)]
     fields = {"metadata.modified": modified}
@@ -88,20 +89,23 @@ def _new_head(path: str, text: str, *, session: str, modified: str) -> bytes:
 
 
 def _text_start(content: bytes) -> int:
-    """Return the offset of the program's text behind memd's frontmatter, 0 without that."""
-    fenced = split(content)
-    if fenced is None or not fenced.closed:
+    """Return the offset of the program's text behind memd's own frontmatter.
+
+    It is 0 for a file without such a frontmatter.
+    """
+    head = split(content)
+    if head is None or not head.closed:
         return 0
-    parsed = document.parse(content[: fenced.body], "")
+    parsed = document.parse(content[: head.body], "")
     if parsed.damaged or parsed.metadata.get(MARK) != MARKED:
         return 0
-    for blank in (b"\n", b"\r\n"):
-        if content.startswith(blank, fenced.body):
-            return fenced.body + len(blank)
-    return fenced.body
+    for blank_line in (b"\n", b"\r\n"):
+        if content.startswith(blank_line, head.body):
+            return head.body + len(blank_line)
+    return head.body
 
 
-def _valid(content: bytes, path: str) -> bool:
+def _is_memory(content: bytes, path: str) -> bool:
     """Return whether a content is a valid memory."""
     try:
         document.validate(content, path)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from memd.text.invisible import without_directions
 
 ROOT = "/memories"
-LEVELS = 2
+LEVELS = 2  # of folders in a listing
 MOST_LINES = 999_999
-_WIDTH = len(str(MOST_LINES))
+_WIDTH = len(str(MOST_LINES))  # of a line's number
 _AROUND = 2  # lines of context on each side of a replacement
 _KIB = 1024
 
@@ -105,11 +105,12 @@ def _numbered(lines: Sequence[str], first: int) -> str:
 def _levels(files: Mapping[str, int], levels: int) -> list[tuple[str, int]]:
     """Return the names and sizes below a folder, sorted by name, each folder before its files."""
     rows: list[tuple[str, int]] = []
-    below: dict[str, dict[str, int]] = {}
+    # By name, with "/" behind a folder's: the sizes of the files in it by path.
+    entries: dict[str, dict[str, int]] = {}
     for path, count in files.items():
         name, slash, rest = path.partition("/")
-        below.setdefault(name + slash, {})[rest] = count
-    for name, inside in sorted(below.items(), key=lambda item: item[0].rstrip("/")):
+        entries.setdefault(name + slash, {})[rest] = count
+    for name, inside in sorted(entries.items(), key=lambda item: item[0].rstrip("/")):
         rows.append((name, sum(inside.values())))
         if name.endswith("/") and levels > 1:
             rows += [(name + path, count) for path, count in _levels(inside, levels - 1)]

@@ -18,7 +18,7 @@ from memd.documents import document, index
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120
 _DESCRIPTION_CHARACTERS = 1000
-_TEAMS = "a memory of the team is written with scope team"
+_NEEDS_TEAM_SCOPE = "a memory of the team is written with scope team"
 _NO_PLACE = "logs and indexes are not memories"
 
 
@@ -142,27 +142,28 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         """Return the change set that writes the memory and its index line."""
         if writing.path == INDEX and writing.base_hash is not None:
             return Draft(edits=(_index_edit(writing),))
-        _check_place(writing.path)
-        team = writing.path.startswith(TEAM)
-        if team and writing.scope != Scope.TEAM:
-            raise NameRefusedError(writing.path, _TEAMS)
+        check_place(writing.path)
+        is_team = writing.path.startswith(TEAM)
+        if is_team and writing.scope != Scope.TEAM:
+            raise NameRefusedError(writing.path, _NEEDS_TEAM_SCOPE)
         if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
             raise LongDescriptionError(writing.path, len(writing.description or ""))
         old = tree.read(writing.path)
         # A shared memory does not name a session of this machine.
-        content = _content(writing, old, session="" if team else session, modified=modified)
+        content = _new_content(writing, old, session="" if is_team else session, modified=modified)
         read = document.validate(content, writing.path)
         pointer = Pointer(
             one_line(writing.title or read.name, _TITLE_CHARACTERS),
             one_line(writing.hook or read.description, _HOOK_CHARACTERS),
         )
-        edits = [FileEdit(writing.path, content, base=_base(writing.base_hash, old))]
-        raw = tree.index()
-        if raw is not None and (writing.title or writing.hook):
-            changed = index.with_pointer(raw, writing.path, pointer)
-            if changed != raw:
-                edits.append(FileEdit(INDEX, changed, base=sha256(raw)))
-        return Draft(edits=tuple(edits), pointers={} if team else {writing.path: pointer})
+        edits = [FileEdit(writing.path, content, base=_replaced_hash(writing.base_hash, old))]
+        old_index = tree.index()
+        # The store adds a missing line, but does not change an existing one.
+        if old_index is not None and (writing.title or writing.hook):
+            new_index = index.with_pointer(old_index, writing.path, pointer)
+            if new_index != old_index:
+                edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
+        return Draft(edits=tuple(edits), pointers={} if is_team else {writing.path: pointer})
 
     return plan
 
@@ -175,13 +176,13 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         """Return the change set that deletes the memory."""
-        _check_place(path)
+        check_place(path)
         if path.startswith(TEAM):
             raise SharedMemoryError(path)
         old = tree.read(path)
         if old is None:
             raise NothingThereError(path)
-        return Draft(edits=(FileEdit(path, None, base=_base(base_hash, old)),))
+        return Draft(edits=(FileEdit(path, None, base=_replaced_hash(base_hash, old)),))
 
     return plan
 
@@ -193,21 +194,21 @@ def _index_edit(writing: Writing) -> FileEdit:
     return FileEdit(INDEX, writing.content.encode(), base=writing.base_hash)
 
 
-def _check_place(path: str) -> None:
+def check_place(path: str) -> None:
     """Raise NameRefusedError for a path that no memory may have."""
     check_name(path)
     if not in_catalogue(path):
         raise NameRefusedError(path, _NO_PLACE)
 
 
-def _base(base_hash: str | None, old: MemoryFile | None) -> str:
+def _replaced_hash(base_hash: str | None, old: MemoryFile | None) -> str:
     """Return the hash of the file that a write replaces: the given one, else the live file's."""
     if base_hash is not None:
         return base_hash
     return old.hash if old else ""
 
 
-def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
+def _new_content(writing: Writing, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
     """Return the bytes to write: the given content, a new memory, or the old one with new parts.
 
     Raises IncompleteMemoryError and UnknownTypeError.
@@ -225,31 +226,39 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
         return document.new(
             document.slug(writing.name or "", writing.path),
             writing.description or "",
-            _type(writing),
+            _known_type(writing),
             writing.body or "",
             session=session,
             modified=modified,
         )
+    return _with_new_parts(writing, old, modified)
+
+
+def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
+    """Return an old memory's content with the parts that the writer gave.
+
+    Raises UnknownTypeError.
+    """
     header = old.header
     name = document.slug(writing.name, writing.path) if writing.name else writing.name
-    changes = {
+    changes = {  # by field, the new value (None if it was not given) and the old one
         "name": (name, header.name),
         "description": (writing.description, header.description),
-        "metadata.type": (_type(writing) if writing.type is not None else None, header.type),
+        "metadata.type": (_known_type(writing) if writing.type is not None else None, header.type),
     }
     # All given fields are written, even unchanged ones: the header may be older than the file,
     # from which another program may have removed them.
     fields = {key: str(new) for key, (new, _) in changes.items() if new is not None}
-    same = all(new in (None, known) for new, known in changes.values())
+    is_same = all(new in (None, old_value) for new, old_value in changes.values())
     content = old.content
     if writing.body is not None:
         content = document.with_body(content, writing.body)
-    if content == old.content and same:
+    if content == old.content and is_same:
         return content
     return document.with_fields(content, {"metadata.modified": modified, **fields})
 
 
-def _type(writing: Writing) -> MemoryType:
+def _known_type(writing: Writing) -> MemoryType:
     """Return the type to write. Raises UnknownTypeError."""
     try:
         return MemoryType(writing.type or "")

@@ -37,9 +37,9 @@ _ETAG_CHARACTERS = 16
 _NAME_CHARACTERS = 80
 # The tag that quotes an index, in any disguise, so that no index can close it.
 _INDEX_TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}memory[\W_]?index)", re.IGNORECASE)
-_SHARED = ("types", "never", "saving")
+_SHARED_TEMPLATES = ("types", "never", "saving")
 _TEMPLATES: Mapping[str, str] = {
-    name: template(name) if name in _SHARED else template(name, "memd.prompt")
+    name: template(name) if name in _SHARED_TEMPLATES else template(name, "memd.prompt")
     for name in (*SECTIONS, "index")
 }
 
@@ -100,16 +100,16 @@ def compose(parts: Parts) -> str:
         "extra_guidelines": parts.extra_guidelines.strip(),
         "index_lines": str(limits.INDEX_LINES),
     }
-    sections = [fill(_TEMPLATES[name], flags, values) for name in _sections(parts)]
+    sections = [fill(_TEMPLATES[name], flags, values) for name in _section_names(parts)]
     if not parts.skip_index:
-        sections += [_index(index) for index in parts.indexes]
+        sections += [_index_section(index) for index in parts.indexes]
     return "\n\n".join(sections) + "\n"
 
 
-def shared(directory: str, index: IndexText) -> str:
+def team_section(directory: str, index: IndexText) -> str:
     """Return the prompt about a team directory for a client that loads the private one itself."""
     section = fill(_TEMPLATES["team"], ("alone",), {"team_directory": directory})
-    return f"{section}\n\n{_index(index)}\n"
+    return f"{section}\n\n{_index_section(index)}\n"
 
 
 def etag(prompt: str) -> str:
@@ -130,10 +130,10 @@ def _flags(parts: Parts) -> frozenset[str]:
     return frozenset(name for name, is_set in flags.items() if is_set)
 
 
-def _sections(parts: Parts) -> list[str]:
+def _section_names(parts: Parts) -> list[str]:
     """Return the names of the sections to include, in order."""
-    daily = parts.variant is Variant.DAILY_LOG
-    left_out = {"types", "saving"} if daily else {"daily"}
+    is_daily = parts.variant is Variant.DAILY_LOG
+    left_out = {"types", "saving"} if is_daily else {"daily"}
     if parts.variant is not Variant.TEAM:
         left_out.add("team")
     if not parts.search:
@@ -143,11 +143,13 @@ def _sections(parts: Parts) -> list[str]:
     return [name for name in SECTIONS if name not in left_out]
 
 
-def _index(index: IndexText) -> str:
+def _index_section(index: IndexText) -> str:
     """Return the section that quotes an index, in tags that its text cannot close."""
     shown = index.text.rstrip()
     if index.repository:
         shown = quoting.neutralise(shown).rstrip()
     shown = _INDEX_TAG.sub("&lt;", shown)
-    flags = ["empty"] if not shown else ["repository"] if index.repository else ["own"]
-    return fill(_TEMPLATES["index"], flags, {"index_path": index.path, "index": shown})
+    flag = "empty"
+    if shown:
+        flag = "repository" if index.repository else "own"
+    return fill(_TEMPLATES["index"], (flag,), {"index_path": index.path, "index": shown})

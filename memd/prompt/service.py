@@ -22,11 +22,11 @@ from memd.prompt.compose import IndexText, Parts, Variant
 from memd.text import quoting
 
 AUTO = "auto"
-_FOLDER = TEAM.rstrip("/")
-_VERSIONED = "project"  # the scope whose memories are in the repository
-_AGENT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
-_GUIDELINES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
-_OFF = "memory is switched off in the settings"
+_TEAM_FOLDER = TEAM.rstrip("/")
+_REPOSITORY_SCOPE = "project"  # the scope whose memories are in the repository
+_DEFAULT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
+_GUIDELINE_VARIABLES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
+_SWITCHED_OFF = "memory is switched off in the settings"
 
 
 class UnknownModeError(MemdError):
@@ -119,31 +119,33 @@ class Prompts:
         """
         variant = _variant(mode, settings)
         if not (project.enabled and settings.enabled):
-            reason = project.reason or _OFF
+            reason = project.reason or _SWITCHED_OFF
             return LoadedPrompt(None, False, reason, project.memory_dir, IndexFacts(), "")  # noqa: FBT003 - a field
-        directory, scope = project.memory_dir, scope or _AGENT_SCOPE
+        directory, scope = project.memory_dir, scope or _DEFAULT_SCOPE
         if variant is Variant.AGENT:
             if not agent:
                 raise AgentNameMissingError
             directory = await anyio.to_thread.run_sync(
                 agent_directory, project, agent, scope, environment
             )
-        elif variant is Variant.TEAM and not await self._is_shared(directory, settings):
+        elif variant is Variant.TEAM and not await self._uses_team(directory, settings):
             variant = Variant.STANDARD
         paths = INDEXES if variant is Variant.TEAM else (INDEX,)
-        indexes, facts, problems = await self._indexes(directory, paths)
-        tree = f"{project.root.rstrip('/')}/.claude/"
-        if variant is Variant.AGENT and directory.startswith(tree):
+        indexes, facts, problems = await self._load_indexes(directory, paths)
+        repository_folder = f"{project.root.rstrip('/')}/.claude/"
+        if variant is Variant.AGENT and directory.startswith(repository_folder):
             indexes = tuple(replace(index, repository=True) for index in indexes)
-            skip_index = skip_index or (scope == _VERSIONED and not settings.agents.project_scope)
-        if len(indexes) < len(paths):
+            # Anybody who commits there may have written the index, so a setting has to allow it.
+            if scope == _REPOSITORY_SCOPE and not settings.agents.project_scope:
+                skip_index = True
+        if len(indexes) < len(paths):  # the team's index is missing
             variant = Variant.STANDARD
         parts = Parts(
             variant=variant,
             display_name=settings.prompt.display_name,
             directory=directory,
             indexes=indexes,
-            team_directory=f"{directory}/{_FOLDER}",
+            team_directory=f"{directory}/{_TEAM_FOLDER}",
             agent=agent,
             agent_scope=scope,
             skip_index=skip_index,
@@ -169,22 +171,24 @@ class Prompts:
 
         It is for a client that loads the private directory's index itself.
         """
-        directory, enabled = project.memory_dir, project.enabled and settings.enabled
-        if (
-            not enabled
-            or settings.prompt.daily_log
-            or not await self._is_shared(directory, settings)
-        ):
+        directory = project.memory_dir
+        is_enabled = project.enabled and settings.enabled
+        # A prompt with a daily log has no section about the team.
+        if not is_enabled or settings.prompt.daily_log:
             return ""
-        indexes, _, _ = await self._indexes(directory, INDEXES)
-        return compose.shared(f"{directory}/{_FOLDER}", indexes[1]) if len(indexes) > 1 else ""
+        if not await self._uses_team(directory, settings):
+            return ""
+        indexes, _, _ = await self._load_indexes(directory, INDEXES)
+        if len(indexes) < len(INDEXES):  # the team's index is missing
+            return ""
+        return compose.team_section(f"{directory}/{_TEAM_FOLDER}", indexes[1])
 
-    async def _is_shared(self, directory: str, settings: Settings) -> bool:
+    async def _uses_team(self, directory: str, settings: Settings) -> bool:
         """Return whether a directory's team memories are used."""
         joined = await anyio.to_thread.run_sync(self._joined, directory)
         return settings.team.used(joined=joined)
 
-    async def _indexes(
+    async def _load_indexes(
         self, directory: str, paths: Sequence[str]
     ) -> tuple[tuple[IndexText, ...], IndexFacts, tuple[str, ...]]:
         """Create the folders of some indexes; return the indexes, the first one's facts, problems.
@@ -199,7 +203,7 @@ class Prompts:
             problem = await self._store.ensure(directory, path)
             if problem:
                 problems[problem] = None
-                if indexes:  # its folder may be a link, in which nothing shall be written
+                if indexes:  # the team's folder may be a link, in which nothing shall be written
                     continue
             files = await self._store.read_many(directory, (path,))
             loaded = load(files[0].content if files else None)
@@ -219,6 +223,6 @@ def _variant(mode: str, settings: Settings) -> Variant:
 
 def _guidelines(parameter: str, environment: Mapping[str, str], settings: Settings) -> str:
     """Return the first guidelines that are set: parameter, environment, settings."""
-    from_environment = [environment.get(name, "") for name in _GUIDELINES]
+    from_environment = [environment.get(name, "") for name in _GUIDELINE_VARIABLES]
     sources = (parameter, *from_environment, settings.prompt.extra_guidelines)
     return next((text for text in sources if text.strip()), "")

@@ -21,20 +21,22 @@ from memd.core.regex import PatternRefusedError
 from memd.text import invisible
 from memd.text.programs import PLAIN_WORDS, Started, started
 
-CHARACTERS = 500  # of a check
-_TEXT = 64 * 1024  # characters of a call's text that a pattern is tried on
-_TOOL = r"(?:[A-Z][A-Za-z0-9]*|mcp__[A-Za-z0-9_.-]+\*?)"
-_PATTERN = re.compile(rf"({_TOOL}) /(.+)/")
-_TOOL_ALONE = re.compile(_TOOL)
-_NOT_PLAIN = re.compile(r"[;&|<>(){}$`*?\n]|(?:^| )#")
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
-_SHORT = re.compile(r"-[A-Za-z]{1,3}")
-_NOT_SHOWN = f"it has more than {CHARACTERS} characters, none, or some that show nothing"
+MOST_CHARACTERS = 500  # of a check
+_TRIED_CHARACTERS = 64 * 1024  # of a call's text, that a pattern is tried on
+_TOOL_NAME = r"(?:[A-Z][A-Za-z0-9]*|mcp__[A-Za-z0-9_.-]+\*?)"
+_PATTERN = re.compile(rf"({_TOOL_NAME}) /(.+)/")
+_ONLY_A_TOOL = re.compile(_TOOL_NAME)
+_SHELL_SYNTAX = re.compile(r"[;&|<>(){}$`*?\n]|(?:^| )#")
+_PATCHED_FILE = re.compile(
+    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE
+)
+_GROUPED_OPTIONS = re.compile(r"-[A-Za-z]{1,3}")
+_NOT_VISIBLE = f"it has more than {MOST_CHARACTERS} characters, none, or some that show nothing"
 _BARE_TOOL = "a tool needs a pattern; TOOL /./ means every call of it"
 _NOT_WORDS = "these are not the plain words of one command"
-_ON_PATHS = ("read", "edit", "write")
+_KINDS_WITH_PATHS = ("read", "edit", "write")
 _SHELL = "shell"
-_MIXED = ("", "search", "task")  # kinds whose tools differ too much to share a rule
+_MIXED_KINDS = ("", "search", "task")  # kinds whose tools differ too much to share a rule
 
 
 class CheckRefusedError(WrongParameterError):
@@ -42,8 +44,8 @@ class CheckRefusedError(WrongParameterError):
 
     hint = "write  TOOL /pattern/  or the words that a command begins with:  git push --force"
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"the check is refused: {why}", why=why)
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the check is refused: {reason}", why=reason)
 
 
 class PlannedCall(Struct, frozen=True, dict=True):
@@ -62,30 +64,33 @@ class PlannedCall(Struct, frozen=True, dict=True):
     @cached_property
     def started(self) -> Mapping[str, list[Started]]:
         """The programs that a shell's command starts, by name; empty for any other tool."""
-        commands = members_of(self.input, "command") if self.kind == _SHELL else []
-        if len(commands) > 1:  # a list of words that no shell splits again
-            commands = [shlex.join(commands)]
+        words = members_of(self.input, "command") if self.kind == _SHELL else []
+        if not words:
+            return {}
+        # Several words are a list that no shell splits again.
+        command = words[0] if len(words) == 1 else shlex.join(words)
         result: dict[str, list[Started]] = {}
-        for each in started(commands[0]) if commands else ():
-            result.setdefault(each.program, []).append(each)
+        for program in started(command):
+            result.setdefault(program.program, []).append(program)
         return result
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The texts of the call on which a pattern is tried: command, paths, URL or input."""
-        return tuple(text[:_TEXT] for text in self._texts())
+        return tuple(text[:_TRIED_CHARACTERS] for text in self._whole_texts())
 
-    def _texts(self) -> Sequence[str]:
+    def _whole_texts(self) -> Sequence[str]:
         """Return the texts of the call by its kind, before they are cut."""
         if self.kind == _SHELL:
             return (" ".join(members_of(self.input, "command")),)
-        if self.kind in _ON_PATHS:
+        if self.kind in _KINDS_WITH_PATHS:
             paths = members_of(self.input, "path") or _patched_paths(self.input)
-            absolute = (os.path.normpath(os.path.join(self.cwd, path)) for path in paths)
-            return tuple(dict.fromkeys((*paths, *absolute)))
-        for member in ("url", "query"):
-            if self.kind.startswith("web") and isinstance(self.input.get(member), str):
-                return (self.input[member],)
+            absolute = [os.path.normpath(os.path.join(self.cwd, path)) for path in paths]
+            return tuple(dict.fromkeys((*paths, *absolute)))  # each once
+        if self.kind.startswith("web"):
+            for member in ("url", "query"):
+                if isinstance(self.input.get(member), str):
+                    return (self.input[member],)
         return (json.dumps(self.input, ensure_ascii=False),)
 
 
@@ -103,8 +108,9 @@ class ToolPattern(Struct, frozen=True, dict=True):
         """Return whether the check is about the call's tool, or another tool of its kind."""
         if self.tool.endswith("*"):
             return call.tool.startswith(self.tool[:-1])
-        same_kind = call.kind not in _MIXED and call.kind == tool_kind(self.tool)
-        return call.tool == self.tool or same_kind
+        if call.tool == self.tool:
+            return True
+        return call.kind not in _MIXED_KINDS and call.kind == tool_kind(self.tool)
 
 
 class CommandPrefix(Struct, frozen=True, dict=True):
@@ -116,24 +122,25 @@ class CommandPrefix(Struct, frozen=True, dict=True):
 
     def fits(self, call: PlannedCall) -> bool:
         """Return whether a call matches the check and so breaks the rule."""
-        return any(map(self._fits, call.started.get(self.program, ())))
+        return any(self._fits_program(program) for program in call.started.get(self.program, ()))
 
-    def _fits(self, call: Started) -> bool:
+    def _fits_program(self, program: Started) -> bool:
         """Return whether a started program has all options and the first words of the check."""
-        return all(_has_option(call, option) for option in self.options) and self._begins(call)
+        has_options = all(_has_option(program, option) for option in self.options)
+        return has_options and self._has_first_words(program)
 
-    def _begins(self, call: Started) -> bool:
-        """Return whether the call's plain words begin with the check's.
+    def _has_first_words(self, program: Started) -> bool:
+        """Return whether a program's plain words begin with the check's.
 
         A word that may be an option's value may also be skipped, so all readings are followed.
         """
-        matched = {0}  # how many words of the check are matched, in each possible reading
-        for word, may_be_value in call.plain:
-            if len(self.plain) in matched:
+        matched_counts = {0}  # how many words of the check are matched, in each possible reading
+        for word, may_be_value in program.plain:
+            if len(self.plain) in matched_counts:
                 break
-            longer = {count + 1 for count in matched if word == self.plain[count]}
-            matched = longer | matched if may_be_value else longer
-        return len(self.plain) in matched
+            longer = {count + 1 for count in matched_counts if word == self.plain[count]}
+            matched_counts = longer | matched_counts if may_be_value else longer
+        return len(self.plain) in matched_counts
 
 
 Check = ToolPattern | CommandPrefix
@@ -147,43 +154,47 @@ def normal(text: str) -> str:
 def parse(text: str) -> Check:
     """Return the parsed check of a text. Raises CheckRefusedError."""
     text = normal(text)
-    visible = text.isprintable() and invisible.removed(text) == text
-    if not (visible and 0 < len(text) <= CHARACTERS):
-        raise CheckRefusedError(_NOT_SHOWN)
-    if match := _PATTERN.fullmatch(text):
-        try:
-            return ToolPattern(match[1], regex.foreign(match[2]))
-        except PatternRefusedError as error:
-            raise CheckRefusedError(error.sentence) from error
-    return _parse_prefix(text)
+    is_visible = text.isprintable() and invisible.removed(text) == text
+    if not (is_visible and 0 < len(text) <= MOST_CHARACTERS):
+        raise CheckRefusedError(_NOT_VISIBLE)
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        return _parse_prefix(text)
+    try:
+        return ToolPattern(match[1], regex.foreign(match[2]))
+    except PatternRefusedError as error:
+        raise CheckRefusedError(error.sentence) from error
 
 
 def _parse_prefix(text: str) -> CommandPrefix:
     """Return a check of a command's first words. Raises CheckRefusedError."""
     try:
-        words = [] if _NOT_PLAIN.search(text) else shlex.split(text)
+        words = [] if _SHELL_SYNTAX.search(text) else shlex.split(text)
     except ValueError as error:  # a quote that does not end
         raise CheckRefusedError(_NOT_WORDS) from error
     if not words or words[0].startswith("-") or "=" in words[0]:
         raise CheckRefusedError(_NOT_WORDS)
+    # A word in the form of a tool's name may also be a program.
     means_tool = len(words) == 1 or words[1].startswith("/") or tool_kind(words[0])
-    if _TOOL_ALONE.fullmatch(words[0]) and means_tool:
+    if _ONLY_A_TOOL.fullmatch(words[0]) and means_tool:
         raise CheckRefusedError(_BARE_TOOL)
     program = words[0].rpartition("/")[2]
     plain = tuple(word for word in words[1:] if not word.startswith("-"))
+    options = tuple(word for word in words[1:] if word.startswith("-"))
     if len(plain) > PLAIN_WORDS:  # no command is read so far, so it would never fit
         raise CheckRefusedError(_NOT_WORDS)
-    return CommandPrefix(program, plain, tuple(w for w in words[1:] if w.startswith("-")))
+    return CommandPrefix(program, plain, options)
 
 
-def _has_option(call: Started, option: str) -> bool:
+def _has_option(program: Started, option: str) -> bool:
     """Return whether a program has an option, also in a group of letters such as ``-rf``."""
-    if option in call.options:
+    if option in program.options:
         return True
-    return bool(_SHORT.fullmatch(option)) and call.letters.issuperset(option[1:])
+    is_group = _GROUPED_OPTIONS.fullmatch(option) is not None
+    return is_group and program.letters.issuperset(option[1:])
 
 
-def _patched_paths(given: Mapping[str, Any]) -> list[str]:
+def _patched_paths(arguments: Mapping[str, Any]) -> list[str]:
     """Return the paths of the files that a patch in a tool's input changes."""
-    texts = [value for value in given.values() if isinstance(value, str)]
-    return [path for text in texts for path in _PATCHED.findall(text)]
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    return [path for text in texts for path in _PATCHED_FILE.findall(text)]

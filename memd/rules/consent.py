@@ -15,7 +15,7 @@ from memd.state.tables import StoredRule
 from memd.text import invisible
 
 _NO_LINE = "it has no line check:"
-_NAME, _WORDS = 100, 300  # characters, so that a client shows the whole reason
+_NAME_CHARACTERS, _WORDS_CHARACTERS = 100, 300  # so that a client shows the whole reason
 _QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`")  # two words at least, since one may be any name
 
 
@@ -32,12 +32,10 @@ class RuleWords(Struct, frozen=True):
         return sha256(json.dumps([self.check, self.name, self.description]).encode())
 
     @property
-    def said(self) -> str:
+    def reason(self) -> str:
         """The reason that a tool's call is answered with, with hidden characters spelled out."""
-        name, words = (
-            one_line(invisible.spelled_out(text), most)
-            for text, most in ((self.name, _NAME), (self.description, _WORDS))
-        )
+        name = one_line(invisible.spelled_out(self.name), _NAME_CHARACTERS)
+        words = one_line(invisible.spelled_out(self.description), _WORDS_CHARACTERS)
         return f"the person's rule {name} says: {words}"
 
 
@@ -73,34 +71,38 @@ class LoadedRule(Struct, frozen=True):
             at=stored.at,
             answered=stored.answered,
             last_at=stored.last_at,
-            words=words.said if words else "",
+            words=words.reason if words else "",
         )
 
 
-def consented(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
+def with_check(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
     """Return a memory's content with ``check`` as its line, and the words of its rule.
 
     With "" for ``check`` the memory's own line is used. Raises NotARuleError, CheckRefusedError
     and FrontmatterNotEditableError.
     """
     header, content = file.header, file.content
+    reason = reason_against_rule(header)
+    if reason:
+        raise NotARuleError(header.path, reason)
     words = words_of(content, header.path)
-    why = why_not(header)
-    if not why and check and (words is None or words.check != check):
+    if check and (words is None or words.check != check):
         content = document.with_fields(content, {"metadata.check": check})
         words = words_of(content, header.path)
-    if why or words is None:
-        raise NotARuleError(header.path, why or _NO_LINE)
-    parse(words.check)
+    if words is None:
+        raise NotARuleError(header.path, _NO_LINE)
+    parse(words.check)  # raises CheckRefusedError
     return content, words
 
 
-def why_not(header: Header) -> str:
+def reason_against_rule(header: Header) -> str:
     """Return why a memory cannot carry a rule, "" if it can."""
     if header.origin in FOREIGN:
         return f"its words are not the person's ({header.origin})"
-    if header.damaged or header.type is not MemoryType.FEEDBACK:
-        return "it is damaged" if header.damaged else f"its type is {header.type or 'not known'}"
+    if header.damaged:
+        return "it is damaged"
+    if header.type is not MemoryType.FEEDBACK:
+        return f"its type is {header.type or 'not known'}"
     return ""
 
 
@@ -108,12 +110,12 @@ def words_of(content: bytes, path: str) -> RuleWords | None:
     """Return the rule's words in a memory, ``None`` if it is damaged or has no line ``check:``."""
     parsed = document.parse(content, path)
     check = normal(parsed.metadata.get("check", ""))
-    return (
-        RuleWords(check, parsed.name, parsed.description) if check and not parsed.damaged else None
-    )
+    if not check or parsed.damaged:
+        return None
+    return RuleWords(check, parsed.name, parsed.description)
 
 
-def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
+def load_rule(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
     """Return a stored rule with its current state, given its memory or ``None`` if that is gone.
 
     It is ``changed`` unless the memory has exactly the words that were consented to; it is on again
@@ -122,7 +124,7 @@ def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
     if file is None:
         return LoadedRule(stored, "gone", None)
     words = words_of(file.content, stored.path)
-    if words is None or why_not(file.header) or words.digest != stored.digest:
+    if words is None or reason_against_rule(file.header) or words.digest != stored.digest:
         return LoadedRule(stored, "changed", words)
     if not stored.enabled:
         return LoadedRule(stored, "off", words)
@@ -144,7 +146,11 @@ def candidates(
     for file in files:
         path, times = file.header.path, repeated.get(file.header.path, 0)
         words = words_of(file.content, path)
-        check = words.check if words else _quoted_command(file) if times else ""
+        check = ""
+        if words:
+            check = words.check
+        elif times:
+            check = _quoted_command(file)
         if check and _is_check(check):
             result.append(RuleCandidate(path, file.header.name, check, bool(words), times))
     return tuple(sorted(result, key=lambda each: (-each.repeated, each.path)))
@@ -154,7 +160,7 @@ def _quoted_command(file: MemoryFile) -> str:
     """Return the first text in backquotes that is a valid check, or "" if there is none."""
     texts = (file.header.description, file.body)
     quoted = (normal(words) for text in texts for words in _QUOTED.findall(text))
-    return next(filter(_is_check, quoted), "")
+    return next((command for command in quoted if _is_check(command)), "")
 
 
 def _is_check(text: str) -> bool:

@@ -21,7 +21,7 @@ from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.values import Draft, FileEdit, Provenance, Tree
 from memd.rules.check import normal
-from memd.rules.consent import LoadedRule, candidates, consented, loaded, why_not
+from memd.rules.consent import LoadedRule, candidates, load_rule, reason_against_rule, with_check
 from memd.rules.values import (
     RULES,
     Answer,
@@ -37,12 +37,12 @@ from memd.rules.values import (
 from memd.state.tables import RuleTable, StoredRule
 from memd.store.service import MemoryNotFoundError, Store
 
-_READ = 500  # memories that a list tries as candidates, the newest ones
-_FULL = f"{RULES} rules are the limit of a project"
+_MOST_CANDIDATES = 500  # memories that a list tries as candidates, the newest ones
+_TOO_MANY_RULES = f"{RULES} rules are the limit of a project"
 _ALLOWED = RuleAnswer()
 
 
-class _Cached(Struct, frozen=True):
+class _CachedRules(Struct, frozen=True):
     """The rules of a directory as of ``mark``, a version of the store's catalogue."""
 
     mark: int
@@ -53,8 +53,8 @@ class _Cached(Struct, frozen=True):
 class ToolRules:
     """The rules of all projects. Use it on the event loop.
 
-    ``acted`` is called when a rule answers, to count a use of its memory: with the directory, the
-    path, the session and the time. It blocks and may raise StateUnusableError.
+    ``count_use`` is called when a rule answers, to count a use of its memory: with the directory,
+    the path, the session and the time. It blocks and may raise StateUnusableError.
     """
 
     def __init__(
@@ -63,22 +63,22 @@ class ToolRules:
         table: RuleTable,
         clock: Clock,
         *,
-        acted: Callable[[str, str, str, float], None] = lambda *_: None,
+        count_use: Callable[[str, str, str, float], None] = lambda *_: None,
     ) -> None:
         self._store = store
         self._table = table
         self._clock = clock
-        self._acted = acted
-        self._stored: tuple[StoredRule, ...] | None = None
-        self._cached: Recent[str, _Cached] = Recent()
+        self._count_use = count_use
+        self._rows: tuple[StoredRule, ...] | None = None  # of all projects, None until read
+        self._cache: Recent[str, _CachedRules] = Recent()  # by directory
         self._read_lock = threading.Lock()  # so that older rows never replace newer ones
 
     async def any_on(self) -> bool:
         """Return whether a rule of any project is switched on. Raises StateUnusableError."""
-        stored = self._stored
-        if stored is None:
-            stored = await to_thread.run_sync(self._reload_rows)
-        return any(rule.enabled for rule in stored)
+        rows = self._rows
+        if rows is None:
+            rows = await to_thread.run_sync(self._reload_rows)
+        return any(row.enabled for row in rows)
 
     async def answer(
         self, directories: Callable[[], Sequence[str]], call: PlannedCall, seconds: float
@@ -133,7 +133,7 @@ class ToolRules:
             file = tree.read(path)
             if file is None:
                 raise MemoryNotFoundError(path)
-            content, words = consented(file, check)
+            content, words = with_check(file, check)
             digest = words.digest
             if content == file.content:
                 return Draft()
@@ -156,45 +156,45 @@ class ToolRules:
         """
         return await to_thread.run_sync(self._off, directory, rule)
 
-    def _off(self, directory: str, id_: str) -> ToolRule:
+    def _off(self, directory: str, rule_id: str) -> ToolRule:
         """Switch a rule off and return it. Blocks. Raises RuleNotFoundError."""
         for rule in self._reloaded_rules(directory):
-            if rule.id == id_:
+            if rule.id == rule_id:
                 self._table.switch_off(rule.stored.number, forget=rule.state == "gone")
-                updated = (each for each in self._reloaded_rules(directory) if each.id == id_)
-                return next(updated, rule).shown()
-        raise RuleNotFoundError(id_)
+                updated = (each for each in self._reloaded_rules(directory) if each.id == rule_id)
+                return next(updated, rule).shown()  # a deleted rule is returned as it was
+        raise RuleNotFoundError(rule_id)
 
     def _reload_rows(self) -> tuple[StoredRule, ...]:
         """Read all rows again and return them; rules of changed rows are no longer cached."""
         with self._read_lock:
-            stored = self._stored = self._table.all()
-        return stored
+            rows = self._rows = self._table.all()
+        return rows
 
     def _stored_rules(self, directory: str) -> tuple[StoredRule, ...]:
         """Return the rows of a directory's rules, read from the state file if needed."""
-        real = os.path.realpath(directory)
-        stored = self._reload_rows() if self._stored is None else self._stored
-        return tuple(rule for rule in stored if rule.directory == real)
+        real_directory = os.path.realpath(directory)
+        rows = self._reload_rows() if self._rows is None else self._rows
+        return tuple(row for row in rows if row.directory == real_directory)
 
     def _current_rules(self, directory: str) -> tuple[LoadedRule, ...]:
         """Return the rules of a directory, reading their memories again if one changed."""
         stored = self._stored_rules(directory)
         if not stored:
             return ()
-        real = stored[0].directory
-        cached = self._cached.get(real)
+        real_directory = stored[0].directory
+        cached = self._cache.get(real_directory)
         if cached is not None and cached.stored != stored:
             cached = None
         paths = {rule.path for rule in stored}
-        news = self._store.reading.catalogue(real, cached.mark if cached else -1)
-        changed = paths.intersection((*(header.path for header in news.changed), *news.gone))
+        delta = self._store.reading.catalogue(real_directory, cached.mark if cached else -1)
+        changed = {*(header.path for header in delta.changed), *delta.gone}
         rules = cached.rules if cached else ()
-        if cached is None or news.whole or changed:
-            files = self._store.reading.read_many(real, sorted(paths))
-            by_path = {file.header.path: file for file in files}
-            rules = tuple(loaded(rule, by_path.get(rule.path)) for rule in stored)
-        self._cached[real] = _Cached(news.mark, stored, rules)
+        if cached is None or delta.whole or not paths.isdisjoint(changed):
+            files = self._store.reading.read_many(real_directory, sorted(paths))
+            file_of = {file.header.path: file for file in files}
+            rules = tuple(load_rule(rule, file_of.get(rule.path)) for rule in stored)
+        self._cache[real_directory] = _CachedRules(delta.mark, stored, rules)
         return rules
 
     def _reloaded_rules(self, directory: str) -> tuple[LoadedRule, ...]:
@@ -211,9 +211,11 @@ class ToolRules:
                 broken += [rule for rule in rules if rule.check and rule.check.fits(call)]
         return min(broken, key=lambda rule: rule.answer != "deny", default=None)
 
-    def _answer(self, find: Callable[[], Sequence[str]], call: PlannedCall) -> RuleAnswer:
+    def _answer(
+        self, find_directories: Callable[[], Sequence[str]], call: PlannedCall
+    ) -> RuleAnswer:
         """Return the answer of the rules to a call, and count it. Blocks."""
-        directories = find()
+        directories = find_directories()
         rule = self._broken_rule(directories, call)
         if rule is None:
             return _ALLOWED
@@ -222,7 +224,7 @@ class ToolRules:
             if not self._table.answered(stored.number, at):
                 self._reload_rows()  # the row is gone: the state file was replaced
                 return _answer_of(self._broken_rule(directories, call))
-            self._acted(stored.directory, stored.path, call.session, at)
+            self._count_use(stored.directory, stored.path, call.session, at)
         return _answer_of(rule)
 
     def _list(self, directory: str) -> RuleList:
@@ -230,8 +232,12 @@ class ToolRules:
         rules = self._reloaded_rules(directory)
         listed = {rule.stored.path for rule in rules if rule.state != "gone"}
         headers = self._store.reading.snapshot(directory).snapshot.headers
-        paths = [each.path for each in headers if not why_not(each) and each.path not in listed]
-        files = self._store.reading.read_many(directory, paths[:_READ])
+        paths = [
+            each.path
+            for each in headers
+            if not reason_against_rule(each) and each.path not in listed
+        ]
+        files = self._store.reading.read_many(directory, paths[:_MOST_CANDIDATES])
         repeated = self._table.repeated(directory)
         return RuleList(tuple(rule.shown() for rule in rules), candidates(files, repeated))
 
@@ -248,11 +254,11 @@ class ToolRules:
         """Raise NotARuleError if the directory would have more than ``RULES`` rules on."""
         enabled = {rule.path for rule in self._stored_rules(directory) if rule.enabled}
         if len(enabled | {path}) > RULES:
-            raise NotARuleError(path, _FULL)
+            raise NotARuleError(path, _TOO_MANY_RULES)
 
 
 def _answer_of(rule: LoadedRule | None) -> RuleAnswer:
     """Return the answer to a call that breaks ``rule``, or that breaks none (``None``)."""
     if rule is None or rule.words is None:
         return _ALLOWED
-    return RuleAnswer(rule.answer, rule.id, rule.words.said)
+    return RuleAnswer(rule.answer, rule.id, rule.words.reason)

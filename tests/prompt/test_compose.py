@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memd.core.values import MemoryType
-from memd.prompt.compose import SECTIONS, IndexText, Parts, Variant, compose, etag, shared
+from memd.prompt.compose import SECTIONS, IndexText, Parts, Variant, compose, etag, team_section
 from tests.snapshots import reviewed
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -54,7 +54,7 @@ VARIANTS = {
 
 def test_the_shared_directory_alone_has_its_own_wording() -> None:
     """What a client is told that knows of the private directory equals its snapshot."""
-    alone = shared(f"{DIRECTORY}/team", VARIANTS["team"].indexes[1])
+    alone = team_section(f"{DIRECTORY}/team", VARIANTS["team"].indexes[1])
     assert reviewed(SNAPSHOTS / "team-alone.md", alone)
 
 
