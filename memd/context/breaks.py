@@ -73,7 +73,7 @@ def sent_request(
 
 
 def cache_break_of(
-    before: CacheBaseline | None,
+    baseline: CacheBaseline | None,
     sent: SentRequest | None,
     usage: Mapping[str, Any],
     diagnostics: Mapping[str, Any] | None,
@@ -81,15 +81,15 @@ def cache_break_of(
 ) -> tuple[CacheBaseline, CacheBreak | None]:
     """Return the new baseline after a reply, and the cache break if the reply shows one.
 
-    ``before`` is the baseline of the reply before. Without ``sent`` the request is taken to equal
+    ``baseline`` is the baseline of the reply before. Without ``sent`` the request is taken to equal
     the last one. ``diagnostics`` may hold the server's own ``cache_miss_reason``.
     """
     if sent is None:
-        sent = replace(before.sent, at=now) if before else SentRequest(now)
+        sent = replace(baseline.sent, at=now) if baseline else SentRequest(now)
     tokens = tokens_of(usage.get("cache_read_input_tokens"))
-    after = CacheBaseline(sent, tokens, _lifetime(before, usage))
-    if before is None or sent.at - before.sent.at > before.seconds:
-        return after, None  # there was no cache, or it was too old
+    new_baseline = CacheBaseline(sent, tokens, _lifetime(baseline, usage))
+    if baseline is None or sent.at - baseline.sent.at > baseline.seconds:
+        return new_baseline, None  # there was no cache, or it was too old
     reason = (diagnostics or {}).get("cache_miss_reason")
     if not isinstance(reason, Mapping):
         reason = {}
@@ -97,14 +97,14 @@ def cache_break_of(
     if cause:
         missed = tokens_of(reason.get("cache_missed_input_tokens"))
     else:
-        missed = before.tokens - tokens
-        if missed <= _LEAST_SHARE * before.tokens:
-            return after, None
+        missed = baseline.tokens - tokens
+        if missed <= _LEAST_SHARE * baseline.tokens:
+            return new_baseline, None
     if missed < _LEAST_TOKENS:
-        return after, None
+        return new_baseline, None
     if cause in ("", _MESSAGES):
-        cause = _first_difference(before.sent, sent, cause)
-    return after, CacheBreak(cause, missed) if cause else None
+        cause = _first_difference(baseline.sent, sent, cause)
+    return new_baseline, CacheBreak(cause, missed) if cause else None
 
 
 def _first_difference(before: SentRequest, after: SentRequest, cause: str) -> str:
@@ -126,7 +126,7 @@ def _first_difference(before: SentRequest, after: SentRequest, cause: str) -> st
     return "" if is_expected else _SERVER
 
 
-def _lifetime(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
+def _lifetime(baseline: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
     """Return how many seconds a cache lives after a reply.
 
     It is an hour if the reply wrote an hour's cache, five minutes if it wrote another one or there
@@ -137,6 +137,6 @@ def _lifetime(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
         created = {}
     if tokens_of(created.get("ephemeral_1h_input_tokens")):
         return _LONG_LIFE_SECONDS
-    if before and not tokens_of(usage.get("cache_creation_input_tokens")):
-        return before.seconds
+    if baseline and not tokens_of(usage.get("cache_creation_input_tokens")):
+        return baseline.seconds
     return _LIFE_SECONDS

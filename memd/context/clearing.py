@@ -3,7 +3,7 @@
 Rules of this file
 - Only results of known tools are cleared, and the newest five of them stay.
 - Messages that were sent change only at a turn boundary: the person spoke last and no tool was
-  has_calls since.
+  called since.
 - A thinking block is signed together with what stands before it. So a cleared result removes all
   thinking behind it; where that is not allowed, nothing is cleared.
 - Where the server can clear results by itself, it does that and the history stays as it is.
@@ -107,14 +107,14 @@ def _clearing_edit(request: ContextRequest, window: int) -> dict[str, Any]:
     # Where memd compacts, the server clears before that becomes necessary.
     trigger = limits.warn if is_compacted else min(_TRIGGER_TOKENS, limits.effective)
     usual_part = min(window, history.WINDOW)  # a smaller window clears less, in proportion
-    least = trigger - _TOKENS_BELOW_TRIGGER * usual_part // history.WINDOW
+    least_cleared = trigger - _TOKENS_BELOW_TRIGGER * usual_part // history.WINDOW
     names = {str(tool.get("name")) for tool in request.tools or () if isinstance(tool, Mapping)}
     excluded = {name for name in names if history.tool_kind(name) not in _CLEARED_TOOLS}
     return {
         "type": "clear_tool_uses_20250919",
         "trigger": {"type": "input_tokens", "value": trigger},
         "keep": {"type": "tool_uses", "value": _NEWEST_RESULTS},
-        "clear_at_least": {"type": "input_tokens", "value": least},
+        "clear_at_least": {"type": "input_tokens", "value": least_cleared},
         "exclude_tools": sorted((excluded | {request.reader}) - {""}),
     }
 

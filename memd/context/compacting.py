@@ -76,16 +76,16 @@ def part_to_summarise(
 
 
 def without_newest(
-    messages: Sequence[Mapping[str, Any]], cut: SummarisedPart
+    messages: Sequence[Mapping[str, Any]], part: SummarisedPart
 ) -> SummarisedPart | None:
-    """Return the part ``cut`` without the newest messages; ``None`` if there are no others."""
+    """Return a part without the newest messages; ``None`` if there are no others."""
     tail = history.tail(messages, len(messages))
-    return replace(cut, tail=tail) if tail and tail.first > tail.floor else None
+    return replace(part, tail=tail) if tail and tail.first > tail.floor else None
 
 
 def plan(
     messages: Sequence[Mapping[str, Any]],
-    cut: SummarisedPart,
+    part: SummarisedPart,
     sections: Mapping[str, str],
     *,
     strategy: str,
@@ -101,18 +101,18 @@ def plan(
     compacting saves too few tokens.
     """
     lead, persons_tokens = _LEAD_AND_TOKENS[strategy]
-    replaced = messages[cut.start : cut.tail.first]
+    replaced = messages[part.start : part.tail.first]
     record = summary.summary_text(
         lead, sections, summary.persons_messages(replaced), persons_tokens
     )
     return history.compacted(
         messages,
-        cut.tail,
+        part.tail,
         record,
         strategy=strategy,
         trigger=trigger,
         window=window,
-        keep_to=cut.keep_to,
+        keep_to=part.keep_to,
         transcript=transcript,
         folder=folder,
     )

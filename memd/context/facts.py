@@ -266,12 +266,12 @@ def _result_facts(index: int, block: Mapping[str, Any], place: int) -> ResultFac
         characters = sum(len(part["text"]) for part in blocks if part["type"] == "text")
     else:
         characters = len(plain_text)
-    storable = plain_text is not None and characters >= canonical.LEAST_CHARACTERS
+    may_be_stored = plain_text is not None and characters >= canonical.LEAST_CHARACTERS
     return ResultFacts(
         index,
         block["tool_use_id"],
         "",
-        canonical.content_hash(block["content"]) if storable else "",
+        canonical.content_hash(block["content"]) if may_be_stored else "",
         characters,
         plain=plain_text is not None,
         failed=block.get("is_error") is True,

@@ -47,13 +47,13 @@ def items_to_restore(
     still_used = {*_used_items(messages[:start]), *_used_items(messages[end:])}
     used_in_removed = list(_used_items(messages[start:end]))
     removed = dict.fromkeys(reversed(used_in_removed))  # each once, at its last use
-    lost = [item for item in removed if item not in still_used]
+    no_longer_used = [item for item in removed if item not in still_used]
     files = [
         name
-        for kind, name in lost
+        for kind, name in no_longer_used
         if kind == "file" and not _is_loaded_by_clients(name, memory_dir)
     ]
-    skills = [name for kind, name in lost if kind == "skill"]
+    skills = [name for kind, name in no_longer_used if kind == "skill"]
     most_files = min(FILES, FILES_TOKENS // FILE_TOKENS)
     most_skills = SKILLS_TOKENS // SKILL_TOKENS
     return (

@@ -220,17 +220,17 @@ class Summaries:
         model, name = self._models.for_(settings), self._models.name(settings, summary.KIND)
         if model is None or not name:
             return failed_result(ModelNotConfiguredError("none is named for summaries"))
-        shown: Sequence[str] = rounds
+        shown_rounds: Sequence[str] = rounds
         for _ in range(1 + _RETRIES):
             task = summary.summary_task(
-                shown, instructions, len(rounds) - len(shown), name, project
+                shown_rounds, instructions, len(rounds) - len(shown_rounds), name, project
             )
             ended = await agent.run(task, model, summary.NoTools(), self._clock, progress)
             await to_thread.run_sync(self._runs.save, job, ended.record, self._clock.now())
             if not isinstance(ended.error, PromptTooLongError):
                 break
-            shown = summary.without_oldest(shown, ended.error.sentence)
-            if not shown:
+            shown_rounds = summary.without_oldest(shown_rounds, ended.error.sentence)
+            if not shown_rounds:
                 break
         if isinstance(ended.error, NO_USE_TODAY):
             return failed_result(ended.error)

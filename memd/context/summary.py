@@ -173,14 +173,16 @@ def persons_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the texts of the person's messages, also those quoted in earlier summaries."""
     result: list[str] = []
     for message in messages:
-        summary, rest = history.summary_and_rest(message)
+        summary, other_content = history.summary_and_rest(message)
         if summary:
             lines = parsed_sections(summary).get(PERSONS, "").split("\n")
             for is_quoted, group in groupby(lines, key=lambda line: line.startswith(">")):
                 if is_quoted:
                     result.append("\n".join(map(_without_quotation_mark, group)))
         if message.get("role") == USER:
-            texts = [text for author, text in _authored_texts(message, rest) if author == USER]
+            texts = [
+                text for author, text in _authored_texts(message, other_content) if author == USER
+            ]
             words = "\n\n".join(texts)
             if words:
                 result.append(words)
@@ -197,13 +199,13 @@ def summary_text(
     """
     most_messages = tokens // _FEWEST_TOKENS
     quotations = [_as_quotation(text) for text in messages[-most_messages:]]
-    least = min(_LEAST_TOKENS, tokens // max(len(quotations), 1))
+    least_tokens = min(_LEAST_TOKENS, tokens // max(len(quotations), 1))
     sizes = [history.estimate_text(text) for text in quotations]
-    tokens_left = tokens - sum(min(size, least) for size in sizes)
+    tokens_left = tokens - sum(min(size, least_tokens) for size in sizes)
     for index in reversed(range(len(quotations))):
-        more = min(max(sizes[index] - least, 0), tokens_left)
-        tokens_left -= more
-        quotations[index] = _cut_to_tokens(quotations[index], least + more)
+        further_tokens = min(max(sizes[index] - least_tokens, 0), tokens_left)
+        tokens_left -= further_tokens
+        quotations[index] = _cut_to_tokens(quotations[index], least_tokens + further_tokens)
     if len(messages) > most_messages:
         quotations.insert(0, _OLDER_LEFT_OUT.format(len(messages) - most_messages))
     bodies = {**sections, PERSONS: "\n\n".join(quotations)}
@@ -214,8 +216,8 @@ def summary_text(
 
 def _quoted_message(message: Mapping[str, Any]) -> str:
     """Return a message as quoted text for a model, with the author of each part."""
-    summary, rest = history.summary_and_rest(message)
-    pieces = [("summary", summary), *_authored_texts(message, rest)]
+    summary, other_content = history.summary_and_rest(message)
+    pieces = [("summary", summary), *_authored_texts(message, other_content)]
     texts = []
     for author, group in groupby(pieces, key=lambda piece: piece[0]):
         words = "\n\n".join(shortened(text, _MOST_CHARACTERS[author]) for _, text in group)

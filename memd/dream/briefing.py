@@ -71,10 +71,10 @@ class Brief(Struct, frozen=True):
         """How many seconds the model may take."""
         return self.settings.max_minutes * _MINUTE * _MODEL_SHARE
 
-    def fill_template(self, name: str, flags: Mapping[str, bool], **more: str) -> str:
-        """Return the template ``name`` with its values fill_template in.
+    def fill_template(self, name: str, flags: Mapping[str, bool], **further_values: str) -> str:
+        """Return the template ``name`` with its values filled in.
 
-        ``flags`` say which optional parts to include; ``more`` are further values.
+        ``flags`` say which optional parts to include; ``further_values`` are further values.
         """
         values = {
             "directory": self.project.memory_dir,
@@ -84,7 +84,7 @@ class Brief(Struct, frozen=True):
             "index_lines": str(limits.INDEX_LINES),
             "types": prose.fill(prose.template("types"), (), {}),
             "never": prose.template("never"),
-            **more,
+            **further_values,
         }
         values["saving"] = prose.fill(prose.template("saving"), ("index",), values)
         included_parts = [flag for flag, is_set in flags.items() if is_set]

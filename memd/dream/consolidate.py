@@ -128,9 +128,9 @@ def fixed_pass(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]
 
 def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     """Return the edits of the fixed pass for a directory, except of the ``frozen`` paths."""
-    before = tree.index()
-    memories, linked, listed = _collect_memories(tree, frozen, before or b"")
-    hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
+    old_index = tree.index()
+    memories, linked, listed = _collect_memories(tree, frozen, old_index or b"")
+    hooks = {entry.path: entry.hook for entry in reversed(index.entries(old_index or b""))}
     target_of = dict(_find_duplicates(memories, linked, hooks))
     changing = [m for m in memories if m.content != m.file.content or m.path in target_of]
     with_secret = {memory.path for memory in changing if secrets.find(decode(memory.file.content))}
@@ -147,11 +147,11 @@ def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     ]
     edits = [*removals, *rewrites][:_MOST_FILES]
     edited = {edit.path for edit in edits}
-    if before is not None and INDEX not in frozen:
+    if old_index is not None and INDEX not in frozen:
         remaining = [memory for memory in memories if memory.path not in target_of]
-        after = _with_dated_hooks(before, remaining)
-        if after != before:
-            edits.append(FileEdit(INDEX, after, sha256(before)))
+        new_index = _with_dated_hooks(old_index, remaining)
+        if new_index != old_index:
+            edits.append(FileEdit(INDEX, new_index, sha256(old_index)))
     merges = tuple(Merge(in_the_end(target_of, path), path) for path in target_of if path in edited)
     return Wanted(tuple(edits), merges, listed=tuple(listed))
 
@@ -176,16 +176,16 @@ def absolute(text: str, at: float) -> str:
 
 
 def _collect_memories(
-    tree: Tree, frozen: AbstractSet[str], before: bytes
+    tree: Tree, frozen: AbstractSet[str], index_content: bytes
 ) -> tuple[list[_Candidate], set[str], list[Reasoned]]:
     """Return the memories that may change, the paths of linked ones, and files to report.
 
-    ``frozen`` are paths of memories that stay as they are; ``before`` is the index. Reported are
-    files that cannot be read or may not be changed.
+    ``frozen`` are paths of memories that stay as they are; ``index_content`` is the index. Files
+    that cannot be read or may not be changed are reported.
     """
     candidates: list[_Candidate] = []
     listed: list[Reasoned] = []
-    links: set[str] = set(targets(_without_pointers(before), INDEX))
+    links: set[str] = set(targets(_without_pointers(index_content), INDEX))
     for header in tree.headers():
         yield_to_requests()
         if header.path.startswith(TEAM):
@@ -199,32 +199,32 @@ def _collect_memories(
         if file is None:
             continue
         links |= targets(file.body, header.path)
-        read = document.parse(file.content, header.path)
-        reason = _reason_against_change(file, read)
+        parsed = document.parse(file.content, header.path)
+        reason = _reason_against_change(file, parsed)
         if not reason:
-            content, reason = _repair_frontmatter(file.content, read)
+            content, reason = _repair_frontmatter(file.content, parsed)
             if header.path not in frozen:
-                candidates.append(_Candidate(file, content, read).with_absolute_dates)
+                candidates.append(_Candidate(file, content, parsed).with_absolute_dates)
         if reason:
             listed.append(Reasoned(header.path, reason))
     linked = {m.path for m in candidates if not links.isdisjoint(names(m.path, m.read.name))}
     return candidates, linked, listed[:LISTED]
 
 
-def _reason_against_change(file: MemoryFile, read: Document) -> str:
+def _reason_against_change(file: MemoryFile, parsed: Document) -> str:
     """Return why a memory may not be changed, "" if it may."""
     if len(file.content) > limits.MEMORY_BYTES:
         return f"it is larger than {limits.MEMORY_BYTES} bytes"
-    if read.damaged:
+    if parsed.damaged:
         return DAMAGED
     # Bytes that are no UTF-8 are replaced when they are decoded.
     is_utf8 = decode(file.content).encode() == file.content
     if not (is_utf8 and file.content.endswith(file.body.encode())):
         return "it is not UTF-8"
-    return _UNTYPED if read.type is None else ""
+    return _UNTYPED if parsed.type is None else ""
 
 
-def _repair_frontmatter(content: bytes, read: Document) -> tuple[bytes, str]:
+def _repair_frontmatter(content: bytes, parsed: Document) -> tuple[bytes, str]:
     """Return a memory's content with frontmatter that other programs can read, and "".
 
     If it cannot be repaired, return the content unchanged, and why.
@@ -244,7 +244,7 @@ def _repair_frontmatter(content: bytes, read: Document) -> tuple[bytes, str]:
         repaired = document.with_fields(content, fields)
         lines = (document.split(repaired) or head).lines
         is_readable = not document.problem("\n".join(lines))
-        if is_readable and document.parse(repaired, read.name) == read:  # it says the same
+        if is_readable and document.parse(repaired, parsed.name) == parsed:  # it says the same
             return repaired, ""
     return content, f"other programs cannot read its frontmatter: {problem}"
 
@@ -258,20 +258,20 @@ def _without_pointers(content: bytes) -> str:
     return "\n".join(lines)
 
 
-def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
+def _with_dated_hooks(old_index: bytes, memories: Sequence[_Candidate]) -> bytes:
     """Return the index with absolute dates in the hooks of ``project`` memories.
 
     It is returned unchanged if it would no longer be loaded whole.
     """
-    after = before
+    new_index = old_index
     time_of = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
-    for entry in index.entries(before):
+    for entry in index.entries(old_index):
         if entry.path in time_of:
             hook = absolute(entry.hook, time_of[entry.path])
             if hook != entry.hook and not secrets.find(hook):
-                after = index.with_pointer(after, entry.path, Pointer(entry.title, hook))
-    would_be_cut = index.load(after).cut and not index.load(before).cut
-    return before if would_be_cut else after
+                new_index = index.with_pointer(new_index, entry.path, Pointer(entry.title, hook))
+    would_be_cut = index.load(new_index).cut and not index.load(old_index).cut
+    return old_index if would_be_cut else new_index
 
 
 def _find_duplicates(
@@ -311,12 +311,12 @@ def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
     if not loser.keys <= winner.keys:
         return False
     winning = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
-    raw = f"{winner.read.description}\n{winner.read.body}"
+    winning_text = f"{winner.read.description}\n{winner.read.body}"
     words = frozenset[str]().union(*(statement.words for statement in winning))
     keys = {statement.key for statement in winning}
     for statement in (Statement(loser.read.description), Statement(hook)):
         if statement.key in keys:
             continue
-        if not (statement.words <= words and is_still_stated(statement, winning, raw)):
+        if not (statement.words <= words and is_still_stated(statement, winning, winning_text)):
             return False
     return True

@@ -57,15 +57,18 @@ def _frontmatter_problems(
 
 
 def link_and_name_problems(
-    new: MemoryText, old: MemoryText | None, group: Sequence[MemoryText], known: AbstractSet[str]
+    new: MemoryText,
+    old: MemoryText | None,
+    group: Sequence[MemoryText],
+    known_paths: AbstractSet[str],
 ) -> Iterator[str]:
     """Yield new links to nothing, and a new name that orders or wishes something.
 
     ``old`` is the memory before, ``None`` for a new one; ``group`` are the old memories of its
-    group, and ``known`` the paths that links may lead to.
+    group, and ``known_paths`` the paths that links may lead to.
     """
     old_links = frozenset[str]().union(*(text.links for text in group))
-    for link in sorted(new.links - old_links - known):
+    for link in sorted(new.links - old_links - known_paths):
         if link.endswith(".md"):
             yield f"would link to what is not there: '{quoted(link)}'"
     new_names = []

@@ -99,17 +99,17 @@ class _Changes:
 
         The file's mtime is recorded for ``_make_edit``.
         """
-        live = tree.index() if file.path == INDEX else None
+        current = tree.index() if file.path == INDEX else None
         if file.path != INDEX:
             try:
                 memory = tree.read(file.path)
             except MemdError as error:  # it has become a link, a folder or too large
                 return error.sentence
             if memory is not None:
-                live, self._mtimes[file.path] = memory.content, memory.header.mtime_ns
-        if live == file.base:
+                current, self._mtimes[file.path] = memory.content, memory.header.mtime_ns
+        if current == file.base:
             return ""
-        if live is None:
+        if current is None:
             return _GONE
         return _CREATED if file.base is None else _CHANGED
 
@@ -172,6 +172,6 @@ def _modified_stamp(content: bytes) -> str:
 
 def _statement_keys(content: bytes) -> frozenset[str]:
     """Return a memory's type and statement keys, without dates added to relative ones."""
-    read = document.parse(content, "")
-    text = undated(f"{read.description}\n\n{read.body}")
-    return frozenset((str(read.type), *(one.key for one in statements(text))))
+    parsed = document.parse(content, "")
+    text = undated(f"{parsed.description}\n\n{parsed.body}")
+    return frozenset((str(parsed.type), *(one.key for one in statements(text))))

@@ -117,19 +117,19 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         for piece in new.code:
             if piece not in self.raw and piece not in self._raw_sources:
                 return piece
-        known = [form for form in new.words if form in self._all_forms or form in self.paths]
+        known_words = [form for form in new.words if form in self._all_forms or form in self.paths]
         # Dates that were added behind relative ones need not be known.
-        if len(known) < _KNOWN_SHARE * len(new.words) - len(self.days & new.words):
+        if len(known_words) < _KNOWN_SHARE * len(new.words) - len(self.days & new.words):
             return new.raw
         # A source with only one word in common does not support a statement of several.
-        least = min(2, len(new.words))
-        related = [one for one in self._sources if len(new.words & one.words) >= least]
+        shared_at_least = min(2, len(new.words))
+        related = [one for one in self._sources if len(new.words & one.words) >= shared_at_least]
         return "" if _has_alike(new, (*self.memories, *related)) else new.raw
 
-    def _is_known_date(self, raw: str) -> bool:
+    def _is_known_date(self, spelling: str) -> bool:
         """Return whether a date may be meant by a relative one, or is spelled in the grounds."""
-        words_of_date = f" {' '.join(words(raw))} "
-        return raw in self.days or words_of_date in self._spelled_text
+        words_of_date = f" {' '.join(words(spelling))} "
+        return spelling in self.days or words_of_date in self._spelled_text
 
     def _find_reversal(
         self, new: Statement, alike: Sequence[Statement], newer: Sequence[Statement]
@@ -242,9 +242,9 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         return f" {' | '.join(spelled)} "
 
 
-def _is_covered(clause: Clause, known: Sequence[Clause]) -> bool:
+def _is_covered(clause: Clause, known_clauses: Sequence[Clause]) -> bool:
     """Return whether a known clause has all words of a clause and the same limits."""
-    return any(clause.words <= one.words and clause.limits == one.limits for one in known)
+    return any(clause.words <= one.words and clause.limits == one.limits for one in known_clauses)
 
 
 def _all_alike(statement: Statement, others: Sequence[Statement]) -> list[Statement]:

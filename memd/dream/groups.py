@@ -99,9 +99,9 @@ class MemoryText(Struct, frozen=True, eq=False, dict=True):
         return targets(self.document.body, self.path)
 
 
-def memories_named_in(reason: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return the paths in a reason that are ``known`` memories."""
-    return tuple(path for path in dict.fromkeys(_PATH.findall(reason)) if path in known)
+def memories_named_in(reason: str, known_paths: Collection[str]) -> tuple[str, ...]:
+    """Return the paths in a reason that are ``known_paths`` memories."""
+    return tuple(path for path in dict.fromkeys(_PATH.findall(reason)) if path in known_paths)
 
 
 class DreamChanges:

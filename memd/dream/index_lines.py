@@ -94,13 +94,13 @@ def _pointer_problem(new: Pointer, old: Pointer | None, text: MemoryText) -> str
     stem = text.path.rpartition("/")[2].removesuffix(".md")
     names = f"{text.document.name} {stem}".replace("-", " ").replace("_", " ")
     earlier = [*text.statements, Statement(f"{names} {text.document.type or ''}")]
-    raw, days = text.raw, text.days
+    earlier_text, days = text.raw, text.days
     if old is not None:
         old_line = f"{old.title}\n\n{old.hook}"
         earlier += [*statements(old_line), Statement(f"{old.title} {old.hook}")]
-        raw += f"\n{old_line}"
-        days |= MemoryText(raw.encode(), text.path, text.at, Known(())).days
-    grounds = Grounds(earlier, raw=raw, days=days)
+        earlier_text += f"\n{old_line}"
+        days |= MemoryText(earlier_text.encode(), text.path, text.at, Known(())).days
+    grounds = Grounds(earlier, raw=earlier_text, days=days)
     earlier_words = frozenset[str]().union(*(one.words for one in earlier))
     new_hook = new.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")
     for words in (new.title, new_hook):

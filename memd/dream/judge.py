@@ -354,11 +354,13 @@ class _Group:
         for one in self._lost_statements(old):
             yield f"{path} would lose without a reason: '{quoted(one.raw)}'"
         words_before, words_after = all_words(old.body), all_words(self._new_statements)
-        gone = [s for s in old.statements if s.key not in self._new_keys and not self._void(s, old)]
-        lost = len((all_words(gone) & words_before) - words_after)
-        self.lost_words[path] = lost
+        lost_statements = [
+            s for s in old.statements if s.key not in self._new_keys and not self._void(s, old)
+        ]
+        lost_count = len((all_words(lost_statements) & words_before) - words_after)
+        self.lost_words[path] = lost_count
         half = (len(words_before) + words_lost) / 2
-        if lost and lost + words_lost > half:
+        if lost_count and lost_count + words_lost > half:
             yield f"{path} would lose more than half of its words within a month"
 
     def _lost_statements(self, old: MemoryText) -> Iterator[Statement]:

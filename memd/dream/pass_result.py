@@ -67,8 +67,10 @@ class PassResult(Struct, frozen=True):
             for edit in self.judged.kept_back
             if edit.path not in self.judged.secrets
         )
-        said, problems = self.report.said, self.report.problems
-        return Proposal("", directory, at, job=job, said=said, problems=problems, edits=edits)
+        last_message, problems = self.report.said, self.report.problems
+        return Proposal(
+            "", directory, at, job=job, said=last_message, problems=problems, edits=edits
+        )
 
     def _proposed_edit(self, edit: FileEdit, into: str) -> ProposedEdit:
         """Return an edit as part of a proposal; ``into`` is the memory it merges into, or ""."""
@@ -129,8 +131,8 @@ def judged_pass(
 def _compared_text(path: str, content: bytes | None) -> ComparedText:
     """Return a memory as ``questions`` compares it; one that is removed has no text."""
     yield_to_requests()
-    read = parse(content or b"", path)
-    return path, read.type, f"{read.description}\n\n{read.body}"
+    parsed = parse(content or b"", path)
+    return path, parsed.type, f"{parsed.description}\n\n{parsed.body}"
 
 
 def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:

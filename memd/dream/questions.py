@@ -111,23 +111,29 @@ def _first_statements(text: str) -> list[Statement]:
 
 
 def _make_question(
-    paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement]
+    paths: tuple[str, str],
+    first_statements: Sequence[Statement],
+    second_statements: Sequence[Statement],
 ) -> tuple[float, Question] | None:
     """Return a score and the question about two memories, ``None`` if there is nothing to ask.
 
-    ``one`` and ``two`` are their statements.
+    ``first_statements`` and ``second_statements`` are their statements.
     """
-    if not one or not two:
+    if not first_statements or not second_statements:
         return None
-    common_keys = {first.key for first in one} & {second.key for second in two}
-    only_one = [statement for statement in one if statement.key not in common_keys]
-    only_two = [statement for statement in two if statement.key not in common_keys]
-    pairs = [("", 0.0, one[0], two[0])]  # shown if no two statements are related
-    pairs += [(*_compare(a, b), a, b) for a in only_one for b in only_two if a.words & b.words]
+    common_keys = {first.key for first in first_statements} & {
+        second.key for second in second_statements
+    }
+    only_first = [statement for statement in first_statements if statement.key not in common_keys]
+    only_second = [statement for statement in second_statements if statement.key not in common_keys]
+    pairs = [
+        ("", 0.0, first_statements[0], second_statements[0])
+    ]  # shown if no two statements are related
+    pairs += [(*_compare(a, b), a, b) for a in only_first for b in only_second if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
     if kind != CONTRADICT:
-        words_one = frozenset[str]().union(*(statement.words for statement in one))
-        words_two = frozenset[str]().union(*(statement.words for statement in two))
+        words_one = frozenset[str]().union(*(statement.words for statement in first_statements))
+        words_two = frozenset[str]().union(*(statement.words for statement in second_statements))
         shared, fewest = len(words_one & words_two), min(len(words_one), len(words_two))
         if shared < max(_REPEATED_SHARE * fewest, min(_SHARED_WORDS, fewest)):
             return None
@@ -146,7 +152,7 @@ def _compare(one: Statement, two: Statement) -> tuple[str, float]:
     differing = {f for kind, f in one.facts ^ two.facts if kind in kinds_one & kinds_two}
     words_one, words_two = one.words - differing, two.words - differing
     shared = len(words_one & words_two)
-    least = _CONTRADICTING_SHARE if differing else RESEMBLING
-    if shared == 0 or shared < least * min(len(words_one), len(words_two)):
+    least_share = _CONTRADICTING_SHARE if differing else RESEMBLING
+    if shared == 0 or shared < least_share * min(len(words_one), len(words_two)):
         return "", 0.0
     return CONTRADICT, shared / len(words_one | words_two)

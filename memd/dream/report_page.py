@@ -194,16 +194,16 @@ def _cost_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     usage = facts.get("usage")
     token_counts = usage.values() if isinstance(usage, Mapping) else ()
     seconds = _positive_number(facts.get("seconds"))
-    minutes, rest = divmod(round(seconds), _MINUTE)
+    minutes, remaining_seconds = divmod(round(seconds), _MINUTE)
     parts = (
         (_positive_number(facts.get("turns")), "{:.0f} turns"),
         (sum(map(_positive_number, token_counts)), "{:,.0f} tokens"),
         (_positive_number(facts.get("dollars")), "${:.4f}"),
-        (seconds, f"{minutes} min {rest} s" if minutes else "{:.1f} s"),
+        (seconds, f"{minutes} min {remaining_seconds} s" if minutes else "{:.1f} s"),
     )
-    known = [words.format(amount) for amount, words in parts if amount]
-    if known:
-        yield ", ".join(known)
+    known_parts = [words.format(amount) for amount, words in parts if amount]
+    if known_parts:
+        yield ", ".join(known_parts)
 
 
 def _name_span(path: object) -> str:

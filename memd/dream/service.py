@@ -194,8 +194,8 @@ class Dreams:
         proposal: str | None = None
         if result.report.problems:
             dream.check()
-            wanted = result.proposal(dream.directory, dream.job, self._clock.now())
-            propose = partial(self._proposals.propose, wanted, dream.provenance(result.ready))
+            new_proposal = result.proposal(dream.directory, dream.job, self._clock.now())
+            propose = partial(self._proposals.propose, new_proposal, dream.provenance(result.ready))
             with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
                 proposal = await to_thread.run_sync(propose)
         return proposal
@@ -331,18 +331,18 @@ class Dreams:
 
     async def _make_task(self, dream: DreamRun, model: Model) -> Task | None:
         """Return the task for a model, ``None`` if there are neither memories nor new logs."""
-        seen = await self._store.snapshot(dream.directory)
+        snapshot = await self._store.snapshot(dream.directory)
         log_days: tuple[str, ...] = ()
         if model.calls_tools:  # only a tool can read the logs
             log_days = await to_thread.run_sync(
                 briefing.changed_logs, dream.directory, dream.last_dream_at
             )
-        if not (seen.headers or log_days):
+        if not (snapshot.headers or log_days):
             return None
         brief = briefing.Brief(
             dream.project,
             dream.settings.dream,
-            seen,
+            snapshot,
             model=self._models.name(dream.settings, briefing.KIND),
             now=self._clock.now(),
             refusals=await to_thread.run_sync(self._proposals.refusals, dream.directory, _REFUSALS),
@@ -351,7 +351,7 @@ class Dreams:
             return await to_thread.run_sync(
                 briefing.agent_task, brief, dream.last_dream_at, log_days
             )
-        newest = [header.path for header in seen.headers[: briefing.MEMORIES_OF_ONE_REQUEST]]
+        newest = [header.path for header in snapshot.headers[: briefing.MEMORIES_OF_ONE_REQUEST]]
         return briefing.single_request_task(
             brief, await self._store.read_many(dream.directory, newest)
         )
@@ -386,9 +386,9 @@ class Dreams:
         unlisted: tuple[str, ...] = ()
         # A committed dream is reported even if it is cancelled now or the directory is unreadable.
         with anyio.CancelScope(shield=True), suppress(MemdError):
-            seen = await self._store.snapshot(dream.directory)
-            after = size(seen.headers, seen.index)
-            unlisted = orphans(seen.headers, seen.index)
+            snapshot = await self._store.snapshot(dream.directory)
+            after = size(snapshot.headers, snapshot.index)
+            unlisted = orphans(snapshot.headers, snapshot.index)
         seconds = round(self._clock.monotonic() - dream.started_at, 3)
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 

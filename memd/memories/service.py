@@ -107,11 +107,11 @@ class Memories:
         if changed is not None:
             status = "merged" if changed.path in result.merged else changed.action
             return Written(changed.path, changed.after or "", result.change, status, result.note)
-        live = await self._store.read(project.memory_dir, writing.path)
+        current = await self._store.read(project.memory_dir, writing.path)
         status = "unchanged"
         if writing.path == INDEX and result.change:
             status = "merged" if INDEX in result.merged else "updated"
-        return Written(writing.path, live.hash, result.change, status)
+        return Written(writing.path, current.hash, result.change, status)
 
     async def delete(
         self,
@@ -159,24 +159,24 @@ class Memories:
         """
         snapshot = await self._store.snapshot(source)
         old_index = snapshot.index or b""
-        merged, left = list[str](), list(snapshot.problems)
+        moved, problems = list[str](), list(snapshot.problems)
         for header in snapshot.headers:
             try:
                 file = await self._store.read(source, header.path)
                 await self._store.commit(target, plan_take(file, old_index), by)
                 await self._store.commit(source, plan_leave(file), by)
-                merged.append(header.path)
+                moved.append(header.path)
             except MemdError as error:
-                left.append(error.sentence)
+                problems.append(error.sentence)
         lines = index.own_lines(old_index)  # those that a person wrote
         if lines:
             try:
                 await self._store.commit(target, plan_lines(lines), by)
                 await self._store.commit(source, plan_without_lines(lines), by)
-                merged.append(INDEX)
+                moved.append(INDEX)
             except MemdError as error:
-                left.append(error.sentence)
-        return Gathered(tuple(merged), tuple(left))
+                problems.append(error.sentence)
+        return Gathered(tuple(moved), tuple(problems))
 
     async def tool(
         self, project: Project, raw: Mapping[str, Any], by: Provenance, *, request_id: str = ""

@@ -18,11 +18,11 @@ def plan_share(path: str, modified: str) -> Plan:
         old = None if path.startswith(TEAM) else tree.read(path)
         if old is None:
             raise NothingThereError(path)
-        read = document.validate(old.content, path)
-        if read.type is None or read.type is MemoryType.USER:
-            raise NotSharedError(path, read.type or "none")
+        parsed = document.validate(old.content, path)
+        if parsed.type is None or parsed.type is MemoryType.USER:
+            raise NotSharedError(path, parsed.type or "none")
         content = document.new(
-            read.name, read.description, read.type, read.body, session="", modified=modified
+            parsed.name, parsed.description, parsed.type, parsed.body, session="", modified=modified
         )
         target = f"{TEAM}{path}"
         if tree.read(target) is not None:

@@ -137,8 +137,8 @@ def _create(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]
     """Return the change that creates a file, and the result's text."""
     path, text = relative(command.path), command.texts["file_text"]
     if path == INDEX:
-        raw = tree.index()
-        if raw is not None:
+        raw_index = tree.index()
+        if raw_index is not None:
             _refuse(f"File {command.path} already exists")
         return Draft((FileEdit(INDEX, text.encode(), base=""),)), _success_text(command)
     check_place(path)
@@ -236,9 +236,9 @@ def _file_text(command: ToolCommand, tree: Tree) -> tuple[str, MemoryFile | None
     """Return the text that the program sees, and the file; ``None`` as the file of the index."""
     path = relative(command.path)
     if path == INDEX:
-        raw = tree.index()
-        if raw is not None:
-            return _shown_text(command.path, raw), None
+        raw_index = tree.index()
+        if raw_index is not None:
+            return _shown_text(command.path, raw_index), None
     if not path or _paths_below(tree, path):
         _refuse(f"The path {command.path} is not a file.")
     file = tree.read(path)
@@ -286,19 +286,19 @@ def _index_with_new_hook(
     return raw_index
 
 
-def _files_at(tree: Tree, path: str, named: str) -> list[MemoryFile]:
+def _files_at(tree: Tree, path: str, given_path: str) -> list[MemoryFile]:
     """Return the file at a path, or all files in a folder. Raises ToolRefusedError.
 
-    ``named`` is the path as the program named it.
+    ``given_path`` is the path as the program named it.
     """
     if path == INDEX:
         _refuse(_INDEX_STAYS)
     paths = _paths_below(tree, path) or [path]
     files = [file for file in map(tree.read, paths) if file is not None]
     if not files:
-        _refuse(tool_text.gone(named))
+        _refuse(tool_text.gone(given_path))
     if any(file.header.path.startswith(TEAM) for file in files):
-        _refuse(_SHARED.format(path=named))
+        _refuse(_SHARED.format(path=given_path))
     return files
 
 

@@ -32,14 +32,14 @@ def stored(path: str, text: str, old: MemoryFile | None, *, session: str, modifi
     ``modified`` is ISO 8601 in UTC. An existing frontmatter stays; its description is updated from
     the text's first line unless it was changed by somebody.
     """
-    raw = text.encode()
-    if _is_memory(raw, path) and not _text_start(raw):
-        return raw
+    content = text.encode()
+    if _is_memory(content, path) and not _text_start(content):
+        return content
     if old is not None and _text_start(old.content):
         return _with_old_head(path, text, old, modified)
     if old is not None and not _is_memory(old.content, path):
-        return raw
-    return _new_head(path, text, session=session, modified=modified) + raw
+        return content
+    return _new_head(path, text, session=session, modified=modified) + content
 
 
 def renamed(path: str, old: MemoryFile) -> bytes:

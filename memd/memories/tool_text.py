@@ -23,8 +23,8 @@ def content(path: str, text: str, view_range: Sequence[int] | None) -> str:
     if view_range:
         first = max(1, view_range[0])
         last = len(lines) if view_range[1] == -1 else view_range[1]
-    shown = lines[first - 1 : last]
-    return f"Here's the content of {path} with line numbers:\n{_numbered(shown, first)}"
+    shown_lines = lines[first - 1 : last]
+    return f"Here's the content of {path} with line numbers:\n{_numbered(shown_lines, first)}"
 
 
 def snippet(text: str, at: int) -> str:
@@ -42,13 +42,13 @@ def listing(path: str, files: Mapping[str, int]) -> str:
 
     A folder's size is the sum of the files below it.
     """
-    shown = path.rstrip("/")
-    rows = [f"{size(sum(files.values()))}\t{shown}"]
+    folder = path.rstrip("/")
+    rows = [f"{size(sum(files.values()))}\t{folder}"]
     rows += [
-        f"{size(count)}\t{shown}/{without_directions(name)}"
+        f"{size(count)}\t{folder}/{without_directions(name)}"
         for name, count in _levels(files, LEVELS)
     ]
-    head = f"Here're the files and directories up to {LEVELS} levels deep in {shown}"
+    head = f"Here're the files and directories up to {LEVELS} levels deep in {folder}"
     return f"{head}, excluding hidden items:\n" + "\n".join(rows)
 
 

@@ -151,10 +151,10 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         old = tree.read(writing.path)
         # A shared memory does not name a session of this machine.
         content = _new_content(writing, old, session="" if is_team else session, modified=modified)
-        read = document.validate(content, writing.path)
+        parsed = document.validate(content, writing.path)
         pointer = Pointer(
-            one_line(writing.title or read.name, _TITLE_CHARACTERS),
-            one_line(writing.hook or read.description, _HOOK_CHARACTERS),
+            one_line(writing.title or parsed.name, _TITLE_CHARACTERS),
+            one_line(writing.hook or parsed.description, _HOOK_CHARACTERS),
         )
         edits = [FileEdit(writing.path, content, base=_replaced_hash(writing.base_hash, old))]
         old_index = tree.index()

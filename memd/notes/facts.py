@@ -238,9 +238,9 @@ class SessionFacts:
         plain_lines = [_without_markup(line) for line in last_lines]
         totals = [line for line in plain_lines if _IS_TOTAL(line) or _HAS_TOTAL(line)]
         if totals:
-            shown = [beginning(line, _LINE_CHARACTERS) for line in totals[-_MOST_TOTALS:]]
+            shown_totals = [beginning(line, _LINE_CHARACTERS) for line in totals[-_MOST_TOTALS:]]
             self.results.pop(open_call.command, None)  # so that it becomes the newest
-            self.results[open_call.command] = shown
+            self.results[open_call.command] = shown_totals
 
     def _add_failure(self, open_call: _OpenCall, output: str) -> None:
         """Record a failed result by its first line and the first line that names an error."""

@@ -103,13 +103,13 @@ def _short_task(update: NotesUpdate, model: str) -> Task:
     )
 
 
-def _cut_to(notes: SessionNotes, most: int) -> SessionNotes:
-    """Return notes of at most ``most`` tokens; all sections are cut to one common size.
+def _cut_to(notes: SessionNotes, most_tokens: int) -> SessionNotes:
+    """Return notes of at most ``most_tokens`` tokens; all sections are cut to one common size.
 
     They are cut at the end of a line, so that an edit's text also occurs in the file.
     """
-    section_limit, shorter = most, notes
-    while section_limit and estimate_text(sections.rendered(shorter, cursor=False)) > most:
+    section_limit, shorter = most_tokens, notes
+    while section_limit and estimate_text(sections.rendered(shorter, cursor=False)) > most_tokens:
         section_limit = section_limit * 3 // 4
         shorter = replace(
             notes,

@@ -113,19 +113,21 @@ def _is_local(line: str) -> bool:
 
 
 @lru_cache(maxsize=1_024)  # an update quotes mostly the same texts as the last one
-def quoted(text: str, most: int = _USUAL_CHARACTERS, words: int | None = None) -> str:
-    """Return the first ``most`` characters or ``words`` of a text as a quotation, "" if empty."""
-    return quoting.code_span(redacted(text), most, words)
+def quoted(
+    text: str, most_characters: int = _USUAL_CHARACTERS, most_words: int | None = None
+) -> str:
+    """Return the beginning of a text as a quotation, "" for an empty text."""
+    return quoting.code_span(redacted(text), most_characters, most_words)
 
 
-def _fitting_items(most: int, listed: Iterable[str]) -> list[str]:
-    """Return the lines with a quotation, as list items, until they exceed ``most`` tokens."""
+def _fitting_items(most_tokens: int, lines: Iterable[str]) -> list[str]:
+    """Return the lines with a quotation, as list items, up to ``most_tokens`` tokens."""
     result = [MARKER]
-    for line in listed:
+    for line in lines:
         if "`" not in line:  # it has no quotation
             continue
         result.append(f"- {line}")
-        if estimate_text("\n".join(result)) > most:
+        if estimate_text("\n".join(result)) > most_tokens:
             result.pop()
             break
     return result[1:]  # without the marker, which was only counted

@@ -143,8 +143,8 @@ def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
 
 def is_empty(notes: SessionNotes, template: str) -> bool:
     """Return whether each section of the notes is empty or as in the template."""
-    known = dict(_parts(parse(template)))
-    return all(content in ("", known.get(title)) for title, content in _parts(notes))
+    content_in_template = dict(_parts(parse(template)))
+    return all(content in ("", content_in_template.get(title)) for title, content in _parts(notes))
 
 
 def section_tokens(section: NotesSection) -> int:
@@ -279,9 +279,11 @@ def _parts(notes: SessionNotes) -> list[_Part]:
 
 
 def _cut_to_fit(
-    parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]
+    parts: list[_Part], texts: list[str], most_size: int, measure: Callable[[str], int]
 ) -> None:
-    """Cut ``texts`` in place, the least important sections first, until they fit into ``most``.
+    """Cut ``texts`` in place, the least important sections first, until they fit.
+
+    All of them together may have the size ``most_size``.
 
     ``texts`` are the contents of the ``parts`` as cut so far. ``measure`` returns the size of a
     text, in tokens or characters. All parts are first cut to a small size, and left out only then.
@@ -289,8 +291,8 @@ def _cut_to_fit(
     names = [f"|{title}|" for title, _ in parts]
     places = [_CUTTING_ORDER.index(name if name in _CUTTING_ORDER else "||") for name in names]
     least_important_first = sorted(range(len(parts)), key=places.__getitem__)
-    excess = sum(map(measure, map(_excerpt, parts, texts))) - most
-    for least in (most // _FIRST_CUT, 0):
+    excess = sum(map(measure, map(_excerpt, parts, texts))) - most_size
+    for least in (most_size // _FIRST_CUT, 0):
         for index in least_important_first:
             if excess > 0:
                 before = measure(_excerpt(parts[index], texts[index]))
@@ -312,19 +314,19 @@ def _excerpt(part: _Part, text: str) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
-    """Return the whole first lines of a text that fit into ``most``, or a part of the first line.
+def beginning(text: str, most_size: int, measure: Callable[[str], int]) -> str:
+    """Return the whole first lines of a text that fit, or a part of the first line.
 
-    ``measure`` returns the size of a text, in tokens or characters. The size must not become less
+    The result has at most the size ``most_size``. ``measure`` returns the size of a text, in tokens or characters. The size must not become less
     when a text becomes longer.
     """
     line_ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
-    fitting_lines = bisect_right(line_ends, most, key=lambda end: measure(text[:end]))
+    fitting_lines = bisect_right(line_ends, most_size, key=lambda end: measure(text[:end]))
     if fitting_lines:
         return text[: line_ends[fitting_lines - 1]]
     # The first line is too long; the longest of its beginnings that fits is returned.
     lengths = range(line_ends[0])
-    fitting_lengths = bisect_right(lengths, most, key=lambda end: measure(f"{text[:end]}…"))
+    fitting_lengths = bisect_right(lengths, most_size, key=lambda end: measure(f"{text[:end]}…"))
     length = fitting_lengths - 1
     return f"{text[:length]}…" if length > 0 else ""
 

@@ -187,7 +187,7 @@ class Notes:
         self, base: str, keys: Collection[str] | None, limit: int
     ) -> tuple[ListedNotes, ...]:
         """Return the notes below a base directory, the last changed first."""
-        listed = await self._in_thread(partial(files.newest_notes, base, keys, limit))
+        notes_files = await self._in_thread(partial(files.newest_notes, base, keys, limit))
         return tuple(
             ListedNotes(
                 session=file.session,
@@ -196,7 +196,7 @@ class Notes:
                 at=file.mtime,
                 path=file.path,
             )
-            for file in listed
+            for file in notes_files
         )
 
     async def delete(self, request: NotesRequest) -> bool:

@@ -145,11 +145,11 @@ def _section_names(parts: Parts) -> list[str]:
 
 def _index_section(index: IndexText) -> str:
     """Return the section that quotes an index, in tags that its text cannot close."""
-    shown = index.text.rstrip()
+    index_text = index.text.rstrip()
     if index.repository:
-        shown = quoting.neutralise(shown).rstrip()
-    shown = _INDEX_TAG.sub("&lt;", shown)
+        index_text = quoting.neutralise(index_text).rstrip()
+    index_text = _INDEX_TAG.sub("&lt;", index_text)
     flag = "empty"
-    if shown:
+    if index_text:
         flag = "repository" if index.repository else "own"
-    return fill(_TEMPLATES["index"], (flag,), {"index_path": index.path, "index": shown})
+    return fill(_TEMPLATES["index"], (flag,), {"index_path": index.path, "index": index_text})

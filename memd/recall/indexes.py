@@ -273,8 +273,8 @@ class Indexes:
         result = self._reader.catalogue(directory, opened.mark)
         changed = {header.path: header for header in result.changed}
         if result.whole:
-            known = {path: header.fingerprint for path, header in changed.items()}
-            missing = [changed[path] for path in opened.index.reconcile(known)]
+            fingerprints = {path: header.fingerprint for path, header in changed.items()}
+            missing = [changed[path] for path in opened.index.reconcile(fingerprints)]
             missing.sort(key=lambda header: (-header.mtime_ns, header.path))
             opened.recent = {}
             opened.backlog = {header.path: header for header in missing}
@@ -293,8 +293,11 @@ class Indexes:
         neighbours = opened.index.near
         if neighbours is None:
             return False
-        known, read = partial(self._versions, directory), partial(self._texts, directory)
-        return neighbours.work(known, read, most)
+        find_versions, read_texts = (
+            partial(self._versions, directory),
+            partial(self._texts, directory),
+        )
+        return neighbours.work(find_versions, read_texts, most)
 
     def _versions(self, directory: str) -> dict[str, int]:
         """Return the mark of each memory's version by path."""

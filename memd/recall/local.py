@@ -159,10 +159,10 @@ def select_memories(indexes: Indexes, reader: Reader, request: RecallRequest) ->
     """
     with indexes.hold(request.directory, request.until - request.monotonic()):
         current = indexes.current(request.directory, _MEMORIES_AT_ONCE)
-        left, notes = current.left, current.notes
-        while left and request.monotonic() < request.until:
+        not_indexed, notes = current.left, current.notes
+        while not_indexed and request.monotonic() < request.until:
             current = indexes.advance(request.directory, _MEMORIES_AT_ONCE)
-            left = current.left
+            not_indexed = current.left
             notes += tuple(note for note in current.notes if note not in notes)
         rules = _rules(reader, request)
         ranked_with_cut = current.index.rank(request.query, request.limit, rules.skips)
@@ -174,7 +174,7 @@ def select_memories(indexes: Indexes, reader: Reader, request: RecallRequest) ->
     return RecallSelection(
         candidates,
         empty=is_empty,
-        left=left,
+        left=not_indexed,
         count=current.count,
         busy=current.busy,
         options=options,
@@ -218,11 +218,11 @@ def make_candidates(
         text = (real_directory, path, file.hash)
         own, author = request.authorship.own(*text), request.authorship.author(*text)
         memory = select.surfaced_memory(directory, file, request.now, own=own, author=author)
-        shown = block.without_repetition(memory, _index_line(request.index, path))
-        if shown is not None:
+        sent_memory = block.without_repetition(memory, _index_line(request.index, path))
+        if sent_memory is not None:
             version = select.version_of(file.header)
             item = Item(memory.path, version, memory.bytes, real_directory, path)
-            result.append(SurfacedCandidate(shown, item))
+            result.append(SurfacedCandidate(sent_memory, item))
     return tuple(result)
 
 
@@ -324,18 +324,18 @@ def finished_rows(
     _, fitting = block.render([candidate.memory for candidate in candidates])
     reasons = {each.memory.path: explain.SESSION_BUDGET for each in candidates[:fitting]}
     reasons |= {each.memory.path: explain.NO_ROOM for each in candidates[fitting:]}
-    finished = []
+    result = []
     for row in rows:
         path = select.absolute_path(directory, row.path)
         is_sent = names.pop(path, None) is not None
         reason = ""
         if not is_sent:
             reason = reasons.get(path) or row.reason or other_reason
-        finished.append(replace(row, kept=is_sent, reason=reason))
+        result.append(replace(row, kept=is_sent, reason=reason))
     # A model may choose memories without a word of the prompt, which have no row yet.
     for path, name in names.items():
-        finished.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))
-    return tuple(finished)
+        result.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))
+    return tuple(result)
 
 
 def rows_with_sightings(

@@ -84,14 +84,14 @@ def question(
     project: str,
 ) -> Ask:
     """Return the request with the first 200 memories, the prompt and the tools in use."""
-    shown = sorted(headers[: limits.MANIFEST_ENTRIES], key=lambda header: header.path)
-    listed = "\n".join(_harmless(line) for line in manifest(shown).split("\n"))
+    shown_headers = sorted(headers[: limits.MANIFEST_ENTRIES], key=lambda header: header.path)
+    list_of_memories = "\n".join(_harmless(line) for line in manifest(shown_headers).split("\n"))
     names = [text.one_line(name, _TOOL_CHARACTERS) for name in recent_tools[:_MOST_TOOLS]]
     tools = ", ".join(_harmless(name) for name in names) or "none"
     blocks = (
         {
             "type": "text",
-            "text": f"<notes>\n{listed}\n</notes>",
+            "text": f"<notes>\n{list_of_memories}\n</notes>",
             "cache_control": {"type": "ephemeral"},
         },
         {
@@ -113,7 +113,9 @@ def question(
     )
 
 
-def read(reply: Reply, known: Collection[str], limit: int) -> tuple[tuple[str, ...] | None, str]:
+def read(
+    reply: Reply, known_paths: Collection[str], limit: int
+) -> tuple[tuple[str, ...] | None, str]:
     """Return the paths that a reply selects, or ``None`` and what is wrong with it.
 
     Names that were not on the list and repetitions are dropped; at most ``limit`` come out.
@@ -126,7 +128,9 @@ def read(reply: Reply, known: Collection[str], limit: int) -> tuple[tuple[str, .
         names = value.get(MEMBER) if isinstance(value, dict) else value
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             # A model may repeat a path as it was shown, with some characters replaced.
-            path_of = {_harmless(path): path for path in known} | {path: path for path in known}
+            path_of = {_harmless(path): path for path in known_paths} | {
+                path: path for path in known_paths
+            }
             paths = [path_of[name.strip()] for name in names if name.strip() in path_of]
             return tuple(dict.fromkeys(paths))[:limit], ""
     return None, "the model's answer is not the JSON that was asked for"

@@ -167,8 +167,10 @@ class Recall:
 
         Raises the errors of reading a directory.
         """
-        most = min(max(limit, 1), _MOST_RESULTS)
-        find = partial(local.search, self._indexes, self._reader, project.memory_dir, query, most)
+        most_hits = min(max(limit, 1), _MOST_RESULTS)
+        find = partial(
+            local.search, self._indexes, self._reader, project.memory_dir, query, most_hits
+        )
         return await to_thread.run_sync(find, abandon_on_cancel=True)
 
     async def begin(self, session: str, parents: Parents) -> None:
@@ -314,13 +316,13 @@ class Recall:
     ) -> Prefetched:
         """Mark the candidates that fit the budget and return them; an explanation marks nothing."""
         units = request.prompt.room
-        text, shown = block.render([candidate.memory for candidate in candidates], units)
-        memory_of = {candidate.item: candidate.memory for candidate in candidates[:shown]}
+        text, shown_count = block.render([candidate.memory for candidate in candidates], units)
+        memory_of = {candidate.item: candidate.memory for candidate in candidates[:shown_count]}
         items, cap = tuple(memory_of), request.settings.recall.session_bytes
         if request.prompt.explain:
             total = self._ledger.surfaced(request.session).bytes
-            fitting = self._ledger.fitting(request.session, items, cap)
-            memories = tuple(memory_of[item] for item in fitting)
+            fitting_items = self._ledger.fitting(request.session, items, cap)
+            memories = tuple(memory_of[item] for item in fitting_items)
             return Prefetched(memories, None, LOCAL, total, block.render(memories, units)[0])
         await anyio.lowlevel.checkpoint()  # a cancelled prompt marks nothing
         marked, total = self._ledger.mark(request.session, items, cap, self._clock.now())
@@ -354,11 +356,13 @@ class Recall:
         rows = local.finished_rows(
             selection.rows, directory, result.memories, candidates, by_model=by_model
         )
-        shown = explain.ordered(rows)
-        seen = await self._in_thread(local.rows_with_sightings, self._ledger, directory, shown)
+        shown_rows = explain.ordered(rows)
+        rows_with_times = await self._in_thread(
+            local.rows_with_sightings, self._ledger, directory, shown_rows
+        )
         cap, note = request.settings.recall.session_bytes, result.note or ""
         explanation = Explanation(
-            result.strategy, note, selection.count, result.session_bytes, cap, seen
+            result.strategy, note, selection.count, result.session_bytes, cap, rows_with_times
         )
         return replace(result, explanation=explanation)
 
@@ -376,10 +380,10 @@ class Recall:
     async def _index_some(self, directory: str) -> None:
         """Do one slice of a directory's indexing; after an error the rest is left for later."""
         try:
-            more = await self._in_thread(self._work, directory)
+            has_more = await self._in_thread(self._work, directory)
         except MemdError:
-            more = False
-        if not more:
+            has_more = False
+        if not has_more:
             self._unindexed.pop(directory, None)
 
     def _work(self, directory: str) -> bool:

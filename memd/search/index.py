@@ -110,12 +110,12 @@ class Index:
         # By mark, the path of each version that the index does not have.
         missing = {version_mark(path, fingerprint): path for path, fingerprint in known.items()}
         committed: dict[int, Any] = {}  # by mark, the engine's address of a version
-        gone: list[str] = []
+        removed_paths: list[str] = []
         try:
             if self._engine is not None:
                 committed = self._engine.versions()
                 outdated = committed.keys() - missing
-                gone = [self._engine.path(committed[mark]) for mark in outdated]
+                removed_paths = [self._engine.path(committed[mark]) for mark in outdated]
         except EngineBrokenError as error:
             self._abandon_engine(error)
             committed = {}
@@ -126,7 +126,7 @@ class Index:
                 del missing[change[1]]
         for mark in committed:
             missing.pop(mark, None)
-        self.remove(path for path in gone if path not in self._waiting)
+        self.remove(path for path in removed_paths if path not in self._waiting)
         return list(missing.values())
 
     def update(self, entries: Iterable[Entry]) -> None:
@@ -295,8 +295,10 @@ def _distinct_words(document: SearchDocument) -> frozenset[str]:
 def analyse(entry: Entry) -> SearchDocument:
     """Return an entry as a document for the ranker."""
     heading = _as_text(words(f"{entry.description}\n{entry.name}"))
-    rest = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
-    return SearchDocument(entry.path, entry.mtime_ns, f" {heading}{_as_text(rest)}", len(heading))
+    other_words = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
+    return SearchDocument(
+        entry.path, entry.mtime_ns, f" {heading}{_as_text(other_words)}", len(heading)
+    )
 
 
 def vector_text(entry: Entry) -> VectorText:

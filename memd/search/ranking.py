@@ -273,8 +273,8 @@ def _score(
         "subject": _SUBJECT_BONUS if begins_with_name else 0.0,
     }
     score = round(sum(parts.values()), 6)
-    shown = {name: round(part, 6) for name, part in parts.items() if part}
-    return _ScoredMemory(document, score, shown, tuple(matched), floor_value)
+    shown_parts = {name: round(part, 6) for name, part in parts.items() if part}
+    return _ScoredMemory(document, score, shown_parts, tuple(matched), floor_value)
 
 
 def _form_counts(text: str, forms: Mapping[str, str]) -> dict[str, int]:
