@@ -317,8 +317,8 @@ def _excerpt(part: _Part, text: str) -> str:
 def beginning(text: str, most_size: int, measure: Callable[[str], int]) -> str:
     """Return the whole first lines of a text that fit, or a part of the first line.
 
-    The result has at most the size ``most_size``. ``measure`` returns the size of a text, in tokens or characters. The size must not become less
-    when a text becomes longer.
+    The result has at most the size ``most_size``. ``measure`` returns the size of a text, in tokens
+    or characters. The size must not become less when a text becomes longer.
     """
     line_ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
     fitting_lines = bisect_right(line_ends, most_size, key=lambda end: measure(text[:end]))

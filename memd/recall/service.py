@@ -167,10 +167,8 @@ class Recall:
 
         Raises the errors of reading a directory.
         """
-        most_hits = min(max(limit, 1), _MOST_RESULTS)
-        find = partial(
-            local.search, self._indexes, self._reader, project.memory_dir, query, most_hits
-        )
+        directory, most_hits = project.memory_dir, min(max(limit, 1), _MOST_RESULTS)
+        find = partial(local.search, self._indexes, self._reader, directory, query, most_hits)
         return await to_thread.run_sync(find, abandon_on_cancel=True)
 
     async def begin(self, session: str, parents: Parents) -> None:
@@ -357,9 +355,8 @@ class Recall:
             selection.rows, directory, result.memories, candidates, by_model=by_model
         )
         shown_rows = explain.ordered(rows)
-        rows_with_times = await self._in_thread(
-            local.rows_with_sightings, self._ledger, directory, shown_rows
-        )
+        add_times = partial(local.rows_with_sightings, self._ledger, directory)
+        rows_with_times = await self._in_thread(add_times, shown_rows)
         cap, note = request.settings.recall.session_bytes, result.note or ""
         explanation = Explanation(
             result.strategy, note, selection.count, result.session_bytes, cap, rows_with_times
