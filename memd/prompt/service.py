@@ -132,8 +132,7 @@ class Prompts:
             variant = Variant.STANDARD
         paths = INDEXES if variant is Variant.TEAM else (INDEX,)
         indexes, facts, problems = await self._load_indexes(directory, paths)
-        repository_folder = f"{project.root.rstrip('/')}/.claude/"
-        if variant is Variant.AGENT and directory.startswith(repository_folder):
+        if variant is Variant.AGENT and _is_in_repository(directory, project):
             indexes = tuple(replace(index, repository=True) for index in indexes)
             # Anybody who commits there may have written the index, so a setting has to allow it.
             if scope == _REPOSITORY_SCOPE and not settings.agents.project_scope:
@@ -210,6 +209,11 @@ class Prompts:
             indexes.append(IndexText(path=f"{directory}/{path}", text=loaded.text))
             facts.append(IndexFacts(loaded.lines, loaded.bytes, loaded.cut))
         return tuple(indexes), facts[0], tuple(problems)
+
+
+def _is_in_repository(directory: str, project: Project) -> bool:
+    """Return whether a sub-agent's memory directory lies in the project's working tree."""
+    return directory.startswith(f"{project.root.rstrip('/')}/.claude/")
 
 
 def _variant(mode: str, settings: Settings) -> Variant:
