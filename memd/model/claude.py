@@ -52,9 +52,9 @@ class Connections:
 
     def __init__(self) -> None:
         self.dropped: dict[tuple[str, str], frozenset[str]] = {}
-        self._open: dict[Endpoint, _OpenClient] = {}
-        self._newest: Endpoint | None = None
-        self._lock = anyio.Lock()
+        self._clients: dict[Endpoint, _OpenClient] = {}
+        self._newest: Endpoint | None = None  # used last; its client stays open
+        self._lock = anyio.Lock()  # so that one client is created for an endpoint
 
     @asynccontextmanager
     async def use(self, endpoint: Endpoint) -> AsyncIterator["AsyncAnthropic"]:
@@ -63,17 +63,17 @@ class Connections:
         Raises ModelNotConfiguredError.
         """
         async with self._lock:
-            lent = self._open.get(endpoint)
-            if lent is None:
+            opened = self._clients.get(endpoint)
+            if opened is None:
                 client = await to_thread.run_sync(_connect, endpoint, abandon_on_cancel=True)
-                lent = self._open[endpoint] = _OpenClient(client)
-            lent.users += 1
+                opened = self._clients[endpoint] = _OpenClient(client)
+            opened.users += 1
             self._newest = endpoint
         try:
-            yield lent.client
+            yield opened.client
         finally:
-            lent.users -= 1
-            unused = [key for key, opened in self._open.items() if not opened.users]
+            opened.users -= 1
+            unused = [key for key, each in self._clients.items() if not each.users]
             await self._close(key for key in unused if key != self._newest)
 
     async def forget(self, endpoint: Endpoint) -> None:
@@ -82,12 +82,12 @@ class Connections:
 
     async def aclose(self) -> None:
         """Close all clients."""
-        await self._close(list(self._open))
+        await self._close(list(self._clients))
 
     async def _close(self, endpoints: Iterable[Endpoint]) -> None:
         """Close the clients of some endpoints, waiting at most ``CLOSE_SECONDS`` for each."""
         # All are removed before the first wait, so that nobody is lent a client that closes.
-        clients = [self._open.pop(endpoint, None) for endpoint in endpoints]
+        clients = [self._clients.pop(endpoint, None) for endpoint in endpoints]
         for opened in clients:
             if opened is not None:
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True):
@@ -137,7 +137,7 @@ class Claude:
         try:
             with anyio.fail_after(ask.seconds):
                 async with self._connections.use(self.endpoint) as client:
-                    payload = await self._requested(client, ask)
+                    payload = await self._request(client, ask)
         except TimeoutError:
             raise overdue(ask.seconds) from None
         except (ModelNotConfiguredError, ModelUnauthorisedError) as error:
@@ -159,16 +159,17 @@ class Claude:
         try:
             async with self._connections.use(self.endpoint) as client:
                 with anyio.fail_after(seconds):
-                    answer = await _sent(client, seconds)
+                    answer = await _send(client, seconds)
         except TimeoutError:
             return overdue(seconds)
         except ModelError as error:
             return error
         # Not every server has a list of models, so another status than these is no error.
-        refused = answer.status in (401, 403)
-        return wire.failure(answer, _secrets(client, self.endpoint)) if refused else None
+        if answer.status not in wire.UNAUTHORISED:
+            return None
+        return wire.failure(answer, _secrets(client, self.endpoint))
 
-    async def _requested(self, client: "AsyncAnthropic", ask: Ask) -> Any:
+    async def _request(self, client: "AsyncAnthropic", ask: Ask) -> Any:
         """Return the response's body; send again without the parts that the server refuses.
 
         Raises the error of the first try if leaving out parts does not help.
@@ -177,7 +178,7 @@ class Claude:
         dropped = known = self._connections.dropped.get(key, frozenset())
         first_error: ModelError | None = None
         while True:
-            answer = await _sent(client, ask.seconds, wire.encode(ask, dropped))
+            answer = await _send(client, ask.seconds, wire.encode(ask, dropped))
             error = wire.failure(answer, _secrets(client, self.endpoint))
             if error is None:
                 if dropped != known:
@@ -185,14 +186,14 @@ class Claude:
                 return answer.payload
             first_error = first_error or error
             if not isinstance(error, ModelRefusedError) or answer.status not in probe.REFUSALS:
-                raise error
+                raise error  # it is not about a part of the request
             part = probe.next_part(probe.parts(ask), dropped, error.sentence)
             if not part:
                 raise first_error
             dropped |= {part}
 
 
-async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> HttpAnswer:
+async def _send(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> HttpAnswer:
     """Return the response to a request for a message, or for the models if ``body`` is empty.
 
     Raises ModelUnavailableError and ModelReplyError.
@@ -235,7 +236,7 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
         raise SdkMissingError from None
     for name in ("anthropic", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would log prompts
-    remote = endpoint.base_url.startswith("https:")
+    is_remote = endpoint.base_url.startswith("https:")
     client = anthropic.AsyncAnthropic(
         api_key=key or None,
         auth_token=None if key else endpoint.auth_token or _NO_KEY,
@@ -244,7 +245,7 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
         open_telemetry=False,
         http_client=httpx2.AsyncClient(
             follow_redirects=False,
-            trust_env=remote,
+            trust_env=is_remote,  # a proxy of the environment
             limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
         ),
     )

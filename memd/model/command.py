@@ -36,13 +36,14 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import Programs, StartedProgram
 
 SECONDS = 120.0  # the longest time of one run
-_ANSWER_BYTES = 4 * 1024 * 1024
+_OUTPUT_BYTES = 4 * 1024 * 1024
 _ERROR_BYTES = 4_096  # of the end of its error output
-_CHUNK = 65_536
+_CHUNK_BYTES = 65_536  # read or written at once
 _FOLDER = "model"  # below the state directory; contains the program's working directory
-_PLACES = (".local/bin", ".claude/local", ".npm-global/bin", ".bun/bin")  # below a person's home
+# Folders where programs are searched besides PATH; the first ones are below a person's home.
+_HOME_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", ".bun/bin")
+_SYSTEM_FOLDERS = ("/usr/local/bin", "/opt/homebrew/bin")
 _NOT_FOUND = "it is not there"
-_SYSTEM_PLACES = ("/usr/local/bin", "/opt/homebrew/bin")
 
 
 class ProgramRuns:
@@ -52,17 +53,19 @@ class ProgramRuns:
     """
 
     def __init__(self, environ: Mapping[str, str], state_dir: str, rows: Programs) -> None:
-        self.environ = environ
+        self.environ = environ  # the daemon's variables
         self.turn = anyio.Lock()
         self._folder = f"{state_dir}/{_FOLDER}"
         self._rows = rows
-        self._running: StartedProgram | None = None
+        self._running: StartedProgram | None = None  # the program that runs now
 
     def path(self, name: str) -> str:
         """Return the path of a program, "" if it is not found. Blocks."""
         home = self.environ.get("HOME", "")
-        places = (self.environ.get("PATH", ""), *(f"{home}/{place}" for place in _PLACES))
-        return shutil.which(name, path=":".join(filter(None, (*places, *_SYSTEM_PLACES)))) or ""
+        home_folders = [f"{home}/{folder}" for folder in _HOME_FOLDERS]
+        folders = (self.environ.get("PATH", ""), *home_folders, *_SYSTEM_FOLDERS)
+        search_path = ":".join(folder for folder in folders if folder)
+        return shutil.which(name, path=search_path) or ""
 
     async def recover(self) -> tuple[str, ...]:
         """Kill the programs that an earlier daemon left; return a sentence about it, or nothing."""
@@ -79,7 +82,7 @@ class ProgramRuns:
         """Run a program with ``text`` as its input and return its output. Raises ModelError."""
         started = StartedProgram(uuid.uuid4().hex)
         try:
-            path, environ = await to_thread.run_sync(self._prepared, program, started)
+            path, environ = await to_thread.run_sync(self._prepare, program, started)
         except StateUnusableError as error:
             raise ModelUnavailableError(error.sentence) from error
         self._running = started
@@ -110,7 +113,7 @@ class ProgramRuns:
         """
         started = StartedProgram(started.mark, process.pid)
         self._running = started
-        output, errors = _Pipe(_ANSWER_BYTES), _Pipe(_ERROR_BYTES, latest=True)
+        output, errors = _Pipe(_OUTPUT_BYTES), _Pipe(_ERROR_BYTES, latest=True)
         try:
             began = await to_thread.run_sync(processes.began, process.pid)
             self._running = started = StartedProgram(started.mark, process.pid, began)
@@ -134,7 +137,7 @@ class ProgramRuns:
             raise ProgramFailedError(process.returncode, words)
         return output.text
 
-    def _prepared(self, program: Program, started: StartedProgram) -> tuple[str, dict[str, str]]:
+    def _prepare(self, program: Program, started: StartedProgram) -> tuple[str, dict[str, str]]:
         """Record a program and create its directory; return its path and environment.
 
         Blocks. Raises ProgramMissingError and StateUnusableError.
@@ -230,8 +233,8 @@ class _Pipe:
 
     def __init__(self, most: int, *, latest: bool = False) -> None:
         self.full = False
-        self._most = most
-        self._latest = latest
+        self._most = most  # bytes
+        self._latest = latest  # whether the last bytes are wanted
         self._data = bytearray()
 
     @property
@@ -245,7 +248,7 @@ class _Pipe:
         """Read a stream to its end; call ``on_full``, if given, when the limit is passed."""
         with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             while stream is not None:
-                self._data += await stream.receive(_CHUNK)
+                self._data += await stream.receive(_CHUNK_BYTES)
                 if self._latest:
                     del self._data[: -self._most]
                 elif len(self._data) > self._most and on_full is not None:
@@ -257,8 +260,8 @@ async def _feed(stream: ByteSendStream | None, data: bytes) -> None:
     """Write a request to a program, which may reply or end without reading all of it."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         if stream is not None:
-            for start in range(0, len(data), _CHUNK):
-                await stream.send(data[start : start + _CHUNK])
+            for start in range(0, len(data), _CHUNK_BYTES):
+                await stream.send(data[start : start + _CHUNK_BYTES])
             await stream.aclose()
 
 

@@ -58,7 +58,7 @@ class _Backend(Model, Protocol):
         ...
 
 
-class _Built(Struct, frozen=True):
+class _BuiltModel(Struct, frozen=True):
     """A model with the settings it was built from, or the ``problem`` why there is none."""
 
     settings: tuple[ModelSettings, SpendSettings]
@@ -98,14 +98,14 @@ class Models:
         programs: ProgramRuns | None = None,
     ) -> None:
         self.programs = programs
-        self.ignored = origin.ignored
+        self.ignored = origin.ignored  # why memd's env file is ignored, or ""
         self._environ = environ
         self._origin = origin
         self._clock = clock
         self._spent = spent
-        self._connections = Connections()
-        self._servers: list[ChatServer] = []
-        self._built: _Built | None = None
+        self._connections = Connections()  # to servers of the Messages API
+        self._servers: list[ChatServer] = []  # all that were built; closed with this object
+        self._built: _BuiltModel | None = None  # from the settings of the last use
 
     def for_(self, settings: Settings) -> Model | None:
         """Return the model, ``None`` if none is configured; does not wait."""
@@ -114,7 +114,9 @@ class Models:
     def problem(self, settings: Settings) -> str:
         """Return why there is no model or why its last request failed for good, "" if neither."""
         built = self._current(settings)
-        return built.problem or (built.backend.problem if built.backend else "")
+        if built.problem or built.backend is None:
+            return built.problem
+        return built.backend.problem
 
     def name(self, settings: Settings, kind: str) -> str:
         """Return the model's name for a kind of work, "" if the provider cannot do that work.
@@ -145,8 +147,8 @@ class Models:
     def state(self, settings: Settings) -> ModelState:
         """Return the state of the configured model, with its name for each kind of work."""
         configured = self.for_(settings) is not None
-        names = {kind: self.name(settings, kind) for kind in KINDS} if configured else {}
-        names = {kind: name for kind, name in names.items() if name}
+        all_names = {kind: self.name(settings, kind) for kind in KINDS if configured}
+        names = {kind: name for kind, name in all_names.items() if name}
         return ModelState(
             configured,
             self.problem(settings),
@@ -179,17 +181,17 @@ class Models:
         for server in self._servers:
             await server.aclose()
 
-    def _current(self, settings: Settings) -> _Built:
+    def _current(self, settings: Settings) -> _BuiltModel:
         """Return the model of the settings, built again if they changed."""
         if self._built is None or self._built.settings != (settings.model, settings.spend):
             self._built = self._build(settings.model, settings.spend)
         return self._built
 
-    def _build(self, settings: ModelSettings, spend: SpendSettings) -> _Built:
+    def _build(self, settings: ModelSettings, spend: SpendSettings) -> _BuiltModel:
         """Return the model that the settings name, in its wrappers, or the problem."""
         backend = self._backend(settings)
         if isinstance(backend, str):
-            return _Built((settings, spend), None, None, backend)
+            return _BuiltModel((settings, spend), None, None, backend)
         model: Model = backend
         runs = self.programs if settings.provider == COMMAND else None
         if self._spent is not None:
@@ -197,14 +199,16 @@ class Models:
             model = Metered(model, self._spent, spend, self._clock, by_runs=by_runs)
         # A program is not retried here, as each try is a run that counts; the job retries later.
         wrapped = InTurn(model, runs.turn) if runs else Patient(model)
-        return _Built((settings, spend), wrapped, backend, "")
+        return _BuiltModel((settings, spend), wrapped, backend, "")
 
     def _backend(self, settings: ModelSettings) -> _Backend | str:
         """Return the server or program that the settings name, or the reason why there is none."""
         if settings.provider == COMMAND and settings.enabled:
-            program = presets.program(settings)
-            if isinstance(program, str) or self.programs is None:
-                return program if isinstance(program, str) else NOT_NAMED
+            program = presets.program(settings)  # a string says why there is none
+            if isinstance(program, str):
+                return program
+            if self.programs is None:
+                return NOT_NAMED
             return ProgramModel(program, self.programs)
         result = endpoint(settings, self._environ, self._origin)
         if not isinstance(result, Endpoint):

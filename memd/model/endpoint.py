@@ -22,12 +22,18 @@ from memd.core.settings import ModelSettings
 
 MODEL = "claude-sonnet-5-5"
 PROGRESS = "progress"
-_NAMED = ("recall", "extract", "dream", "notes", "compact")  # kinds with a model of their own
+_KINDS_WITH_MODEL = (
+    "recall",
+    "extract",
+    "dream",
+    "notes",
+    "compact",
+)  # a model can be set for each
 MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.provider
-_HOME = "https://api.anthropic.com"
+_DEFAULT_ADDRESS = "https://api.anthropic.com"
 # Values of ANTHROPIC_MODEL that Claude Code understands and servers do not.
 _CLIENT_WORDS = ("best", "default", "haiku", "opus", "opusplan", "sonnet")
-_VERSION = re.compile(r"/v1/?$")
+_VERSION_SUFFIX = re.compile(r"/v1/?$")
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 # The reasons why there is no model although nothing is wrong; other reasons are problems.
 OFF = "model.enabled is false"
@@ -87,10 +93,10 @@ def endpoint(
     """Return the server to use, or the reason why there is none, to end a sentence."""
     if not settings.enabled:
         return OFF
-    own = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
+    named = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
     if settings.provider == OPENAI and not settings.base_url:
         return "model.provider is openai and model.base_url names no server"
-    result = _of_settings(settings, environ) if any(own) else _of_environment(environ, origin)
+    result = _of_settings(settings, environ) if any(named) else _of_environment(environ, origin)
     return result if isinstance(result, str) else _checked(result)
 
 
@@ -103,7 +109,7 @@ def model_name(
     of the others by the user's ``prices``. Other kinds use the variable ANTHROPIC_MODEL or MODEL.
     """
     if kind == PROGRESS:
-        others = (model_name(settings, other, environ) for other in _NAMED)
+        others = (model_name(settings, other, environ) for other in _KINDS_WITH_MODEL)
         return settings.progress or min(others, key=lambda name: price(name, prices).input)
     configured = {
         "recall": settings.recall,
@@ -116,8 +122,9 @@ def model_name(
         return configured or "default"  # servers with a single model ignore its name
     variable = environ.get("ANTHROPIC_MODEL", "").strip()
     # Claude Code also understands names like ``opus[1m]``.
-    usable = variable.partition("[")[0].lower() not in ("", *_CLIENT_WORDS)
-    return configured or (variable if usable else MODEL)
+    variable_word = variable.partition("[")[0].lower()
+    is_usable = variable_word not in ("", *_CLIENT_WORDS)
+    return configured or (variable if is_usable else MODEL)
 
 
 def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:
@@ -131,7 +138,7 @@ def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoin
     names = ("api_key", "auth_token", "api_key_file", "base_url")
     first = next(name for name in names if getattr(settings, name))
     return Endpoint(
-        settings.base_url or _HOME,
+        settings.base_url or _DEFAULT_ADDRESS,
         settings.api_key,
         settings.auth_token if first == "auth_token" else "",
         path if first == "api_key_file" else "",
@@ -148,7 +155,9 @@ def _of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | st
     key, token, address = values.values()
     headers = _headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     source = f"{first} of {origin.name}"
-    return Endpoint(address or _HOME, key, "" if key else token, headers=headers, source=source)
+    return Endpoint(
+        address or _DEFAULT_ADDRESS, key, "" if key else token, headers=headers, source=source
+    )
 
 
 def _headers(lines: str) -> tuple[tuple[str, str], ...]:
@@ -164,11 +173,11 @@ def _checked(result: Endpoint) -> Endpoint | str:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return "the address is no URL"
-    problem = _wrong_address(parts, host, port) or _wrong_credentials(result, host)
-    return problem or replace(result, base_url=_VERSION.sub("", result.base_url).rstrip("/"))
+    problem = _address_problem(parts, host, port) or _credentials_problem(result, host)
+    return problem or replace(result, base_url=_VERSION_SUFFIX.sub("", result.base_url).rstrip("/"))
 
 
-def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
+def _address_problem(parts: SplitResult, host: str, port: int | None) -> str:
     """Return a sentence about what is wrong with an address, "" if nothing is."""
     if parts.scheme not in ("http", "https") or not host or port == 0:
         return "the address must be an https URL with a host"
@@ -179,13 +188,14 @@ def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
     return ""
 
 
-def _wrong_credentials(result: Endpoint, host: str) -> str:
+def _credentials_problem(result: Endpoint, host: str) -> str:
     """Return a sentence about what is wrong with an endpoint's credentials, "" if nothing is."""
     credential = result.api_key or result.auth_token or result.key_file
     if not credential and not is_loopback(host):
         return f"there is no key for {host}"
-    sent = (result.api_key, result.auth_token, *(part for pair in result.headers for part in pair))
-    if not all(is_sendable(value) for value in sent):
+    header_texts = [text for header in result.headers for text in header]
+    sent_texts = (result.api_key, result.auth_token, *header_texts)
+    if not all(is_sendable(text) for text in sent_texts):
         return "a key or a header holds characters that cannot be sent"
     return ""
 

@@ -50,8 +50,8 @@ def read_variables(path: str) -> dict[str, str]:
         name, equals, value = (part.strip() for part in line.partition("="))
         # A line with NUL is ignored, as NUL would end the variable's value.
         if name and equals and name[0] not in "#;" and "\0" not in line:
-            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-            result[name] = value[1:-1] if quoted else value
+            is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            result[name] = value[1:-1] if is_quoted else value
     return result
 
 
@@ -66,12 +66,11 @@ def _private_text(path: str, size: int, refusal: type[KeyFileUnusableError]) -> 
     except OSError as error:
         raise refusal(path, cause=f"cannot be read: {error.strerror}") from None
     try:
-        facts = os.fstat(descriptor)
-        regular = stat.S_ISREG(facts.st_mode)
-        content = os.read(descriptor, size) if regular else b""
+        status = os.fstat(descriptor)
+        content = os.read(descriptor, size) if stat.S_ISREG(status.st_mode) else b""
     finally:
         os.close(descriptor)
     # Checked on the open file, which nobody can exchange in between.
-    if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o077:
+    if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o077:
         raise refusal(path, cause="may be read by others")
     return content.decode(errors="replace")

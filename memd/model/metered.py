@@ -26,10 +26,8 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import Account, Booking, SpendTable, Sum, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
-_IMPLAUSIBLE = 8  # a report that is lower than the estimate by this factor is replaced
-_FINISH_SECONDS = (
-    0.1  # the longest wait for the correction, which is then written in the background
-)
+_IMPLAUSIBLE_FACTOR = 8  # a report that is lower than the estimate by this factor is replaced
+_FINISH_SECONDS = 0.1  # the longest wait for the correction; it goes on in its thread
 
 
 class Metered:
@@ -63,7 +61,8 @@ class Metered:
         """
         booking = await self._reserve(ask)
         usages: list[Usage] = []
-        answer_tokens, cost_nothing = 0, False
+        answer_tokens = 0  # an estimate, once there is a reply
+        cost_nothing = False
 
         def record(usage: Usage) -> None:
             """Note a reported usage and pass it on to the caller."""
@@ -119,12 +118,10 @@ class Metered:
     def _highest_cost(self, ask: Ask) -> Sum:
         """Return the cost of a request without any cached token and with the longest reply."""
         tokens = len(wire.encode(ask)) // _BYTES_PER_TOKEN + 1
-        cached = probe.CACHE in probe.parts(ask)
-        usage = Usage(
-            input=0 if cached else tokens,
-            output=ask.max_tokens,
-            cache_created=tokens if cached else 0,
-        )
+        if probe.CACHE in probe.parts(ask):  # tokens that go into a cache cost more
+            usage = Usage(output=ask.max_tokens, cache_created=tokens)
+        else:
+            usage = Usage(input=tokens, output=ask.max_tokens)
         return self._cost(ask, usage)
 
     def _cost(self, ask: Ask, usage: Usage) -> Sum:
@@ -140,11 +137,10 @@ def _plausible(reported: Usage, booked: Sum, answer_tokens: int) -> Usage:
 
     ``booked`` has the estimate of the input, ``answer_tokens`` is the estimate of the output.
     """
-    sent = booked.input + booked.cache_created
-    read = reported.input + reported.cache_read + reported.cache_created
-    too_low = reported.output * _IMPLAUSIBLE < answer_tokens
-    return replace(
-        reported,
-        input=reported.input + (sent - read if read * _IMPLAUSIBLE < sent else 0),
-        output=answer_tokens if too_low else reported.output,
-    )
+    input_estimate = booked.input + booked.cache_created
+    input_report = reported.input + reported.cache_read + reported.cache_created
+    if input_report * _IMPLAUSIBLE_FACTOR < input_estimate:
+        reported = replace(reported, input=reported.input + input_estimate - input_report)
+    if reported.output * _IMPLAUSIBLE_FACTOR < answer_tokens:
+        reported = replace(reported, output=answer_tokens)
+    return reported

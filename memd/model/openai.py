@@ -30,7 +30,7 @@ _PATH = "/v1/chat/completions"
 _MODELS_PATH = "/v1/models"
 # Older servers only know the first name of the reply's length, newer models only the second.
 _FORMAT, _LENGTH, _NEW_LENGTH = "response_format", "max_tokens", "max_completion_tokens"
-_STOPS = {"length": "max_tokens", "content_filter": "refusal"}  # in the Messages API's words
+_STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}  # in the Messages API's words
 
 
 class ChatServer:
@@ -45,8 +45,8 @@ class ChatServer:
         self.endpoint = endpoint
         self.problem = ""
         self._client: httpx2.AsyncClient | None = None
-        self._refused: frozenset[str] = frozenset()
-        self._lock = anyio.Lock()
+        self._refused_parameters: frozenset[str] = frozenset()  # not sent to this server again
+        self._lock = anyio.Lock()  # so that only one client is created
 
     @property
     def host(self) -> str:
@@ -61,7 +61,7 @@ class ChatServer:
     async def warm(self) -> None:
         """Load the HTTP library and read the key; an error is stored in ``problem``."""
         try:
-            await self._connected()
+            await self._open_client()
         except ModelError as error:
             self.problem = error.sentence
 
@@ -72,18 +72,21 @@ class ChatServer:
         """
         try:
             with anyio.fail_after(seconds):
-                answer = await self._sent("GET", _MODELS_PATH)
+                answer = await self._send("GET", _MODELS_PATH)
         except TimeoutError:
             return overdue(seconds)
         except ModelError as error:
             return error
-        return wire.failure(answer, self._secrets) if answer.status in (401, 403) else None
+        # Not every server has a list of models, so another status than these is no error.
+        if answer.status not in wire.UNAUTHORISED:
+            return None
+        return wire.failure(answer, self._secrets)
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
         """Return the reply of one try within ``ask.seconds``. Raises ModelError."""
         try:
             with anyio.fail_after(ask.seconds):
-                payload = await self._requested(ask)
+                payload = await self._request(ask)
         except TimeoutError:
             raise overdue(ask.seconds) from None
         except ModelError as error:
@@ -102,29 +105,29 @@ class ChatServer:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await client.aclose()
 
-    async def _requested(self, ask: Ask) -> Any:
+    async def _request(self, ask: Ask) -> Any:
         """Return the response's body; send again without the parameters that the server refuses.
 
         Raises ModelError.
         """
         while True:
-            body = _body(ask, self._refused)
-            answer = await self._sent("POST", _PATH, json.dumps(body).encode())
+            body = _body(ask, self._refused_parameters)
+            answer = await self._send("POST", _PATH, json.dumps(body).encode())
             error = wire.failure(answer, self._secrets)
             if error is None:
                 return answer.payload
-            sent = [part for part in (_FORMAT, _LENGTH) if part in body]
             if not isinstance(error, ModelRefusedError) or answer.status not in probe.REFUSALS:
                 raise error
-            named = [part for part in sent if part in error.sentence]
-            if not named and _FORMAT not in sent:
+            parameters = [name for name in (_FORMAT, _LENGTH) if name in body]
+            named = [name for name in parameters if name in error.sentence]
+            if not named and _FORMAT not in parameters:
                 raise error
             # A refusal without a name is most likely about the format, which few servers know.
-            self._refused |= {*(named or (_FORMAT,))}
+            self._refused_parameters |= frozenset(named or (_FORMAT,))
 
-    async def _sent(self, method: str, path: str, body: bytes = b"") -> wire.HttpAnswer:
+    async def _send(self, method: str, path: str, body: bytes = b"") -> wire.HttpAnswer:
         """Return the response to one HTTP request. Raises ModelError if there is none."""
-        client = await self._connected()
+        client = await self._open_client()
         import httpx2  # noqa: PLC0415 - loaded by now, in a thread
 
         try:
@@ -135,7 +138,7 @@ class ChatServer:
             raise connection_error(error) from None
         return wire.HttpAnswer(answer.status, answer.payload, wire.retry_after(response.headers))
 
-    async def _connected(self) -> "httpx2.AsyncClient":
+    async def _open_client(self) -> "httpx2.AsyncClient":
         """Return the HTTP client, created at first use. Raises ModelNotConfiguredError."""
         async with self._lock:
             if self._client is None:
@@ -151,11 +154,11 @@ class ChatServer:
         headers = {"Content-Type": "application/json"}
         if self._secrets:
             headers["Authorization"] = f"Bearer {self._secrets[0]}"
-        remote = self.endpoint.base_url.startswith("https:")
+        is_remote = self.endpoint.base_url.startswith("https:")
         return httpx2.AsyncClient(
             headers=headers,
             follow_redirects=False,
-            trust_env=remote,
+            trust_env=is_remote,  # a proxy of the environment
             timeout=None,  # callers limit the time of each request
             limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
         )
@@ -190,13 +193,13 @@ def _body(ask: Ask, refused: frozenset[str]) -> dict[str, Any]:
 
 def _reply(payload: Any, usage: Usage) -> Reply:
     """Return the reply in a response's body. Raises ModelReplyError."""
-    selections = payload.get("choices") if isinstance(payload, dict) else None
-    first = selections[0] if isinstance(selections, list) and selections else None
+    choices = payload.get("choices") if isinstance(payload, dict) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
     text = message.get("content") if isinstance(message, dict) else None
     if not isinstance(first, dict) or not isinstance(text, str):
         raise ModelReplyError(cause="it has no choice with a text")
-    stop = _STOPS.get(str(first.get("finish_reason")), "end_turn")
+    stop = _STOP_REASONS.get(str(first.get("finish_reason")), "end_turn")
     content = ({"type": "text", "text": text},)
     return Reply(text, (), stop, content, usage, str(payload.get("model", "")))
 

@@ -29,20 +29,19 @@ class Patient:
         """
         end = anyio.current_time() + ask.seconds
         pause = self._first_pause
-        retries = ask.retries
+        retries_left = ask.retries
         try:
             with anyio.fail_after(ask.seconds):
                 while True:
                     seconds = max(0.001, end - anyio.current_time())
+                    request = replace(ask, seconds=seconds, retries=0)
                     try:
-                        return await self._model.ask(
-                            replace(ask, seconds=seconds, retries=0), on_usage
-                        )
+                        return await self._model.ask(request, on_usage)
                     except (ModelBusyError, ModelUnavailableError) as error:
                         wait = pause if error.retry_after is None else error.retry_after
-                        if retries <= 0 or anyio.current_time() + wait >= end:
+                        if retries_left <= 0 or anyio.current_time() + wait >= end:
                             raise
-                    retries -= 1
+                    retries_left -= 1
                     pause *= 2
                     await anyio.sleep(wait)
         except TimeoutError:

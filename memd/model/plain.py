@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.model.port import Ask, Block
 
-_IN_WORDS = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
+_SCHEMA_TEMPLATE = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
 
 
 def turns(ask: Ask, *, in_words: bool = True) -> list[dict[str, str]]:
@@ -25,7 +25,7 @@ def turns(ask: Ask, *, in_words: bool = True) -> list[dict[str, str]]:
 
 def described(schema: Mapping[str, Any] | None) -> str:
     """Return a text that asks for JSON of a schema, for servers without JSON schemas."""
-    return _IN_WORDS.replace("{{schema}}", json.dumps(schema, ensure_ascii=False))
+    return _SCHEMA_TEMPLATE.replace("{{schema}}", json.dumps(schema, ensure_ascii=False))
 
 
 def prompt(ask: Ask) -> str:

@@ -21,13 +21,16 @@ from memd.model.wire import count, tame
 
 SETTINGS = "settings.json"  # beside the working directory of a program that reads one
 _SYSTEM = "You do what the request says and answer with nothing but the JSON that it wants."
-_NAMES = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "NODE_EXTRA_CA_CERTS", "PATH", "SHELL")
-_MORE_NAMES = ("SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ", "USER")
+# Environment variables that every program gets.
+_VARIABLES = (
+    *("HOME", "LANG", "LANGUAGE", "LOGNAME", "NODE_EXTRA_CA_CERTS", "PATH", "SHELL"),
+    *("SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ", "USER"),
+)
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _OFF_IN_CODEX = ("hooks", "memories", "shell_tool", "unified_exec", "apps", "plugins")
 _NOT_JSON = "it is not the JSON that this program prints"
 _WITHOUT_TEXT = "it holds no answer"
-_COMPLAINT = 4_096  # characters of a failed program's message
+_MESSAGE_CHARACTERS = 4_096  # of a failed program, from the end of its output
 _FAILED = "the program says that it failed"
 
 Answer = tuple[str, Usage]
@@ -53,19 +56,20 @@ class Program(Struct, frozen=True):
 
     def command(self, path: str, model: str) -> list[str]:
         """Return the command line, with the program's path and the model's name."""
-        flags = [self.model_flag, model] if self.model_flag and model != self.name else []
-        return [path, *self.argv[1:], *flags]
+        command = [path, *self.argv[1:]]
+        if self.model_flag and model != self.name:  # a model with the program's name is its default
+            command += [self.model_flag, model]
+        return command
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the program, chosen from the daemon's ``environ``."""
-        passed = {name: value for name, value in environ.items() if self._sees(name)}
-        return passed | dict(self.variables)
+        inherited = {name: value for name, value in environ.items() if self._gets(name)}
+        return inherited | dict(self.variables)
 
-    def _sees(self, name: str) -> bool:
+    def _gets(self, name: str) -> bool:
         """Return whether the program gets the daemon's environment variable ``name``."""
-        common = (*_NAMES, *_MORE_NAMES)
         return (
-            name in common
+            name in _VARIABLES
             or name.lower() in _PROXIES
             or name.startswith(("LC_", "XDG_", *self.signs_in_with))
         )
@@ -75,7 +79,7 @@ def program(settings: ModelSettings) -> Program | str:
     """Return the program that the settings name, or the reason if there is none."""
     if settings.argv:
         name = settings.argv[0].rsplit("/", 1)[-1]
-        return Program(f"command:{name}", settings.argv, _as_it_is)
+        return Program(f"command:{name}", settings.argv, _plain_output)
     if settings.preset:
         return PRESETS[settings.preset]
     return "model.provider is command and neither model.preset nor model.argv names one"
@@ -91,10 +95,10 @@ def complaint(output: str, errors: str) -> str:
     except ModelReplyError:
         result = None
     words = result if isinstance(result, str) else errors.strip() or output
-    return tame(secrets.scrub(words[-_COMPLAINT:].strip()), ())
+    return tame(secrets.scrub(words[-_MESSAGE_CHARACTERS:].strip()), ())
 
 
-def _as_it_is(output: str) -> Answer:
+def _plain_output(output: str) -> Answer:
     """Return the whole output as the text. Raises ModelReplyError if it is empty."""
     if not output.strip():
         raise ModelReplyError(_WITHOUT_TEXT)

@@ -21,7 +21,8 @@ CACHE = "cache_control"
 OUTPUT = "output_config"
 
 REFUSALS = (400, 404, 422)  # statuses of servers for a part of a request that they do not know
-_WORDS: Mapping[str, tuple[str, ...]] = {
+# The words by which a refusal names a part; any other part is named by itself.
+_PART_WORDS: Mapping[str, tuple[str, ...]] = {
     BETWEEN_TOOLS: ("between_tools", "thinking"),
     THINKING: ("thinking",),
     EFFORT: ("effort",),
@@ -42,13 +43,19 @@ def next_part(offered: Collection[str], dropped: Collection[str], refusal: str) 
 
     ``dropped`` are the parts that were left out before.
     """
-    words = refusal.lower()
-    if any(reason in words for reason in _OTHER_REASONS) or _names_the_model(words):
+    refusal = refusal.lower()
+    if any(reason in refusal for reason in _OTHER_REASONS) or _names_the_model(refusal):
         return ""
     sent = [part for part in offered if part not in dropped]
-    named = [part for part in sent if any(word in words for word in _WORDS.get(part, (part,)))]
-    of_output = [part for part in sent if part in (EFFORT, FORMAT) and OUTPUT in words]
-    return next(iter(named or of_output or sent), "")
+    candidates = [part for part in sent if _names_part(refusal, part)]
+    if not candidates and OUTPUT in refusal:  # it names the member that has these two parts
+        candidates = [part for part in sent if part in (EFFORT, FORMAT)]
+    return next(iter(candidates or sent), "")
+
+
+def _names_part(refusal: str, part: str) -> bool:
+    """Return whether a refusal has one of the words for a part."""
+    return any(word in refusal for word in _PART_WORDS.get(part, (part,)))
 
 
 def _parts(ask: Ask) -> Iterator[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARK = "MEMD_MODEL_RUN"
 _TOLERANCE_SECONDS = 2.0  # a start is counted in ticks since boot, and the clock may be set
-_ROUNDS = 100
+_ROUNDS = 100  # of killing; the program is given up afterwards
 _PAUSE_SECONDS = 0.02  # between two rounds of killing
 
 
@@ -58,7 +58,7 @@ def descends(pid: int, program: StartedProgram) -> bool:
     try:
         process = psutil.Process(pid)
         ancestry = (process, *process.parents())
-        return any(_is_member(item, program, led=True) for item in ancestry)
+        return any(_is_member(item, program, owns_group=True) for item in ancestry)
     except psutil.Error:
         return False
 
@@ -76,28 +76,28 @@ def _members(program: StartedProgram) -> Iterator["psutil.Process"]:
     import psutil  # noqa: PLC0415 - as above
 
     # A record from before the last boot names processes that no longer exist.
-    led = program.pid > 0 and psutil.boot_time() < program.began + _TOLERANCE_SECONDS
-    if led and psutil.pid_exists(program.pid):
-        led = abs(began(program.pid) - program.began) < _TOLERANCE_SECONDS
+    owns_group = program.pid > 0 and psutil.boot_time() < program.began + _TOLERANCE_SECONDS
+    if owns_group and psutil.pid_exists(program.pid):
+        owns_group = abs(began(program.pid) - program.began) < _TOLERANCE_SECONDS
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and _is_member(process, program, led=led):
+            if process.pid != os.getpid() and _is_member(process, program, owns_group=owns_group):
                 yield process
         except psutil.Error:
             continue
 
 
-def _is_member(process: "psutil.Process", program: StartedProgram, *, led: bool) -> bool:
+def _is_member(process: "psutil.Process", program: StartedProgram, *, owns_group: bool) -> bool:
     """Return whether a process belongs to a program.
 
-    ``led`` says that all processes of the program's group belong to it.
+    ``owns_group`` says that all processes of the program's group belong to it.
     """
     import psutil  # noqa: PLC0415 - as above
 
     try:
-        if led and program.pid and os.getpgid(process.pid) == program.pid:
+        if owns_group and program.pid and os.getpgid(process.pid) == program.pid:
             return process.status() != psutil.STATUS_ZOMBIE
-        ours = process.uids().real == os.getuid()
-        return ours and process.environ().get(MARK) == program.mark
+        is_ours = process.uids().real == os.getuid()
+        return is_ours and process.environ().get(MARK) == program.mark
     except (psutil.Error, OSError):
         return False

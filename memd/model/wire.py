@@ -17,8 +17,9 @@ from memd.model.port import Ask, Block, Reply, ToolCall, Usage
 
 _CAUSE_CHARACTERS = 300
 _MOST_TOKENS = 10**12  # of one reply; a larger claim is cut to this
-_LONGEST_PAUSE = 24 * 3600.0  # seconds
+_LONGEST_PAUSE = 24 * 3600.0  # seconds; a server that asks for more is not obeyed
 # Statuses of HTTP.
+UNAUTHORISED = (401, 403)
 _OK = 200
 _REDIRECTS = 300
 _TIMED_OUT = 408
@@ -120,7 +121,7 @@ def _temporary(answer: HttpAnswer, kind: str, cause: str) -> errors.ModelError |
 
 def _permanent(status: int, kind: str, cause: str) -> errors.ModelError:
     """Return the error of a request that the server would refuse again."""
-    if status in (401, 403) or kind in ("authentication_error", "permission_error"):
+    if status in UNAUTHORISED or kind in ("authentication_error", "permission_error"):
         return errors.ModelUnauthorisedError(cause)
     if status == _TOO_LARGE or _TOO_LONG.search(f"{kind} {cause}"):
         return errors.PromptTooLongError(cause)
@@ -130,8 +131,10 @@ def _permanent(status: int, kind: str, cause: str) -> errors.ModelError:
 def tame(words: str, secrets: Iterable[str]) -> str:
     """Return a server's words on one line, shortened, without the ``secrets`` in them."""
     for secret in secrets:
-        words = words.replace(secret, "…") if secret else words
-    return one_line("".join(c if c.isprintable() else " " for c in words), _CAUSE_CHARACTERS)
+        if secret:
+            words = words.replace(secret, "…")
+    printable = "".join(c if c.isprintable() else " " for c in words)
+    return one_line(printable, _CAUSE_CHARACTERS)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -178,7 +181,9 @@ def _without(value: Any, name: str) -> Any:
     """Return a JSON value without the members ``name`` at any depth."""
     if isinstance(value, Mapping):
         return {key: _without(item, name) for key, item in value.items() if key != name}
-    return [_without(item, name) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_without(item, name) for item in value]
+    return value
 
 
 def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
@@ -195,12 +200,10 @@ def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
 
 def _is_block(block: Any) -> bool:
     """Return whether a value is a content block with the members that its type needs."""
-    needed = {"text": ("text",), "tool_use": ("id", "name")}
-    return (
-        isinstance(block, dict)
-        and isinstance(block.get("type"), str)
-        and all(isinstance(block.get(name), str) for name in needed.get(block["type"], ()))
-    )
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        return False
+    members = {"text": ("text",), "tool_use": ("id", "name")}.get(block["type"], ())
+    return all(isinstance(block.get(name), str) for name in members)
 
 
 def count(value: object) -> int:
@@ -219,7 +222,7 @@ def _error(payload: Any) -> tuple[str, str]:
         return "", ""
     error = payload.get("error", payload.get("detail", payload.get("message", "")))
     if isinstance(error, Mapping):
-        kind = error.get("type", error.get("code"))
-        message = error.get("message")
-        return kind if isinstance(kind, str) else "", message if isinstance(message, str) else ""
+        texts = (error.get("type", error.get("code")), error.get("message"))
+        kind, message = (text if isinstance(text, str) else "" for text in texts)
+        return kind, message
     return "", error if isinstance(error, str) else json.dumps(error)

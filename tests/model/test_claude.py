@@ -260,9 +260,9 @@ async def test_an_endpoint_that_is_left_is_closed() -> None:
             group.start_soon(old.ask, ask())
             await anyio.to_thread.run_sync(second.wait_for, 1)
             await new.ask(ask())
-            assert len(connections._open) == 2
+            assert len(connections._clients) == 2
             second.release()
-        assert list(connections._open) == [new.endpoint]
+        assert list(connections._clients) == [new.endpoint]
         await connections.aclose()
 
 
