@@ -6,7 +6,7 @@ by argparse (``options``); an unknown one is refused with the name of the tool t
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from memd.agent.options import Given
 
 Lines = Iterator[str]
-_MOST = 1_000_000
+_HIGHEST_NUMBER = 1_000_000  # that an option may have
 _NUMBER = re.compile(r"\d{1,7}", re.ASCII)
-_DIGITS = re.compile(r"^-(\d+)$", re.ASCII)
-_SECOND = 1_000_000_000
+_NUMBER_FLAG = re.compile(r"^-(\d+)$", re.ASCII)  # such as ``-3``
+_NS = 1_000_000_000
 _LAST_SECOND = 253_402_300_799  # of the year 9999, the last that can be shown
-_NO_NUMBER, _NO_PATTERN = f"it must be a number up to {_MOST}", "grep has no pattern"
+_NO_NUMBER = f"it must be a number up to {_HIGHEST_NUMBER}"
+_NO_PATTERN = "grep has no pattern"
 
 
 class InputText(Struct, frozen=True):
@@ -56,8 +57,8 @@ class Shell:
 
     def __init__(self, view: AgentView) -> None:
         self.view = view
-        self.problems: list[ToolError] = []
-        self.messages: list[str] = []
+        self.problems: list[ToolError] = []  # of files; the answer's fault is made of them
+        self.messages: list[str] = []  # lines about them, which follow the output
 
     def report(self, command: str, error: ToolError) -> None:
         """Record an error of one file; raise one that ends the whole command line."""
@@ -80,44 +81,58 @@ class Shell:
             why = f"{command} names no file, and nothing is piped into it"
             raise CommandRefusedError(why)
         for path in paths or ["-"]:
+            if path == "-":
+                yield InputText("", self.view, None, piped)
+                continue
             try:
-                entry = None if path == "-" else self.view.file(path)
+                entry = self.view.file(path)
             except ToolError as error:
                 self.report(command, error)
                 continue
-            yield InputText("" if path == "-" else path, self.view, entry, None if entry else piped)
+            yield InputText(path, self.view, entry)
 
 
 def begin(name: str, words: Sequence[str], shell: Shell, piped: Lines | None) -> Lines:
     """Return the lines that one command prints. Raises CommandRefusedError."""
     flag = "C" if name == "grep" else "n"  # grep -3 stands for -C3, head -3 for -n3
-    words = ["-not" if word == "!" else _DIGITS.sub(rf"-{flag}\1", word) for word in words]
+    words = ["-not" if word == "!" else _NUMBER_FLAG.sub(rf"-{flag}\1", word) for word in words]
     from memd.agent import options  # noqa: PLC0415 - argparse, for daemons that run an agent
 
-    parser = options.parser_of(name, _COMMANDS[name][1], _parse_number, _MOST)
+    run, flags = _COMMANDS[name]
+    parser = options.parser_of(name, flags, _parse_number, _HIGHEST_NUMBER)
     given = parser.parse_intermixed_args(words, options.Given(conditions=[], negated=False))
-    return _COMMANDS[name][0](given, shell, piped)
+    return run(given, shell, piped)
 
 
 def _ls(given: "Given", shell: Shell, _piped: Lines | None) -> Lines:
     """List folders and files, always without hidden ones and with sizes in bytes."""
-    result = list(shell.entries("ls", given.paths or ["."]))
-    files = [entry for entry in result if given.d or not entry.folder]
-    yield from (_ls_line(entry, entry.shown, given) for entry in _sorted(files, given))
-    for top in (entry for entry in result if entry.folder and not given.d):
-        below = [entry for _, entry in shell.view.walk(top) if entry.folder] if given.R else [top]
-        for index, folder in enumerate(below):
-            if given.R or len(given.paths) > 1:
-                yield from ([""] if index else [])
-                yield f"{folder.shown}:"
-            children = _sorted(shell.view.children(folder), given)
-            yield from (_ls_line(child, child.name, given) for child in children)
+    entries = list(shell.entries("ls", given.paths or ["."]))
+    # With ``-d`` a folder is listed like a file, without what is in it.
+    files = [entry for entry in entries if given.d or not entry.folder]
+    for entry in _sorted(files, given):
+        yield _ls_line(entry, entry.shown, given)
+    for top in entries:
+        if top.folder and not given.d:
+            yield from _ls_folder(top, given, shell)
+
+
+def _ls_folder(top: FileEntry, given: "Given", shell: Shell) -> Lines:
+    """List the entries of a folder, with ``-R`` also those of all folders below it."""
+    folders = [entry for _, entry in shell.view.walk(top) if entry.folder] if given.R else [top]
+    for index, folder in enumerate(folders):
+        if given.R or len(given.paths) > 1:
+            if index:
+                yield ""
+            yield f"{folder.shown}:"
+        for child in _sorted(shell.view.children(folder), given):
+            yield _ls_line(child, child.name, given)
 
 
 def _sorted(entries: list[FileEntry], given: "Given") -> list[FileEntry]:
     """Return ls's entries by path, or with ``-t`` the newest first; ``-r`` reverses the order."""
-    newest = -1 if given.t else 0
-    return sorted(entries, key=lambda e: (newest * e.mtime_ns, e.shown), reverse=given.r)
+    if given.t:
+        return sorted(entries, key=lambda e: (-e.mtime_ns, e.shown), reverse=given.r)
+    return sorted(entries, key=lambda e: e.shown, reverse=given.r)
 
 
 def _ls_line(entry: FileEntry, name: str, given: "Given") -> str:
@@ -125,16 +140,18 @@ def _ls_line(entry: FileEntry, name: str, given: "Given") -> str:
     name = f"{name}/" if entry.folder and (given.F or given.p) else name
     if not given.l:
         return name
-    seconds = min(max(entry.mtime_ns // _SECOND, 0), _LAST_SECOND)
+    kind = "d" if entry.folder else "-"
+    seconds = min(max(entry.mtime_ns // _NS, 0), _LAST_SECOND)
     when = datetime.fromtimestamp(seconds, UTC)
-    return f"{'d' if entry.folder else '-'} {entry.size:>9} {when:%Y-%m-%d %H:%M} {name}"
+    return f"{kind} {entry.size:>9} {when:%Y-%m-%d %H:%M} {name}"
 
 
 def _cat(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Yield the lines of all files, with ``-n`` numbered."""
     texts = shell.texts("cat", given.paths, piped)
     lines = (line for text in texts for line in text.lines())
-    yield from (f"{number:6}\t{line}" if given.n else line for number, line in enumerate(lines, 1))
+    for number, line in enumerate(lines, 1):
+        yield f"{number:6}\t{line}" if given.n else line
 
 
 def _head(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
@@ -147,15 +164,17 @@ def _head(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
 
 def _tail(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Yield the last lines of each file; with ``-n +N`` those from line N on."""
-    lines = _parse_number(given.lines.removeprefix("+"))
+    number = _parse_number(given.lines.removeprefix("+"))
     for text in shell.texts("tail", given.paths, piped):
         yield from _title(text, given)
         if given.lines.startswith("+"):
-            yield from islice(text.lines(), max(lines - 1, 0), None)
+            yield from islice(text.lines(), max(number - 1, 0), None)
         else:
-            start = max(0, (text.entry.size if text.entry else 0) - WHOLE_BYTES)
+            size = text.entry.size if text.entry else 0
+            start = max(0, size - WHOLE_BYTES)
             # Reading from the middle of a file may begin with half a line, which is dropped.
-            yield from deque(islice(text.lines(start), 1 if start else 0, None), maxlen=lines)
+            lines = islice(text.lines(start), 1 if start else 0, None)
+            yield from deque(lines, maxlen=number)
 
 
 def _title(text: InputText, given: "Given") -> list[str]:
@@ -174,9 +193,15 @@ def _wc(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
             words = len(piece.raw.split())
             counts.update(l=piece.raw.count("\n"), w=words, m=len(piece.raw), c=size)
         total.update(counts)
-        yield " ".join([*(str(counts[key]) for key in shown), text.path]).rstrip()
+        yield _wc_line(counts, shown, text.path)
     if len(given.paths) > 1:
-        yield " ".join([*(str(total[key]) for key in shown), "total"])
+        yield _wc_line(total, shown, "total")
+
+
+def _wc_line(counts: Mapping[str, int], shown: Sequence[str], name: str) -> str:
+    """Return the line of a file in wc's output; ``shown`` are the flags of the counts in it."""
+    numbers = [str(counts[flag]) for flag in shown]
+    return " ".join([*numbers, name]).rstrip()
 
 
 def _grep(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
@@ -186,11 +211,14 @@ def _grep(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     if not patterns:
         raise CommandRefusedError(_NO_PATTERN)
     search = _search(patterns, given)
-    recursive = given.r or given.R
-    with_name = given.H or ((recursive or len(paths) > 1) and not given.h)
-    for text in _below(shell, given, paths) if recursive else shell.texts("grep", paths, piped):
+    if given.r or given.R:
+        texts, has_several = _files_below(shell, given, paths), True
+    else:
+        texts, has_several = shell.texts("grep", paths, piped), len(paths) > 1
+    with_name = given.H or (has_several and not given.h)
+    for text in texts:
         try:
-            yield from _hits(text, search, given, with_name=with_name)
+            yield from _grep_output(text, search, given, with_name=with_name)
         except ToolError as error:
             shell.report("grep", error)
     if given.s:  # grep -s prints no errors
@@ -204,27 +232,33 @@ def _search(patterns: Sequence[str], given: "Given") -> matching.Search:
         parts = [re.escape(pattern) for pattern in parts]
     elif not given.E:
         parts = [matching.basic(pattern) for pattern in parts]
-    whole = "|".join(f"(?:{pattern})" for pattern in parts) if len(parts) > 1 else parts[0]
-    whole = f"^(?:{whole})$" if given.x else rf"\b(?:{whole})\b" if given.w else whole
+    joined = "|".join(f"(?:{pattern})" for pattern in parts) if len(parts) > 1 else parts[0]
+    if given.x:  # whole lines
+        joined = f"^(?:{joined})$"
+    elif given.w:  # whole words
+        joined = rf"\b(?:{joined})\b"
     around = {"before": given.B or given.C or 0, "after": given.A or given.C or 0}
-    return matching.search(whole, ignore_case=given.i, invert=given.v, most=given.m, **around)
+    return matching.search(joined, ignore_case=given.i, invert=given.v, most=given.m, **around)
 
 
-def _below(shell: Shell, given: "Given", paths: Sequence[str]) -> Iterator[InputText]:
+def _files_below(shell: Shell, given: "Given", paths: Sequence[str]) -> Iterator[InputText]:
     """Yield the files below paths whose names match ``--include``, or all without it."""
     for top in shell.entries("grep", paths or ["."]):
         for _, entry in shell.view.walk(top):
-            wanted = not given.include or any(fits(entry.name) for fits in given.include)
-            if wanted and not entry.folder:
+            is_included = not given.include or any(fits(entry.name) for fits in given.include)
+            if is_included and not entry.folder:
                 yield InputText(entry.shown, shell.view, entry)
 
 
-def _hits(text: InputText, search: matching.Search, given: "Given", *, with_name: bool) -> Lines:
+def _grep_output(
+    text: InputText, search: matching.Search, given: "Given", *, with_name: bool
+) -> Lines:
     """Yield grep's output for one input: its name, its count, or its matching lines."""
     name = text.path or "(standard input)"
     result = matching.lines(search, text.pieces(), text.view.meter.tick)
     if given.l or given.L or given.q:
         has_match = any(line.hit for line in result)
+        # ``-l`` names the files with a match, ``-L`` those without one, ``-q`` prints nothing.
         if has_match == given.l and not given.q:
             yield name
     elif given.c:
@@ -246,11 +280,11 @@ def _find(given: "Given", shell: Shell, _piped: Lines | None) -> Lines:
 def _test(option: str, value: str) -> Callable[[FileEntry], bool]:
     """Return one condition of find as a test of an entry."""
     if option in ("-name", "-iname"):
-        fits = globs.compiled(value, ignore_case=option == "-iname")
-        return lambda entry: fits(entry.name)
+        fits_name = globs.compiled(value, ignore_case=option == "-iname")
+        return lambda entry: fits_name(entry.name)
     if option == "-path":
-        below = globs.compiled(value.replace("*", "**"))  # there a star crosses folders
-        return lambda entry: below(entry.shown)
+        fits_path = globs.compiled(value.replace("*", "**"))  # there a star crosses folders
+        return lambda entry: fits_path(entry.shown)
     if option == "-type":
         return lambda entry: entry.folder == (value == "d")
     return lambda _entry: True  # -print
@@ -258,11 +292,12 @@ def _test(option: str, value: str) -> Callable[[FileEntry], bool]:
 
 def _parse_number(value: str) -> int:
     """Return the number that an option is given. Raises CommandRefusedError."""
-    if not _NUMBER.fullmatch(value) or int(value) > _MOST:
+    if not _NUMBER.fullmatch(value) or int(value) > _HIGHEST_NUMBER:
         raise CommandRefusedError(_NO_NUMBER)
     return int(value)
 
 
+# Each command with the flags that it knows without a value.
 _COMMANDS: dict[str, tuple[Callable[["Given", Shell, Lines | None], Lines], str]] = {
     "cat": (_cat, "n"),
     "find": (_find, ""),

@@ -19,15 +19,15 @@ from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
 _COMMENT = "<!--"
-_REMOVED = re.compile(r"\s*removed:[ \t]*(\S[^\n]{2,500})\s*", re.IGNORECASE)
+_REMOVAL = re.compile(r"\s*removed:[ \t]*(\S[^\n]{2,500})\s*", re.IGNORECASE)
 
 _OUTSIDE = "only files of the memory directory are written"
-_TEAMS = "team memories come from the team"
+_FROM_TEAM = "team memories come from the team"
 _NO_MEMORY = "it is not the name of a memory"
 _DAMAGED = "its frontmatter does not parse, and a person has to look at it"
-_COMMENTS = "it has a comment (<!--), which a reader would not see"
-_NO_TEXT = "it has half a character"
-_RULE = (
+_HAS_COMMENT = "it has a comment (<!--), which a reader would not see"
+_HALF_CHARACTER = "it has half a character"
+_NOT_THE_USERS_RULE = (
     "a feedback memory is a rule for the assistant and needs the user's own word; "
     "what this run has read comes from elsewhere"
 )
@@ -43,14 +43,17 @@ def name_of(path: str, place: Place, *, team: bool) -> str:
     if place.root.kind != MEMORY:
         raise ChangeRefusedError(path, _OUTSIDE)
     name = path
-    for spelled in (place.root.path, place.root.real):
-        name = name.removeprefix(f"{spelled}/")
+    for root_path in (place.root.path, place.root.real):
+        name = name.removeprefix(f"{root_path}/")
     try:
         check_name(name, index=True)
     except NameRefusedError as error:
         raise ChangeRefusedError(path, error.sentence) from error
-    if f"{name}/".casefold().startswith(TEAM) and not (team and name.startswith(TEAM)):
-        raise ChangeRefusedError(path, _TEAMS)
+    # On some systems a folder whose name differs in case alone is the team's.
+    is_below_team = f"{name}/".casefold().startswith(TEAM)
+    is_allowed_team_name = team and name.startswith(TEAM)
+    if is_below_team and not is_allowed_team_name:
+        raise ChangeRefusedError(path, _FROM_TEAM)
     if name != INDEX and not in_catalogue(name):
         raise ChangeRefusedError(path, _NO_MEMORY)
     return name
@@ -58,8 +61,8 @@ def name_of(path: str, place: Place, *, team: bool) -> str:
 
 def removal(text: str) -> str:
     """Return the reason in a text that is only ``removed: REASON``, or "" for any other text."""
-    result = _REMOVED.fullmatch(text)
-    return result.group(1).strip() if result else ""
+    match = _REMOVAL.fullmatch(text)
+    return match.group(1).strip() if match else ""
 
 
 def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
@@ -71,19 +74,20 @@ def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
     try:
         content = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ChangeRefusedError(name, _NO_TEXT) from error
+        raise ChangeRefusedError(name, _HALF_CHARACTER) from error
     if name != INDEX:
         content = document.with_standard_head(content, before, name)
     if len(content) > limits.MEMORY_BYTES:
         why = f"it has {len(content)} bytes of {limits.MEMORY_BYTES}"
         raise ChangeRefusedError(name, why)
-    old = decode(before or b"")
-    unseen = invisible.find(text)
-    if unseen and unseen not in {invisible.find(line) for line in old.split("\n")}:
-        why = f"it has the character {unseen}, which a reader would not see"
+    # What the memory had before may stay.
+    old_text = decode(before or b"")
+    hidden = invisible.find(text)
+    if hidden and hidden not in {invisible.find(line) for line in old_text.split("\n")}:
+        why = f"it has the character {hidden}, which a reader would not see"
         raise ChangeRefusedError(name, why)
-    if text.count(_COMMENT) > old.count(_COMMENT):
-        raise ChangeRefusedError(name, _COMMENTS)
+    if text.count(_COMMENT) > old_text.count(_COMMENT):
+        raise ChangeRefusedError(name, _HAS_COMMENT)
     try:
         check_shared(name, content)
         check_secrets(name, before, content)
@@ -108,8 +112,8 @@ def _check_memory(name: str, before: bytes | None, content: bytes, origin: str) 
     if before is not None and document.parse(before, name).damaged:
         raise ChangeRefusedError(name, _DAMAGED)
     try:
-        read = document.validate(content, name)
+        memory = document.validate(content, name)
     except InvalidMemoryError as error:
         raise ChangeRefusedError(name, error.sentence) from error
-    if read.type is MemoryType.FEEDBACK and origin not in TRUSTED:
-        raise ChangeRefusedError(name, _RULE)
+    if memory.type is MemoryType.FEEDBACK and origin not in TRUSTED:
+        raise ChangeRefusedError(name, _NOT_THE_USERS_RULE)

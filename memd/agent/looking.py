@@ -16,8 +16,8 @@ from memd.core import globs
 
 READ_LINES = 2_000
 READ_BYTES = 64 * 1024
-_MOST = 200  # lines of an answer of Grep or Glob, unless told
-_AROUND = 50  # lines around a hit at most
+_ANSWER_LINES = 200  # of Grep or Glob, where the call has no limit of its own
+_LINES_AROUND = 50  # before or after a hit, at most
 
 
 def read(given: Read, entry: FileEntry, view: AgentView) -> ToolResult:
@@ -25,50 +25,56 @@ def read(given: Read, entry: FileEntry, view: AgentView) -> ToolResult:
     first = max(given.offset or 1, 1)
     most = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
     problems: list[ToolError] = []
-    result = _numbered_lines(view, entry, first)
-    lines = (f"{number:6}\t{text}" for number, text in islice(result, most))
+    numbered_lines = _numbered_lines(view, entry, first)
+    lines = (f"{number:6}\t{text}" for number, text in islice(numbered_lines, most))
     text = collect(lines, problems, READ_BYTES)
     if not text:
         text = "(the file is empty)" if first == 1 else f"(it has fewer than {first} lines)"
-    elif next(result, None) is not None:
+    elif next(numbered_lines, None) is not None:
         text += "\n[… there is more; read on with offset]"
     return ToolResult(text, problems[0].fault if problems else "")
 
 
 def grep(given: Grep, view: AgentView) -> ToolResult:
     """Return the lines, names or counts of the files that match a pattern."""
-    around = given.around if given.context is None else given.context
-    before, after = (
-        min((around if side is None else side) or 0, _AROUND)
-        for side in (given.before, given.after)
-    )
-    content = given.output_mode == "content"
+    before, after = _lines_around(given)
     search = matching.search(
         given.pattern,
         ignore_case=given.ignore_case,
-        before=before if content else 0,
-        after=after if content else 0,
+        before=before,
+        after=after,
         most=1 if given.output_mode == "files_with_matches" else None,
     )
     problems: list[ToolError] = []
     first = given.offset or 0
-    most = _MOST if given.head_limit is None else given.head_limit or None
-    lines = _grep_lines(given, search, view)
-    text = collect(islice(lines, first, None if most is None else first + most), problems)
+    most = _ANSWER_LINES if given.head_limit is None else given.head_limit
+    end = first + most if most else None  # a limit of 0 stands for none
+    text = collect(islice(_grep_lines(given, search, view), first, end), problems)
     fault = problems[0].fault if problems else ""
     return ToolResult(text or "(nothing found)", fault)
+
+
+def _lines_around(given: Grep) -> tuple[int, int]:
+    """Return how many lines before and after a hit are shown; none where lines are not shown."""
+    if given.output_mode != "content":
+        return 0, 0
+    default = given.around if given.context is None else given.context
+    before = default if given.before is None else given.before
+    after = default if given.after is None else given.after
+    return min(before or 0, _LINES_AROUND), min(after or 0, _LINES_AROUND)
 
 
 def glob(given: Glob, view: AgentView) -> ToolResult:
     """Return the names of the files that match a pattern, newest first."""
     top = _top(given.path, view)
-    fits = globs.compiled(_below(given.pattern, top))
-    result = [entry for entry, path in _files(top, view) if fits(path)]
-    result.sort(key=lambda entry: (-entry.mtime_ns, entry.shown))
+    fits = globs.compiled(_relative_pattern(given.pattern, top))
+    entries = [entry for entry, path in _files(top, view) if fits(path)]
+    entries.sort(key=lambda entry: (-entry.mtime_ns, entry.shown))
     problems: list[ToolError] = []
-    text = collect((entry.shown for entry in result[:_MOST]), problems)
-    more = f"\n[… and {len(result) - _MOST} more]" if len(result) > _MOST else ""
-    return ToolResult((text or "(nothing found)") + more)
+    text = collect((entry.shown for entry in entries[:_ANSWER_LINES]), problems)
+    text = text or "(nothing found)"
+    more = len(entries) - _ANSWER_LINES
+    return ToolResult(f"{text}\n[… and {more} more]" if more > 0 else text)
 
 
 def _numbered_lines(view: AgentView, entry: FileEntry, first: int) -> Iterator[tuple[int, str]]:
@@ -87,18 +93,22 @@ def _numbered_lines(view: AgentView, entry: FileEntry, first: int) -> Iterator[t
 def _grep_lines(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
     """Yield Grep's output for all files below its path that fit its ``glob`` and ``type``."""
     top = _top(given.path, view)
-    kinds = [
-        f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
-    ]
-    tests = [globs.compiled(pattern) for pattern in kinds]
-    wanted = globs.compiled(given.glob) if given.glob else None
+    fits_glob = globs.compiled(given.glob) if given.glob else None
+    endings = _endings(given.type)
     for entry, path in _files(top, view):
-        if wanted and not (wanted(entry.name) or wanted(path)):
+        if fits_glob and not (fits_glob(entry.name) or fits_glob(path)):
             continue
-        if tests and not any(test(entry.name) for test in tests):
+        if endings and not any(fits(entry.name) for fits in endings):
             continue
         result = matching.lines(search, view.pieces(entry), view.meter.tick)
         yield from _output_lines(given, search, entry.shown, result)
+
+
+def _endings(file_type: str | None) -> list[globs.Matcher]:
+    """Return tests for the endings of a type's file names, none without a type."""
+    if not file_type:
+        return []
+    return [globs.compiled(f"*.{ending}") for ending in _ENDINGS.get(file_type, (file_type,))]
 
 
 def _output_lines(
@@ -106,10 +116,12 @@ def _output_lines(
 ) -> Iterator[str]:
     """Yield Grep's output for one file in the chosen mode: its name, its count or its lines."""
     if given.output_mode == "files_with_matches":
-        yield from (name for line in islice(result, 1) if line.hit)
+        if any(line.hit for line in islice(result, 1)):
+            yield name
     elif given.output_mode == "count":
         count = sum(line.hit for line in result)
-        yield from (f"{name}:{count}",) if count else ()
+        if count:
+            yield f"{name}:{count}"
     else:
         yield from matching.shown(search, result, name, numbers=given.numbers)
 
@@ -119,7 +131,8 @@ def _files(top: FileEntry, view: AgentView) -> Iterator[tuple[FileEntry, str]]:
     start = len(top.shown.rstrip("/")) + 1 if top.shown else 0
     for _, entry in view.walk(top):
         if not entry.folder:
-            yield entry, entry.shown[start:] if entry is not top else entry.name
+            path = entry.name if entry is top else entry.shown[start:]
+            yield entry, path
 
 
 def _top(path: str | None, view: AgentView) -> FileEntry:
@@ -127,14 +140,14 @@ def _top(path: str | None, view: AgentView) -> FileEntry:
     return view.entry(path) if path else replace(view.entry("."), shown="")
 
 
-def _below(pattern: str, top: FileEntry) -> str:
+def _relative_pattern(pattern: str, top: FileEntry) -> str:
     """Return a pattern without the folder ``top`` at its beginning."""
     for prefix in (f"{top.place.root.path}/", f"{top.place.path}/", f"{top.shown}/", "./"):
         pattern = pattern.removeprefix(prefix)
     return pattern
 
 
-_KINDS = {
+_ENDINGS = {  # of file names by type; any other type is an ending itself
     "js": ("js", "jsx", "mjs", "cjs"),
     "md": ("md", "markdown"),
     "markdown": ("md", "markdown"),

@@ -14,16 +14,16 @@ from msgspec import Struct
 from memd.agent.view import TextPiece
 from memd.core import regex
 
-_TICK_LINES = 4_096
+_TICK_LINES = 4_096  # lines between two calls of ``tick``
 # A pattern with anchors of the whole text or with flags may miss a match in a piece of many lines.
-_ENDS = re.compile(r"\\[AzZ]|\(\?")
-_BASIC = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
+_WHOLE_TEXT_OR_FLAGS = re.compile(r"\\[AzZ]|\(\?")
+_BASIC_TOKEN = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
 
 
 class Search(Struct, frozen=True):
     """A pattern, how many lines to show before and after a hit, and how many hits at most.
 
-    ``quick``: a piece without a match of the pattern has no line that matches.
+    ``quick`` says that a piece without a match of the pattern has no line that matches.
     """
 
     pattern: Any
@@ -53,26 +53,28 @@ def search(
 ) -> Search:
     """Return a search with a compiled pattern. Raises PatternRefusedError."""
     compiled = regex.foreign(pattern, ignore_case=ignore_case)
-    quick = not invert and not _ENDS.search(pattern)
+    quick = not invert and not _WHOLE_TEXT_OR_FLAGS.search(pattern)
     return Search(compiled, invert, before, after, most, quick)
 
 
 def lines(
-    result: Search, pieces: Iterable[TextPiece], tick: Callable[[], None]
+    search: Search, pieces: Iterable[TextPiece], tick: Callable[[], None]
 ) -> Iterator[MatchedLine]:
     """Yield hits with the lines around them, in order; ``tick`` is called every few thousand lines.
 
     After ``most`` hits only the lines that follow the last one are yielded.
     """
-    number = hits = following = 0
-    waiting: deque[MatchedLine] = deque(maxlen=result.before)
+    number = 0  # of the last line that was read
+    hits = 0
+    lines_to_show = 0  # after the last hit
+    before: deque[MatchedLine] = deque(maxlen=search.before)  # lines to show before the next hit
     for piece in pieces:
-        if result.quick and not following and result.pattern.search(piece.raw) is None:
-            if result.before:
-                texts = piece.lines()[-result.before :]
-                first = number + piece.count() - len(texts)
-                waiting.extend(
-                    MatchedLine(first + n, text, hit=False) for n, text in enumerate(texts, 1)
+        if search.quick and not lines_to_show and search.pattern.search(piece.raw) is None:
+            if search.before:
+                last_texts = piece.lines()[-search.before :]
+                first = number + piece.count() - len(last_texts) + 1
+                before.extend(
+                    MatchedLine(at, text, hit=False) for at, text in enumerate(last_texts, first)
                 )
             number += piece.count()
             continue
@@ -80,20 +82,30 @@ def lines(
             number += 1
             if number % _TICK_LINES == 0:
                 tick()
-            full = result.most is not None and hits >= result.most
-            if not full and (result.pattern.search(text) is not None) != result.invert:
-                yield from waiting
-                waiting.clear()
+            if not _has_enough(search, hits) and _matches(search, text):
+                yield from before
+                before.clear()
                 yield MatchedLine(number, text, hit=True)
                 hits += 1
-                following = result.after
-            elif following:
+                lines_to_show = search.after
+            elif lines_to_show:
                 yield MatchedLine(number, text, hit=False)
-                following -= 1
+                lines_to_show -= 1
             else:
-                waiting.append(MatchedLine(number, text, hit=False))
-            if result.most is not None and hits >= result.most and not following:
+                before.append(MatchedLine(number, text, hit=False))
+            if _has_enough(search, hits) and not lines_to_show:
                 return
+
+
+def _has_enough(search: Search, hits: int) -> bool:
+    """Return whether a search has as many hits as it may have."""
+    return search.most is not None and hits >= search.most
+
+
+def _matches(search: Search, text: str) -> bool:
+    """Return whether a line is a hit: it matches, or does not match in an inverted search."""
+    has_match = search.pattern.search(text) is not None
+    return has_match != search.invert
 
 
 def shown(
@@ -105,9 +117,10 @@ def shown(
         if last and line.number > last + 1 and (search.before or search.after):
             yield "--"
         last = line.number
-        mark = ":" if line.hit else "-"
-        prefix = f"{name}{mark}" if name else ""
-        yield prefix + (f"{line.number}{mark}" if numbers else "") + line.text
+        separator = ":" if line.hit else "-"
+        file_prefix = f"{name}{separator}" if name else ""
+        number_prefix = f"{line.number}{separator}" if numbers else ""
+        yield f"{file_prefix}{number_prefix}{line.text}"
 
 
 def basic(pattern: str) -> str:
@@ -116,17 +129,18 @@ def basic(pattern: str) -> str:
     ``( ) { } | + ?`` stand for themselves unless a backslash is before them; sets are kept.
     """
     parts: list[str] = []
-    at = 0
-    while at < len(pattern):
-        token = _SET.match(pattern, at) or _BASIC.match(pattern, at)
-        text = token.group() if token else pattern[at]
-        at += len(text)
-        if len(text) == 1 and text in "(){}|+?":
+    position = 0
+    while position < len(pattern):
+        match = _SET.match(pattern, position) or _BASIC_TOKEN.match(pattern, position)
+        text = match.group() if match else pattern[position]
+        position += len(text)
+        if text in _SPECIAL:
             text = f"\\{text}"
-        elif text[:1] == "\\" and text[1:] in {"(", ")", "{", "}", "|", "+", "?"}:
+        elif text[:1] == "\\" and text[1:] in _SPECIAL:
             text = text[1:]
         parts.append(text)
     return "".join(parts)
 
 
+_SPECIAL = frozenset("(){}|+?")  # where the two syntaxes differ
 _SET = re.compile(r"\[\^?\]?[^\]]*\]")

@@ -19,19 +19,20 @@ from memd.core import names
 
 MEMORY, PROJECT, TRANSCRIPTS = "memory", "project", "transcripts"
 _PATH_CHARACTERS = 4_096
-_SYSTEM = ("/proc", "/sys", "/dev")
+_SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
 
+# Why a path is refused, in words for the sentence of its error.
 _OUTSIDE = "it lies outside the memory directory, the project and its transcripts"
-_UP = "a part of it is '..'"
+_PARENT_FOLDER = "a part of it is '..'"
 _HOME = "'~' is not understood; paths are absolute or relative to the memory directory"
-_STRANGE = "it has a character that no path here has"
+_STRANGE_CHARACTER = "it has a character that no path here has"
 _LONG = "it is too long"
 _EMPTY = "it is empty"
 _HIDDEN = "hidden files and folders are not read"
 _CREDENTIALS = "files of this name usually hold credentials"
 
 # Names, in small letters, of files and folders in which people and programs keep credentials.
-_NAMES = """
+_CREDENTIAL_NAMES = """
     *.asc *.gpg *.jks *.kdb *.kdbx *.key *.keychain* *.keystore *.ovpn *.p12 *.p8 *.pem *.pfx
     *.pkcs12 *.ppk *.tfstate* *.tfvars *_rsa *.env env.local *.env.* _netrc
     application_default_credentials.json authorized_keys client_secret* cookies.sqlite*
@@ -40,7 +41,9 @@ _NAMES = """
     pgpass* secret secret.* secrets secrets.* service-account*.json service_account*.json
     shadow token tokens token.* tokens.* vault-password* vault_pass* wallet.dat
 """
-_PRIVATE = re.compile("|".join(map(fnmatch.translate, _NAMES.split())))
+_CREDENTIAL_NAME = re.compile(
+    "|".join(fnmatch.translate(pattern) for pattern in _CREDENTIAL_NAMES.split())
+)
 
 
 class Root(Struct, frozen=True):
@@ -63,11 +66,11 @@ class Place(Struct, frozen=True):
         return f"{self.root.real}/{self.name}" if self.name else self.root.real
 
 
-def usable(path: str) -> bool:
+def may_be_root(path: str) -> bool:
     """Return whether a folder may be a root: not ``/``, and not below /proc, /sys or /dev."""
     if not path.startswith("/") or path.strip("/") == "":
         return False
-    return not any(path == place or path.startswith(f"{place}/") for place in _SYSTEM)
+    return not any(path == folder or path.startswith(f"{folder}/") for folder in _SYSTEM_FOLDERS)
 
 
 def locate(path: str, roots: tuple[Root, ...]) -> Place:
@@ -75,40 +78,46 @@ def locate(path: str, roots: tuple[Root, ...]) -> Place:
 
     Raises NotReachableError.
     """
-    why = _problem(path)
-    if why:
-        raise NotReachableError(path, why)
-    whole = path if path.startswith("/") else f"{roots[0].real}/{path}"
-    parts = [part for part in whole.split("/") if part not in ("", ".")]
+    reason = _reason_against_text(path)
+    if reason:
+        raise NotReachableError(path, reason)
+    absolute = path if path.startswith("/") else f"{roots[0].real}/{path}"
+    parts = [part for part in absolute.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise NotReachableError(path, _UP)
-    clean = "/" + "/".join(parts)
-    result: Place | None = None
-    longest = -1
-    for root in roots:
-        for spelled in (root.path, root.real):
-            below = clean == spelled or clean.startswith(f"{spelled}/")
-            if below and len(spelled) > longest:
-                result, longest = Place(root, clean[len(spelled) + 1 :]), len(spelled)
-    if result is None:
+        raise NotReachableError(path, _PARENT_FOLDER)
+    place = _place_below_roots("/" + "/".join(parts), roots)
+    if place is None:
         raise NotReachableError(path, _OUTSIDE)
-    why = why_private(result)
-    if why:
-        raise NotReachableError(path, why)
-    return result
+    reason = _reason_private(place)
+    if reason:
+        raise NotReachableError(path, reason)
+    return place
 
 
-def why_private(place: Place) -> str:
+def _place_below_roots(path: str, roots: tuple[Root, ...]) -> Place | None:
+    """Return the place of an absolute path below the longest root, ``None`` if it is below none."""
+    place: Place | None = None
+    longest = -1  # characters of the longest root so far
+    for root in roots:
+        for root_path in (root.path, root.real):
+            is_below = path == root_path or path.startswith(f"{root_path}/")
+            if is_below and len(root_path) > longest:
+                longest = len(root_path)
+                place = Place(root, path[longest + 1 :])
+    return place
+
+
+def _reason_private(place: Place) -> str:
     """Return why a place is private, or "" if a model may read it."""
     parts = place.name.split("/") if place.name else []
     if any(part.startswith(".") for part in parts):
         return _HIDDEN
-    if place.root.kind == PROJECT and any(_PRIVATE.match(part.lower()) for part in parts):
+    if place.root.kind == PROJECT and any(_CREDENTIAL_NAME.match(part.lower()) for part in parts):
         return _CREDENTIALS
     return ""
 
 
-def _problem(path: str) -> str:
+def _reason_against_text(path: str) -> str:
     """Return why a path's text is refused, or "" if it is not."""
     if not path:
         return _EMPTY
@@ -117,5 +126,5 @@ def _problem(path: str) -> str:
     if path.startswith("~"):
         return _HOME
     if "\\" in path or not names.is_text(path) or not path.isprintable():
-        return _STRANGE
+        return _STRANGE_CHARACTER
     return ""

@@ -77,7 +77,7 @@ class Workspace:
         folders = ((MEMORY, memory), (PROJECT, project), *others)
         roots = [view.root_of(kind, path) for kind, path in folders if path]
         self._roots = tuple(
-            root for root in roots if root.kind == MEMORY or places.usable(root.real)
+            root for root in roots if root.kind == MEMORY or places.may_be_root(root.real)
         )
         self._origin = origin
         self._removals = removals
