@@ -12,19 +12,25 @@ LINE_CHARACTERS = 2_000
 def collect(lines: Iterable[str], problems: list[ToolError], size: int = OUTPUT_BYTES) -> str:
     """Return lines as one text, cut to the bounds of an answer with a note where it was cut.
 
+    ``size`` is how many bytes the text may have.
     A ToolError of ``lines`` ends the text with its sentence and is appended to ``problems``.
     """
-    retained: list[str] = []
+    result: list[str] = []
+    bytes_left = size
     try:
-        for line in lines:
-            if len(line) > LINE_CHARACTERS:
-                line = f"{line[:LINE_CHARACTERS]} [… {len(line) - LINE_CHARACTERS} more characters]"  # noqa: PLW2901 - the same line, cut
-            size -= len(line.encode("utf-8", "replace")) + 1
-            if size < 0 or len(retained) >= OUTPUT_LINES:
-                retained.append("[… the rest is cut; ask for less at once]")
+        for line in map(_cut_line, lines):
+            bytes_left -= len(line.encode("utf-8", "replace")) + 1
+            if bytes_left < 0 or len(result) >= OUTPUT_LINES:
+                result.append("[… the rest is cut; ask for less at once]")
                 break
-            retained.append(line)
+            result.append(line)
     except ToolError as error:
         problems.append(error)
-        retained.append(error.sentence)
-    return "\n".join(retained)
+        result.append(error.sentence)
+    return "\n".join(result)
+
+
+def _cut_line(line: str) -> str:
+    """Return a line, cut to its limit with a note of how much is missing."""
+    more = len(line) - LINE_CHARACTERS
+    return f"{line[:LINE_CHARACTERS]} [… {more} more characters]" if more > 0 else line

@@ -28,23 +28,24 @@ from memd.core.values import MemoryType
 from memd.documents import document
 from memd.model.port import Block, Reply, ToolCall
 
-_UNREADABLE = "unreadable"
+_UNREADABLE = "unreadable"  # the member of a call that stands for an answer without a list
 _NO_LIST = "the answer holds no whole JSON list of operations"
-_NEEDS = "a memory that is created needs type, name, description and body"
+_NEEDS_ALL_FIELDS = "a memory that is created needs type, name, description and body"
 _NEEDS_PATH = "it names no path"
 _NO_INDEX = "the index is written by memd: name a memory"
 _NEEDS_REASON = "what is deleted needs a reason, the person's words quoted in said"
-_THERE = "it is there already. To change it, send an update"
-_ABSENT = "there is no such memory"
+_EXISTS_ALREADY = "it is there already. To change it, send an update"
+_DOES_NOT_EXIST = "there is no such memory"
 _NOT_SHOWN = "its text was not shown to you. To change it, send it again"
-_AGAIN = """Not all of it can stand:
+_MEND_REQUEST = """Not all of it can stand:
 {problems}
 
 Answer once more with a JSON list: the operations named here, mended, and no others. `[]` leaves \
 them out; what is not named here stands."""
-_OPENING, _LIST = re.compile(r"[\[{]"), re.compile(r"\[(?=\s*[{\]])")
-_LISTS = 64  # openings of a list or an object that are tried
-_REASON = 450
+_OPENING = re.compile(r"[\[{]")  # of a list or an object
+_LIST_OPENING = re.compile(r"\[(?=\s*[{\]])")  # of a list of objects, or an empty one
+_OPENINGS_TRIED = 64
+_REASON_CHARACTERS = 450
 _Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 
 
@@ -64,7 +65,8 @@ class Operation(msgspec.Struct, frozen=True):
     def quotations(self) -> tuple[str, ...]:
         """The quotations that are not empty, without the quotation marks around them."""
         texts = (self.said,) if isinstance(self.said, str) else self.said
-        return tuple(filter(None, (one_line(text.strip().strip('"“”'), 2_000) for text in texts)))
+        quotations = (one_line(text.strip().strip('"“”'), 2_000) for text in texts)
+        return tuple(quotation for quotation in quotations if quotation)
 
 
 class OperationTools:
@@ -103,28 +105,37 @@ class OperationTools:
         """
         before = self._workspace.content(path)
         if before is None:
-            complete = (
-                operation.type and operation.name and operation.description and operation.body
-            )
-            if operation.op != "create" or not complete:
-                raise EditFailedError(path, _ABSENT if operation.op != "create" else _NEEDS)
-            name = document.slug(operation.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
-            head = (name, operation.description, MemoryType(operation.type))
-            content = document.new(*head, _body(operation), session="", modified=iso_time(now))
-            return decode(content)
+            return _new_text(operation, path, now)
         if operation.op == "delete":
             proof = " ".join(f'"{text}"' for text in operation.quotations)
-            why = one_line(f"{operation.reason} {proof}".strip(), _REASON)
-            if not why:
+            reason = one_line(f"{operation.reason} {proof}".strip(), _REASON_CHARACTERS)
+            if not reason:
                 raise EditFailedError(path, _NEEDS_REASON)
-            return f"removed: {why}"
+            return f"removed: {reason}"
         if operation.op == "create" or path not in self._shown:
+            # The model gets the memory's text and may change it from now on.
             self._shown.add(path)
-            why = _THERE if operation.op == "create" else _NOT_SHOWN
+            why = _EXISTS_ALREADY if operation.op == "create" else _NOT_SHOWN
             text = decode(before)
             self._workspace.show(text, (path,))
             raise NotShownError(path, why, text)
         return decode(_updated(operation, before))
+
+
+def _new_text(operation: Operation, path: str, now: float) -> str:
+    """Return the text of a new memory. Raises EditFailedError if the operation does not make one.
+
+    ``now`` is seconds since 1970.
+    """
+    if operation.op != "create":
+        raise EditFailedError(path, _DOES_NOT_EXIST)
+    fields = (operation.type, operation.name, operation.description, operation.body)
+    if not all(fields):
+        raise EditFailedError(path, _NEEDS_ALL_FIELDS)
+    name = document.slug(operation.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
+    head = (name, operation.description, MemoryType(operation.type))
+    content = document.new(*head, _body(operation), session="", modified=iso_time(now))
+    return decode(content)
 
 
 def _operation(name: str, given: Mapping[str, Any]) -> Operation:
@@ -136,7 +147,9 @@ def _operation(name: str, given: Mapping[str, Any]) -> Operation:
         operation = msgspec.convert(members, type=Operation, strict=False)
     except NO_INPUT as error:
         raise InputError(OPERATION, str(error)) from error
-    if not (operation.path or (operation.op == "create" and operation.name.strip())):
+    # The path of a new memory can be made of its name.
+    has_name = operation.op == "create" and operation.name.strip()
+    if not operation.path and not has_name:
         raise InputError(OPERATION, _NEEDS_PATH)
     if operation.path.casefold() == INDEX.casefold():
         raise InputError(OPERATION, _NO_INDEX)
@@ -164,7 +177,8 @@ def read(text: str) -> list[dict[str, Any]] | None:
     An empty list never replaces an earlier one. Text before the last list is the model's thoughts.
     """
     last: list[dict[str, Any]] | None = None
-    for items in map(_operations_in, _values(text)):
+    for value in _values(text):
+        items = _operations_in(value)
         if items or (items is not None and last is None):
             last = items
     return last
@@ -173,10 +187,13 @@ def read(text: str) -> list[dict[str, Any]] | None:
 def _operations_in(value: Any) -> list[dict[str, Any]] | None:
     """Return the operations in a JSON value, ``None`` if it is no list, operation or wrapper."""
     if isinstance(value, dict):
-        listed = value.get("operations")
-        value = listed if isinstance(listed, list) else [value] if "op" in value else None
-    valid = isinstance(value, list) and all(isinstance(item, dict) for item in value)
-    return value if valid else None
+        wrapped = value.get("operations")
+        if isinstance(wrapped, list):
+            value = wrapped
+        elif "op" in value:
+            value = [value]
+    is_valid = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    return value if is_valid else None
 
 
 def plain(messages: Sequence[Block]) -> tuple[Block, ...]:
@@ -189,17 +206,17 @@ def _plain(content: str | Sequence[Block]) -> str:
     if isinstance(content, str):
         return content
     texts = [block["text"] for block in content if block.get("type") == "text"]
-    refused = [
+    problems = [
         f"- {block['tool_use_id']}: {block['content']}" for block in content if "is_error" in block
     ]
-    again = (_AGAIN.format(problems="\n".join(refused)),) if refused else ()
-    return "\n\n".join((*texts, *again))
+    request = (_MEND_REQUEST.format(problems="\n".join(problems)),) if problems else ()
+    return "\n\n".join((*texts, *request))
 
 
 def _values(text: str) -> Iterator[Any]:
     """Yield each outermost JSON list or object in a text."""
     decoder, position, openings = json.JSONDecoder(), 0, _OPENING
-    for _ in range(_LISTS):
+    for _ in range(_OPENINGS_TRIED):
         opening = openings.search(text, position)
         if opening is None:
             return
@@ -207,8 +224,8 @@ def _values(text: str) -> Iterator[Any]:
             value, position = decoder.raw_decode(text, opening.start())
         except (ValueError, RecursionError):
             position = opening.start() + 1
-            if _LIST.match(text, opening.start()):
-                openings = _LIST  # the items of a list that is cut off are no answer
+            if _LIST_OPENING.match(text, opening.start()):
+                openings = _LIST_OPENING  # the items of a list that is cut off are no answer
         else:
             yield value
 
@@ -220,10 +237,10 @@ def _updated(operation: Operation, before: bytes) -> bytes:
         "description": operation.description,
         "metadata.type": operation.type,
     }
-    given = {key: one_line(value, 10_000) for key, value in fields.items() if value}
-    content = document.with_fields(before, given) if given else before
-    text = _body(operation)
-    return document.with_body(content, text) if text else content
+    new_fields = {key: one_line(value, 10_000) for key, value in fields.items() if value}
+    content = document.with_fields(before, new_fields) if new_fields else before
+    body = _body(operation)
+    return document.with_body(content, body) if body else content
 
 
 def _body(operation: Operation) -> str:
@@ -232,4 +249,6 @@ def _body(operation: Operation) -> str:
     if not body:
         return ""
     lines = [said_line(text) for text in operation.quotations if text not in body]
-    return body + ("\n\n" + "\n".join(lines) if lines else "") + "\n"
+    if lines:
+        body += "\n\n" + "\n".join(lines)
+    return f"{body}\n"

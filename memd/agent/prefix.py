@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from memd.agent.task import Task
 
 _THINKING_TOKENS = 64_000  # of one reply, where a client's setting asks for so many
+# The options of a request on which a prompt cache depends.
 _OPTIONS = ("thinking", "cache_control", "tool_choice", "output_config")
 
 
@@ -25,15 +26,12 @@ def prefixed(run: Task, cache: Mapping[str, Any] | None) -> Task | None:
     """
     given = cache or {}
     system, model = given.get("system") or "", given.get("model")
-    listed, messages = given.get("tools") or [], given.get("messages")
-    usable = (
-        isinstance(model, str)
-        and model
-        and messages
-        and all(map(_are_blocks, (listed, messages)))
-        and (isinstance(system, str) or _are_blocks(system))
-    )
-    if not usable:
+    tools, messages = given.get("tools") or [], given.get("messages")
+    if not isinstance(model, str) or not model:
+        return None
+    if not messages or not _are_blocks(messages) or not _are_blocks(tools):
+        return None
+    if not isinstance(system, str) and not _are_blocks(system):
         return None
     extra = _options(given)
     tokens = extra.get("thinking", {}).get("budget_tokens")
@@ -45,9 +43,9 @@ def prefixed(run: Task, cache: Mapping[str, Any] | None) -> Task | None:
     )
     return replace(
         run,
-        model=str(model),
-        messages=tuple(messages or ()),
-        tools=tuple(listed),
+        model=model,
+        messages=tuple(messages),
+        tools=tuple(tools),
         system=system if isinstance(system, str) else tuple(system),
         budget=budget,
         extra=extra,

@@ -58,18 +58,21 @@ class RunProposal(Struct, frozen=True):
     @property
     def saved(self) -> tuple[str, ...]:
         """The paths of new memories."""
-        return tuple(f.path for f in self._memories if f.base is None)
+        return tuple(file.path for file in self._memories if file.base is None)
 
     @property
     def updated(self) -> tuple[str, ...]:
         """The paths of existing memories with new content."""
-        result = (f for f in self._memories if f.base is not None and f.content is not None)
-        return tuple(f.path for f in result)
+        return tuple(
+            file.path
+            for file in self._memories
+            if file.base is not None and file.content is not None
+        )
 
     @property
     def removed(self) -> tuple[tuple[str, str], ...]:
         """The paths of memories to remove, each with the run's reason."""
-        return tuple((f.path, f.reason) for f in self._memories if f.content is None)
+        return tuple((file.path, file.reason) for file in self._memories if file.content is None)
 
     @property
     def _memories(self) -> tuple[Proposed, ...]:
@@ -99,7 +102,7 @@ class ChangePlan:
         self.merged: tuple[str, ...] = ()
         self._session = session
         self._modified = modified
-        self._effects = effects
+        self._effects = effects  # or a function that returns them for the planned changes
         self._pointers = pointers or {}
 
     def plan(self, tree: Tree) -> Draft:
@@ -110,17 +113,19 @@ class ChangePlan:
         pointers: dict[str, Pointer] = {}
         for file in self.proposal.files:
             live = tree.index() if file.path == INDEX else _content(tree, file.path)
-            new = stamped(file, session=self._session, modified=self._modified)
-            edit = _edit(new, live)
+            stamped_file = stamped(file, session=self._session, modified=self._modified)
+            edit = _edit(stamped_file, live)
             if edit is None:
                 left.append(file.path)
                 continue
-            if edit.content is not None and live != file.base:
-                merged.append(file.path)
             edits.append(edit)
-            if file.base is None and edit.content is not None and file.path != INDEX:
+            if edit.content is None:
+                continue
+            if live != file.base:
+                merged.append(file.path)
+            if file.base is None and file.path != INDEX:
                 pointers[file.path] = _pointer(file.path, edit.content)
-        pointers |= {path: self._pointers[path] for path in self._pointers if path not in left}
+        pointers |= {path: line for path, line in self._pointers.items() if path not in left}
         edits += _index_edit(tree.index(), self._pointers, edits)
         self.left, self.merged = tuple(left), tuple(merged)
         effects = self._effects(self) if callable(self._effects) else self._effects
@@ -173,7 +178,7 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
     if live == file.base:
         return FileEdit(file.path, file.content, base, origin=file.origin)
     if live is None or file.base is None or file.content is None:
-        return None
+        return None  # one of three texts is missing, so there is nothing to merge
     if file.path == INDEX:
         content = index.merge(file.base, file.content, live)
     else:
@@ -183,7 +188,7 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
 
 def _pointer(path: str, content: bytes) -> Pointer:
     """Return the index line of a memory, made of its name and description."""
-    read = document.parse(content, path)
-    return Pointer(
-        one_line(read.name, _TITLE_CHARACTERS), one_line(read.description, _HOOK_CHARACTERS)
-    )
+    memory = document.parse(content, path)
+    title = one_line(memory.name, _TITLE_CHARACTERS)
+    hook = one_line(memory.description, _HOOK_CHARACTERS)
+    return Pointer(title, hook)

@@ -18,8 +18,8 @@ TEXT_BYTES = 2_000
 RECORD_BYTES = 200_000  # above this, texts are cut to a line
 _SHORT_BYTES = 80
 _SCRUBBED_BYTES = 64_000  # of one text; the rest is never shown, so it is dropped first
-_ITEMS = 64
-_DEPTH = 6
+_ITEMS = 64  # of a list or an object
+_DEPTH = 6  # levels of lists and objects
 
 
 class RunRecord:
@@ -27,7 +27,7 @@ class RunRecord:
 
     def __init__(self) -> None:
         self.turns: list[dict[str, Any]] = []
-        self._left = RECORD_BYTES
+        self._bytes_left = RECORD_BYTES
 
     def add(
         self,
@@ -75,8 +75,8 @@ class RunRecord:
     def _text(self, text: str) -> str:
         """Return a text without credentials, cut to the limit, and count its bytes."""
         yield_to_requests()
-        limit = TEXT_BYTES if self._left > 0 else _SHORT_BYTES
+        limit = TEXT_BYTES if self._bytes_left > 0 else _SHORT_BYTES
         clean = secrets.scrub(cut_bytes(text, _SCRUBBED_BYTES))
         cut = cut_bytes(clean, limit)
-        self._left -= len(cut)
+        self._bytes_left -= len(cut)
         return cut if cut == clean else f"{cut}…"

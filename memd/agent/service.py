@@ -39,10 +39,10 @@ from memd.state.database import StateUnusableError
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
-REPORTED = 400  # characters of a reply in a progress report
+REPORTED_CHARACTERS = 400  # of a reply, in a progress report
 _SCRUBBED_BYTES = 64_000  # of a reply; the rest is never reported, so it is dropped first
-_NAMES = 32  # tools of one reply that are named, with so many characters each
-_NAME = 60
+_TOOL_NAMES = 32  # of one reply, in a progress report
+_TOOL_NAME_CHARACTERS = 60
 Progress = Callable[..., None]
 
 
@@ -92,21 +92,21 @@ async def run(
     it. ``on_usage`` is passed to each request. Raises StateUnusableError if the ledger of spending
     cannot be written.
     """
-    noted = RunRecord() if record is None else record
+    run_record = RunRecord() if record is None else record
     if step.OPERATION in task.runs and isinstance(bench, Workspace):
         model, bench = _SingleShot(model), OperationTools(bench, task.shown)
-    loop = _Loop(task, model, bench, clock, progress, noted, on_usage)
+    loop = _Loop(task, model, bench, clock, progress, run_record, on_usage)
     failure: MemdError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(loop.watch, group.cancel_scope)
         try:
-            await loop.go()
+            await loop.run()
         except MemdError as error:  # raised below, so that it is not wrapped in an exception group
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    return loop.ended()
+    return loop.result()
 
 
 @asynccontextmanager
@@ -151,28 +151,29 @@ class _Loop:
     _on_usage: Callable[[Usage], None] | None
 
     def __post_init__(self) -> None:
-        self._until = self._clock.monotonic() + self._task.seconds
-        self._stopping = False
-        self._run, self._first = step.begin(self._task.messages, self._task.budget, self._task.runs)
-        self._end: Finish | Stop = Stop(Reason.TIME)
-        self._error: ModelError | None = None
+        task = self._task
+        self._ends_at = self._clock.monotonic() + task.seconds
+        self._is_stopping = False  # tells the tool that works in a thread to stop
+        self._run, self._first_action = step.begin(task.messages, task.budget, task.runs)
+        self._end: Finish | Stop = Stop(Reason.TIME)  # stays if the run is cancelled
+        self._error: ModelError | None = None  # of the model, if it ended the run
 
     async def watch(self, scope: anyio.CancelScope) -> None:
         """Cancel the run when its time is over, and at its end stop a tool that still works."""
         try:
-            await self._clock.sleep(self._until - self._clock.monotonic())
+            await self._clock.sleep(self._ends_at - self._clock.monotonic())
             scope.cancel()
         finally:
-            self._stopping = True
+            self._is_stopping = True
 
-    async def go(self) -> None:
+    async def run(self) -> None:
         """Ask the model and run its tools until the run ends."""
-        action: AskModel | Finish | Stop = self._first
+        action: AskModel | Finish | Stop = self._first_action
         while isinstance(action, AskModel):
             action = await self._ask(action)
         self._end = action
 
-    def ended(self) -> RunEnd:
+    def result(self) -> RunEnd:
         """Return how the run ended."""
         finished = isinstance(self._end, Finish)
         return RunEnd(
@@ -196,9 +197,9 @@ class _Loop:
         try:
             reply = await self._model.ask(self._request(request), self._on_usage)
         except PromptTooLongError as error:
-            self._run, follows = step.too_long(self._run)
-            self._error = error if isinstance(follows, Stop) else None
-            return follows
+            self._run, retry = step.too_long(self._run)
+            self._error = error if isinstance(retry, Stop) else None
+            return retry
         except ModelError as error:
             if isinstance(error.__cause__, StateUnusableError):
                 raise error.__cause__ from error  # the ledger failed, and not the model
@@ -209,14 +210,15 @@ class _Loop:
         reported = await to_thread.run_sync(self._reply_facts, reply)
         self._progress("tools" if calls else "answered", calling=len(calls), **reported)
         if not isinstance(action, CallTools):
-            await self._note(request, reply, (), begun)
+            await self._add_turn(request, reply, (), begun)
             return action
         results = await to_thread.run_sync(self._run_calls, action)
-        self._run, ends = step.answer(self._run, [(i.call, result) for i, result in results])
-        await self._note(request, reply, results, begun)
-        return ends
+        answers = [(planned.call, result) for planned, result in results]
+        self._run, next_action = step.answer(self._run, answers)
+        await self._add_turn(request, reply, results, begun)
+        return next_action
 
-    async def _note(
+    async def _add_turn(
         self,
         request: AskModel,
         reply: Reply,
@@ -229,35 +231,35 @@ class _Loop:
 
     def _run_calls(self, called: CallTools) -> list[tuple[Planned, ToolResult]]:
         """Run the calls of one reply in order and return the results. Runs in a worker thread."""
-        until = self._clock.monotonic() + TURN_SECONDS
+        turn_ends_at = self._clock.monotonic() + TURN_SECONDS
         results: list[tuple[Planned, ToolResult]] = []
         for planned in called.calls:
             answer = planned.answer
             if answer is None:
-                answer = self._call(planned.call, until)
+                answer = self._call(planned.call, turn_ends_at)
             results.append((planned, answer))
         return results
 
-    def _call(self, call: ToolCall, until: float) -> ToolResult:
+    def _call(self, call: ToolCall, turn_ends_at: float) -> ToolResult:
         """Run one tool call with its own time limit. Runs in a worker thread."""
-        stop = min(until, self._clock.monotonic() + CALL_SECONDS)
+        ends_at = min(turn_ends_at, self._clock.monotonic() + CALL_SECONDS)
 
         def over() -> bool:
             """Return whether the run stops or the call's time is up."""
-            return self._stopping or self._clock.monotonic() >= stop
+            return self._is_stopping or self._clock.monotonic() >= ends_at
 
         return self._bench.call(call.name, call.input, self._clock.now(), over)
 
     def _request(self, request: AskModel) -> Ask:
         """Return the request to the model with the conversation so far, within the time left."""
         task = self._task
-        left = self._until - self._clock.monotonic()
+        seconds_left = self._ends_at - self._clock.monotonic()
         return Ask(
             kind=task.kind,
             model=task.model,
             messages=self._run.messages,
             max_tokens=request.max_tokens,
-            seconds=max(min(task.ask_seconds, left), 0.0),
+            seconds=max(min(task.ask_seconds, seconds_left), 0.0),
             system=task.system,
             tools=task.tools,
             retries=task.retries,
@@ -269,8 +271,10 @@ class _Loop:
         """Return a reply's facts for a progress report. Runs in a worker thread."""
         # Credentials are removed before the text is cut, since no rule finds half of one.
         text = secrets.scrub(cut_bytes(reply.text, _SCRUBBED_BYTES)).strip()
-        names = [secrets.scrub(call.name[:_NAME]) for call in reply.calls[:_NAMES]]
-        return self._facts() | {"turn": self._run.turn, "text": text[:REPORTED], "tools": names}
+        calls = reply.calls[:_TOOL_NAMES]
+        names = [secrets.scrub(call.name[:_TOOL_NAME_CHARACTERS]) for call in calls]
+        reported = {"turn": self._run.turn, "text": text[:REPORTED_CHARACTERS], "tools": names}
+        return self._facts() | reported
 
     def _facts(self) -> dict[str, Any]:
         """Return the run's counts for a progress report."""

@@ -12,7 +12,7 @@ from memd.agent.task import Task
 from memd.core import prose
 
 _ROUNDS = 2  # the request, and one more after refused operations
-_OPERATIONS = 64
+_OPERATIONS = 64  # of one answer
 _REPLY_TOKENS = 8_000
 _TOTAL_TOKENS = 400_000
 _SECONDS = 120.0
@@ -36,9 +36,9 @@ def task(
     texts = "\n\n".join(
         f'<memory path="{path}">\n{prose.inert(text)}\n</memory>' for path, text in shown
     )
-    form = prose.fill(
-        prose.template("operations", _PACKAGE), ("shown",) if shown else (), {"memories": texts}
-    )
+    template = prose.template("operations", _PACKAGE)
+    flags = ("shown",) if shown else ()
+    form = prose.fill(template, flags, {"memories": texts})
     return Task(
         kind=kind,
         model=model,

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from memd.model.port import Block, Reply, ToolCall, Usage
 
 OPERATION = "operation"  # the one tool of a single shot (operations.py)
-_WRITING = ("Write", "Edit", OPERATION)
-_CUT = "[this result was cut away to make room]"
+_WRITING_TOOLS = ("Write", "Edit", OPERATION)
+_CUT_NOTE = "[this result was cut away to make room]"
 
 
 class Reason(StrEnum):
@@ -119,8 +119,9 @@ Action = AskModel | CallTools | Finish | Stop
 class Run(Struct, frozen=True):
     """A run between two actions. ``retained`` is how many messages it began with.
 
-    ``denied`` counts calls that were not allowed, ``malformed`` invalid ones and ``repeated``
-    those that repeated another. ``last`` is the usage of the last reply.
+    ``calls`` counts tool calls: ``denied`` those that were not allowed, ``malformed`` invalid ones
+    and ``repeated`` those that repeated another. ``seen`` has how often each call was made, by
+    ``_key``. ``last`` is the usage of the last reply. ``trimmed`` says that older results were cut.
     """
 
     budget: Budget
@@ -149,16 +150,18 @@ def begin(
 def step(run: Run, reply: Reply) -> tuple[Run, Action]:
     """Return the run with a reply's usage and messages added, and the next action."""
     run = replace(run, turn=run.turn + 1, usage=run.usage + reply.usage, last=reply.usage)
-    stopped = _STOPS.get(reply.stop)
-    if stopped is not None:
-        return run, Stop(stopped)
+    stop_reason = _ENDING_STOP_REASONS.get(reply.stop)
+    if stop_reason is not None:
+        return run, Stop(stop_reason)
     if reply.calls:
         reason = _unanswerable(run, reply)
         return (run, Stop(reason)) if reason else _plan_calls(run, reply)
     if reply.stop == "pause_turn":
         run = replace(run, messages=(*run.messages, _message(reply)))
         return run, _ask(run)
-    return run, Stop(Reason.JUNK) if reply.stop == "tool_use" else Finish(reply.text)
+    if reply.stop == "tool_use":
+        return run, Stop(Reason.JUNK)  # it names a tool call that is not there
+    return run, Finish(reply.text)
 
 
 def answer(
@@ -166,24 +169,24 @@ def answer(
 ) -> tuple[Run, AskModel | Finish | Stop]:
     """Return the run with the results of the last reply's calls added, and the next action."""
     faults = [result.fault for _, result in results]
+    blocks = [_result_block(call, result) for call, result in results]
     run = replace(
         run,
         denied=run.denied + faults.count(DENIED),
         malformed=run.malformed + faults.count(MALFORMED),
-        messages=(
-            *run.messages,
-            {"role": "user", "content": [_result_block(*pair) for pair in results]},
-        ),
+        messages=(*run.messages, {"role": "user", "content": blocks}),
     )
     if run.malformed > run.budget.malformed:
         return run, Stop(Reason.MALFORMED)
     if run.repeated > run.budget.repeats:
         return run, Stop(Reason.LOOP)
-    last = run.turn >= run.budget.turns
-    if last and run.budget.runs_last and run.malformed >= run.calls:
+    is_last_turn = run.turn >= run.budget.turns
+    ends_here = is_last_turn and run.budget.runs_last
+    if ends_here and run.malformed >= run.calls:
         return run, Stop(Reason.MALFORMED)
-    writes = run.budget.ends_after_writes and _all_wrote(results, refused=last)
-    return run, Finish("") if writes or (last and run.budget.runs_last) else _ask(run)
+    if run.budget.ends_after_writes and _all_wrote(results, refused=is_last_turn):
+        ends_here = True
+    return run, Finish("") if ends_here else _ask(run)
 
 
 def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
@@ -193,13 +196,13 @@ def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
     that was done before or there is nothing to cut.
     """
     last = len(run.messages) - 1
-    cut = tuple(
+    shorter = tuple(
         _without_results(message) if run.retained <= index < last else message
         for index, message in enumerate(run.messages)
     )
-    if run.trimmed or cut == run.messages:
+    if run.trimmed or shorter == run.messages:
         return run, Stop(Reason.TOO_LONG)
-    run = replace(run, messages=cut, trimmed=True)
+    run = replace(run, messages=shorter, trimmed=True)
     return run, _ask(run)
 
 
@@ -208,7 +211,7 @@ def total(usage: Usage) -> int:
     return usage.input + usage.output + usage.cache_read + usage.cache_created
 
 
-_STOPS = {
+_ENDING_STOP_REASONS = {  # of the API; after any other the run may go on
     "max_tokens": Reason.CUT_OFF,
     "refusal": Reason.REFUSED,
     "model_context_window_exceeded": Reason.TOO_LONG,
@@ -237,8 +240,8 @@ def _unanswerable(run: Run, reply: Reply) -> Reason | None:
     if run.calls + min(len(reply.calls), run.budget.calls_per_turn) > run.budget.calls:
         return Reason.CALLS
     if run.budget.runs_last and run.turn >= run.budget.turns:
-        return None
-    if run.budget.ends_after_writes and all(call.name in _WRITING for call in reply.calls):
+        return None  # the last calls are run too
+    if run.budget.ends_after_writes and all(call.name in _WRITING_TOOLS for call in reply.calls):
         return None  # no further request is needed after them
     next_action = _ask(run)
     return next_action.reason if isinstance(next_action, Stop) else None
@@ -277,7 +280,9 @@ def _plan_calls(run: Run, reply: Reply) -> tuple[Run, CallTools]:
 
 def _all_wrote(results: Sequence[tuple[ToolCall, ToolResult]], *, refused: bool) -> bool:
     """Return whether all calls wrote successfully; with ``refused`` failed writes count too."""
-    return all(call.name in _WRITING and (refused or not it.fault) for call, it in results)
+    return all(
+        call.name in _WRITING_TOOLS and (refused or not result.fault) for call, result in results
+    )
 
 
 def _too_many(limit: int) -> ToolResult:
@@ -318,6 +323,6 @@ def _without_results(message: Block) -> Block:
 
 def _shortened(block: Block) -> Block:
     """Return a block, with a short note in place of a longer tool result."""
-    if block.get("type") != "tool_result" or len(block["content"]) <= len(_CUT):
+    if block.get("type") != "tool_result" or len(block["content"]) <= len(_CUT_NOTE):
         return block
-    return {**block, "content": _CUT}
+    return {**block, "content": _CUT_NOTE}

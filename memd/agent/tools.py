@@ -20,10 +20,10 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 _Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 _IN_BACKGROUND = "nothing runs in the background"
 _ONE_LINE = "a pattern matches within one line"
-_NOTHING = "old_string is empty"
-_SAME = "old_string and new_string are the same"
-_ABSENT = "old_string does not stand in it exactly like that"
-_HUGE = "it would become far too large"
+_EMPTY_OLD_STRING = "old_string is empty"
+_SAME_STRINGS = "old_string and new_string are the same"
+_NO_MATCH = "old_string does not stand in it exactly like that"
+_TOO_LARGE = "it would become far too large"
 
 
 class Read(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -80,17 +80,17 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         """Return a text with the one match, or all matches, replaced. Raises EditFailedError."""
         old, new = self.old_string, self.new_string
         if not old:
-            raise EditFailedError(self.file_path, _NOTHING)
+            raise EditFailedError(self.file_path, _EMPTY_OLD_STRING)
         if old == new:
-            raise EditFailedError(self.file_path, _SAME)
+            raise EditFailedError(self.file_path, _SAME_STRINGS)
         places = text.count(old)
         if not places:
-            raise EditFailedError(self.file_path, _ABSENT)
+            raise EditFailedError(self.file_path, _NO_MATCH)
         if places > 1 and not self.replace_all:
             why = f"old_string stands in it {places} times; name more of its surroundings"
             raise EditFailedError(self.file_path, why)
         if len(text) + places * (len(new) - len(old)) > limits.READ_BYTES:
-            raise EditFailedError(self.file_path, _HUGE)  # checked before the text is made
+            raise EditFailedError(self.file_path, _TOO_LARGE)  # checked before the text is made
         return text.replace(old, new)
 
 

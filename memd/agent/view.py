@@ -28,8 +28,8 @@ CALL_BYTES = 64 * 1024 * 1024
 CALL_FILES = 20_000
 FOLDER_ENTRIES = 10_000
 WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this size is searched for credentials as a whole
-_DEPTH = 24
-_AT_ONCE = 64 * 1024  # characters, since a search blocks other threads until its end
+_DEPTH = 24  # levels of folders below the one that is walked
+_CHARACTERS_AT_ONCE = 64 * 1024  # since a search blocks other threads until its end
 
 _TOO_MANY_BYTES = f"one call reads at most {CALL_BYTES // 1024 // 1024} MB"
 _TOO_LATE = "the time for this call is over"
@@ -44,9 +44,9 @@ class Meter:
 
     def __init__(self, over: Callable[[], bool], files: int = CALL_FILES) -> None:
         self._over = over
-        self._most = files
-        self._bytes = 0
-        self._files = 0
+        self._most_files = files
+        self._bytes = 0  # read so far
+        self._files = 0  # counted so far
 
     def tick(self) -> None:
         """Yield to requests and check the time. Raises LimitError."""
@@ -54,18 +54,18 @@ class Meter:
         if self._over():
             raise LimitError(_TOO_LATE)
 
-    def read(self, size: int) -> None:
+    def count_bytes(self, size: int) -> None:
         """Count some bytes."""
         self._bytes += size
         if self._bytes > CALL_BYTES:
             raise LimitError(_TOO_MANY_BYTES)
         self.tick()
 
-    def looked(self, files: int = 1) -> None:
+    def count_files(self, files: int = 1) -> None:
         """Count some files."""
         self._files += files
-        if self._files > self._most:
-            what = f"one call looks at {self._most} files at most"
+        if self._files > self._most_files:
+            what = f"one call looks at {self._most_files} files at most"
             raise LimitError(what)
         self.tick()
 
@@ -109,9 +109,9 @@ class TextPiece:
 
 def _visible(text: str) -> Iterator[str]:
     """Yield a text in parts with invisible characters spelled out, yielding to requests."""
-    for start in range(0, len(text), _AT_ONCE):
+    for start in range(0, len(text), _CHARACTERS_AT_ONCE):
         yield_to_requests()
-        yield invisible.spelled_out(text[start : start + _AT_ONCE])
+        yield invisible.spelled_out(text[start : start + _CHARACTERS_AT_ONCE])
 
 
 class AgentView:
@@ -160,22 +160,22 @@ class AgentView:
             raise WrongKindError(folder.shown, _NO_FOLDER)
         place = folder.place
         result: dict[str, FileEntry] = {}
-        for seen in self._entry_names(place):
+        for name in self._entry_names(place):
             self.meter.tick()
-            child = self._child(folder, seen)
+            child = self._child(folder, name)
             if child is not None:
-                result[seen] = child
-        self.meter.looked(len(result) + 1)
+                result[name] = child
+        self.meter.count_files(len(result) + 1)
         return [result[name] for name in sorted(result)]
 
     def walk(self, top: FileEntry, depth: int = _DEPTH) -> Iterator[tuple[int, FileEntry]]:
         """Yield ``top`` and, if it is a folder, all below it, with depths. Raises LimitError."""
-        waiting = [(0, top)]
-        while waiting:
-            level, entry = waiting.pop()
+        stack = [(0, top)]
+        while stack:
+            level, entry = stack.pop()
             yield level, entry
             if entry.folder and level < min(depth, _DEPTH):
-                waiting += [(level + 1, child) for child in reversed(self.children(entry))]
+                stack += [(level + 1, child) for child in reversed(self.children(entry))]
 
     def pieces(self, entry: FileEntry, start: int = 0) -> Iterator[TextPiece]:
         """Yield a file's text from the byte ``start``, in whole lines. Raises LimitError."""
@@ -185,16 +185,16 @@ class AgentView:
         if in_memory is not None:
             yield TextPiece(decode(in_memory[start:]), foreign=False)
             return
-        foreign = place.root.kind != MEMORY
-        gathered: list[bytes] = []
+        is_foreign = place.root.kind != MEMORY
+        chunks: list[bytes] = []  # of a file that is searched for credentials as a whole
         for chunk in self._chunks(entry, start):
-            self.meter.read(len(chunk))
+            self.meter.count_bytes(len(chunk))
             if entry.size <= WHOLE_BYTES:
-                gathered.append(chunk)
+                chunks.append(chunk)
             else:
-                yield TextPiece(decode(chunk), foreign=foreign)
-        if gathered:
-            yield TextPiece(decode(b"".join(gathered)), foreign=foreign)
+                yield TextPiece(decode(chunk), foreign=is_foreign)
+        if chunks:
+            yield TextPiece(decode(b"".join(chunks)), foreign=is_foreign)
 
     def _run_content(self, place: Place) -> bytes | None:
         """Return the content of a memory that the run wrote or read, else ``None``."""
@@ -204,23 +204,23 @@ class AgentView:
 
     def _chunks(self, entry: FileEntry, start: int) -> Iterator[bytes]:
         """Yield a file's bytes. Raises NotReachableError where ``Confined`` refuses the file."""
-        self.meter.looked()
+        self.meter.count_files()
+        folder = self._folders[entry.place.root.real]
         try:
-            chunks = self._folders[entry.place.root.real].pieces(entry.place.name, start)
-            yield from chunks or ()
+            yield from folder.pieces(entry.place.name, start) or ()
         except MemdError as error:
             raise NotReachableError(entry.shown, error.sentence.rstrip(".")) from error
 
     def _entry_names(self, place: Place) -> list[str]:
         """Return the names in a folder on the disk, with those that the run added to it."""
         folder = self._folders.get(place.root.real)
-        seen = folder.entries(place.name, FOLDER_ENTRIES) if folder else []
-        listed = [item.name for item in seen]
+        entries = folder.entries(place.name, FOLDER_ENTRIES) if folder else []
+        names = [entry.name for entry in entries]
         if place.root.kind == MEMORY:
-            above = f"{place.name}/" if place.name else ""
-            below = [path[len(above) :] for path in self._written if path.startswith(above)]
-            listed += {path.split("/")[0] for path in below} - set(listed)
-        return listed
+            prefix = f"{place.name}/" if place.name else ""
+            below = [path[len(prefix) :] for path in self._written if path.startswith(prefix)]
+            names += {path.split("/")[0] for path in below} - set(names)
+        return names
 
     def _child(self, folder: FileEntry, name: str) -> FileEntry | None:
         """Return an entry of a folder by its name, ``None`` if it may not be read or is missing."""
@@ -233,20 +233,22 @@ class AgentView:
 
     def _entry(self, shown: str, place: Place) -> FileEntry | None:
         """Return the file or folder at a place, ``None`` without one. Raises NotReachableError."""
-        if place.root.kind == MEMORY and (new := self._written_entry(shown, place)) is not None:
-            return new
-        if place.root.kind == MEMORY and place.name in self._written:
-            return None
         folder = self._folders.get(place.root.real)
-        if folder is None and place.root.kind == MEMORY and not place.name:
-            return FileEntry(shown, place, folder=True, size=0, mtime_ns=0)  # nobody wrote here yet
+        if place.root.kind == MEMORY:
+            written_entry = self._written_entry(shown, place)
+            if written_entry is not None:
+                return written_entry
+            if place.name in self._written:  # the run removed it
+                return None
+            if folder is None and not place.name:  # nobody wrote here yet
+                return FileEntry(shown, place, folder=True, size=0, mtime_ns=0)
         try:
-            seen = folder.inspect(place.name) if folder else None
+            status = folder.inspect(place.name) if folder else None
         except MemdError as error:
             raise NotReachableError(shown, error.sentence.rstrip(".")) from error
-        if seen is None:
+        if status is None:
             return None
-        return FileEntry(shown, place, seen.folder, seen.size, seen.mtime_ns)
+        return FileEntry(shown, place, status.folder, status.size, status.mtime_ns)
 
     def _written_entry(self, shown: str, place: Place) -> FileEntry | None:
         """Return the file, or the folder of files, that the run wrote at a place, else ``None``."""
@@ -254,9 +256,9 @@ class AgentView:
         content = self._written.get(place.name)
         if content is not None:
             return FileEntry(shown, place, folder=False, size=len(content), mtime_ns=now)
-        above = f"{place.name}/"
-        new = [text for path, text in self._written.items() if path.startswith(above)]
-        if place.name and any(text is not None for text in new):
+        prefix = f"{place.name}/"
+        contents = [content for path, content in self._written.items() if path.startswith(prefix)]
+        if place.name and any(content is not None for content in contents):
             return FileEntry(shown, place, folder=True, size=0, mtime_ns=now)
         return None
 

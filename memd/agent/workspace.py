@@ -41,14 +41,14 @@ BYTES = 1024 * 1024  # that one run may write in all
 
 Check = Callable[[Proposed], str]
 _NS = 1_000_000_000
-_NUMBERED = re.compile(r"^ *\d+\t", re.MULTILINE)
+_LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
 _NOT_READ = "read it first"
 _NOT_UTF8 = "it is not UTF-8"
 _SEVERAL_NAMES = "the file has several names (hard links)"
-_REMOVAL = "this run may not remove memories"
+_NO_REMOVAL = "this run may not remove memories"
 _NO_INDEX_REMOVAL = "the index is not removed"
 _NO_TEAM_REMOVAL = "others share it, and only a person removes it"
-_FULL = f"a run may write {FILES} files with {BYTES // 1024} KB in all"
+_RUN_IS_FULL = f"a run may write {FILES} files with {BYTES // 1024} KB in all"
 
 
 class Workspace:
@@ -83,16 +83,18 @@ class Workspace:
         self._removals = removals
         self._team = team
         self._check = check
-        self._refused: dict[str, Proposed] = {}
+        self._refused: dict[str, Proposed] = {}  # the last refused change, by name
         # The answers of the reading tools, as evidence for what is written, and those of them that
         # show a team's text.
         self.answers: list[str] = []
         self.shared: list[str] = []
-        self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
+        # By name: contents as first read, None where there was no file; contents as the run wrote
+        # them, None where it removed the file; and its reasons for that.
+        self._base: dict[str, bytes | None] = {}
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
-        self._sources: list[SourceText] = []
-        self._listed: frozenset[str] | None = None
+        self._sources: list[SourceText] = []  # the logs and transcripts that the run read
+        self._disk_names: frozenset[str] | None = None  # of the directory, once it was listed
         self._directory: Directory | None = None
         with suppress(DirectoryMissingError):  # nobody has written a memory here yet
             self._directory = Directory(memory)
@@ -127,14 +129,12 @@ class Workspace:
 
     def proposal(self) -> RunProposal:
         """Return the files whose content the run changed, and the sources that it read."""
-        return RunProposal(
-            tuple(
-                Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
-                for name, content in self._written.items()
-                if content != self._base.get(name)
-            ),
-            tuple(self._sources),
+        files = tuple(
+            Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
+            for name, content in self._written.items()
+            if content != self._base.get(name)
         )
+        return RunProposal(files, tuple(self._sources))
 
     def content(self, path: str) -> bytes | None:
         """Return a memory's content in this run, ``None`` if there is none; it counts as read.
@@ -160,21 +160,22 @@ class Workspace:
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
-            return ToolResult(
-                error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
-            )
+            fault = DENIED if isinstance(error, PathRefusedError) else FAILED
+            return ToolResult(error.sentence, fault)
 
-    def _add_source(self, sight: AgentView, text: str) -> None:
+    def _add_source(self, agent_view: AgentView, text: str) -> None:
         """Store an answer as a source if all its files are daily logs, or all are transcripts."""
-        places = [entry.place for entry in sight.read]
-        logs = [p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places]
-        transcripts = [p.root.kind == TRANSCRIPTS for p in places]
+        places = [entry.place for entry in agent_view.read]
+        if not places:
+            return
+        are_logs = all(p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places)
+        are_transcripts = all(p.root.kind == TRANSCRIPTS for p in places)
         size = sum(len(source.text) for source in self._sources)
-        if places and (all(logs) or all(transcripts)) and size < SOURCE_CHARACTERS:
-            at = max(entry.mtime_ns for entry in sight.read) / _NS
+        if (are_logs or are_transcripts) and size < SOURCE_CHARACTERS:
+            at = max(entry.mtime_ns for entry in agent_view.read) / _NS
             # Without line numbers and JSON's escapes, so that quotations of it can be compared.
-            plain = _NUMBERED.sub("", text).replace("\\n", "\n").replace('\\"', '"')
-            self._sources.append(SourceText(plain, at, all(logs)))
+            plain = _LINE_NUMBER.sub("", text).replace("\\n", "\n").replace('\\"', '"')
+            self._sources.append(SourceText(plain, at, are_logs))
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
         """Return the files as one tool call sees them."""
@@ -182,37 +183,37 @@ class Workspace:
             self._roots, self._folders, self._written, self._base, meter=Meter(over), now=now
         )
 
-    def _run(self, given: tools.Input, sight: AgentView) -> ToolResult:
+    def _run(self, given: tools.Input, agent_view: AgentView) -> ToolResult:
         """Run a tool call; the answer of a reading tool is stored as evidence."""
-        sight.meter.tick()
+        agent_view.meter.tick()
         match given:
             case tools.Write():
                 return self._write(given)
             case tools.Edit():
                 return self._edit(given)
-        result = self._answer(given, sight)
-        read = (entry.place for entry in sight.read)
+        result = self._answer(given, agent_view)
+        read = (entry.place for entry in agent_view.read)
         self.show(result.text, (place.name for place in read if place.root.kind == MEMORY))
-        self._add_source(sight, result.text)
+        self._add_source(agent_view, result.text)
         return result
 
-    def _answer(self, given: tools.Reading, sight: AgentView) -> ToolResult:
+    def _answer(self, given: tools.Reading, agent_view: AgentView) -> ToolResult:
         """Return the answer of a reading tool."""
         match given:
             case tools.Read():
-                return self._read(given, sight)
+                return self._read(given, agent_view)
             case tools.Grep():
-                return looking.grep(given, sight)
+                return looking.grep(given, agent_view)
             case tools.Glob():
-                return looking.glob(given, sight)
-        return shell.run(given.command, sight)
+                return looking.glob(given, agent_view)
+        return shell.run(given.command, agent_view)
 
-    def _read(self, given: tools.Read, sight: AgentView) -> ToolResult:
+    def _read(self, given: tools.Read, agent_view: AgentView) -> ToolResult:
         """Return the answer of Read; a memory's content counts as read from then on."""
-        entry = sight.file(given.file_path)
+        entry = agent_view.file(given.file_path)
         if entry.place.root.kind == MEMORY:
             self._read_memory(entry.place.name)
-        return looking.read(given, entry, sight)
+        return looking.read(given, entry, agent_view)
 
     def _read_memory(self, name: str) -> bytes | None:
         """Return a memory's content in this run: as written by it, or as first read from disk."""
@@ -220,9 +221,10 @@ class Workspace:
             return self._written[name]
         if name not in self._base:
             result = self._directory.read(name, limits.READ_BYTES) if self._directory else None
-            if result is not None and result[1].st_nlink > 1:
+            content, status = (None, None) if result is None else result
+            if status is not None and status.st_nlink > 1:
                 raise NotReachableError(name, _SEVERAL_NAMES)
-            self._base[name] = None if result is None else result[0]
+            self._base[name] = content
         return self._base[name]
 
     def _write(self, given: tools.Write) -> ToolResult:
@@ -234,9 +236,8 @@ class Workspace:
         reason = drafting.removal(given.content) if before is not None else ""
         if reason:
             return self._remove(name, reason)
-        return self._accept_change(
-            name, given.content, "written" if before is None else "written anew"
-        )
+        verb = "written" if before is None else "written anew"
+        return self._accept_change(name, given.content, verb)
 
     def _edit(self, given: tools.Edit) -> ToolResult:
         """Replace a text in a memory that the run has read. Raises ToolError."""
@@ -252,24 +253,29 @@ class Workspace:
             raise EditFailedError(given.file_path, _NOT_UTF8) from error
         return self._accept_change(name, given.applied(text), "changed")
 
-    def _accept_change(self, name: str, text: str, done: str) -> ToolResult:
-        """Store a memory's new text in the run, if the run's limits and the check allow it."""
+    def _accept_change(self, name: str, text: str, verb: str) -> ToolResult:
+        """Store a memory's new text in the run, if the run's limits and the check allow it.
+
+        ``verb`` says what was done, in the answer to the model.
+        """
         content = drafting.checked(name, self._base.get(name), text, self._origin)
         others = {path: body for path, body in self._written.items() if path != name}
         size = sum(len(body or b"") for body in others.values()) + len(content)
         if len(others) >= FILES or size > BYTES:
-            raise ChangeRefusedError(name, _FULL)
+            raise ChangeRefusedError(name, _RUN_IS_FULL)
         if self._base.get(name) is None:
             self._check_case(name, others)
         self._run_check(Proposed(name, self._base.get(name), content))
         self._written[name] = content
         self._reasons.pop(name, None)
-        return ToolResult(f"{name} is {done}. It is kept when this run ends well.")
+        return ToolResult(f"{name} is {verb}. It is kept when this run ends well.")
 
     def _remove(self, name: str, reason: str) -> ToolResult:
         """Mark a memory as removed, if the run may remove it and the check allows it."""
-        if not self._removals or name == INDEX:
-            raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
+        if name == INDEX:
+            raise ChangeRefusedError(name, _NO_INDEX_REMOVAL)
+        if not self._removals:
+            raise ChangeRefusedError(name, _NO_REMOVAL)
         if name.startswith(TEAM):
             raise ChangeRefusedError(name, _NO_TEAM_REMOVAL)
         self._run_check(Proposed(name, self._base.get(name), None, reason))
@@ -288,20 +294,21 @@ class Workspace:
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
         """Refuse a new file whose name differs from an existing one only in upper or lower case."""
         written = (path for path, body in others.items() if body)
-        result = clash((name,), chain(written, self._names_on_disk()))
-        if result is not None:
-            why = f"it differs from {result[1]} only in case"
+        names = clash((name,), chain(written, self._names_on_disk()))
+        if names is not None:
+            _, existing = names
+            why = f"it differs from {existing} only in case"
             raise ChangeRefusedError(name, why)
 
     def _names_on_disk(self) -> frozenset[str]:
         """Return the names in the directory, listed once: the store checks again at the commit."""
-        if self._listed is None:
+        if self._disk_names is None:
             result: set[str] = set()
             for path, _, _ in self._directory.walk() if self._directory else ():
                 yield_to_requests()
                 result.add(path)
-            self._listed = frozenset(result)
-        return self._listed
+            self._disk_names = frozenset(result)
+        return self._disk_names
 
     def _exists(self, name: str) -> bool:
         """Return whether the directory has a file of this name now."""

@@ -13,7 +13,7 @@ from blockbuster import blockbuster_ctx
 
 from memd.agent import tools
 from memd.agent.record import RunRecord
-from memd.agent.service import REPORTED, RunEnd, Task, opened, run
+from memd.agent.service import REPORTED_CHARACTERS, RunEnd, Task, opened, run
 from memd.agent.step import Budget, Reason
 from memd.agent.workspace import Workspace
 from memd.daemon.clock import SystemClock
@@ -111,7 +111,7 @@ async def test_what_is_told_of_a_reply_is_short_and_holds_no_credential(home: Ho
     reported = heard.phases[-1][1]["text"]
     assert reported.startswith("word word ")
     assert "word [secret: " in reported
-    assert (len(reported), TOKEN[:12] in reported) == (REPORTED, False)
+    assert (len(reported), TOKEN[:12] in reported) == (REPORTED_CHARACTERS, False)
 
 
 async def test_a_model_that_fails_ends_the_run_with_its_error(home: Home) -> None:

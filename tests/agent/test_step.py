@@ -112,7 +112,7 @@ def test_a_model_that_repeats_itself_is_told_and_then_stopped() -> None:
 
 
 def test_budgets_of_tokens_end_a_run() -> None:
-    """Output and total tokens are looked at before the next request."""
+    """Output and total tokens are count_files at before the next request."""
     big = Usage(input=100, output=50, cache_read=30, cache_created=20)
     assert step.step(begun(output_tokens=50), said(read(1), usage=big))[1] == Stop(Reason.OUTPUT)
     assert step.step(begun(total_tokens=400), said(read(1), usage=big))[1] == Stop(Reason.TOKENS)

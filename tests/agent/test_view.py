@@ -31,9 +31,9 @@ def test_outside_text_is_shown_without_credentials() -> None:
 def test_a_call_has_bounds() -> None:
     """Bytes, files and time end a call."""
     with pytest.raises(LimitError, match="MB"):
-        Meter(never).read(CALL_BYTES + 1)
+        Meter(never).count_bytes(CALL_BYTES + 1)
     with pytest.raises(LimitError, match="files"):
-        Meter(never).looked(CALL_FILES + 1)
+        Meter(never).count_files(CALL_FILES + 1)
     with pytest.raises(LimitError, match="time"):
         Meter(lambda: True).tick()
 
