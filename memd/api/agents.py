@@ -113,6 +113,7 @@ def _rows(services: Services, root: str | None) -> tuple[AgentRow, ...]:
     register, messages = services.messages.register, services.messages
 
     def row(agent: Agent) -> AgentRow:
+        """Return the row of one agent."""
         return AgentRow(
             agent=agent.name,
             address=register.address(agent, root or ""),
@@ -125,7 +126,7 @@ def _rows(services: Services, root: str | None) -> tuple[AgentRow, ...]:
             unread=messages.unread(agent.id),
         )
 
-    return tuple(map(row, register.agents(root)))
+    return tuple(row(agent) for agent in register.agents(root))
 
 
 METHODS = (agent_register, agent_list, agent_end)

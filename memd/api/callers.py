@@ -30,8 +30,9 @@ _FindProcess = Callable[[int], SystemProcess | None]
 async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
     pid = call.caller.pid
-    with suppress(AgentKeyError):
-        if (await services.messages.find_speaker(Speaker("", pid))).kind in _ASSISTANT_KINDS:
+    with suppress(AgentKeyError):  # the process is not registered
+        agent = await services.messages.find_speaker(Speaker("", pid))
+        if agent.kind in _ASSISTANT_KINDS:
             return True
     return await to_thread.run_sync(_is_below_an_assistant, services.messages.register.find, pid)
 

@@ -32,15 +32,16 @@ from memd.transcripts.reading import TranscriptRefusedError
 
 Strategy = Literal["notes", "api", "model", "local"]
 Instructions = Annotated[str, msgspec.Meta(max_length=20_000)]
-_WHOLE_ONLY = "it can only replace all of a conversation, and follows no instructions"
+# Why a strategy does not help.
+_REPLACES_ALL_ONLY = "it can only replace all of a conversation, and follows no instructions"
 _NO_NOTES = "there are no notes, or they do not make the conversation small enough"
 _UNSUPPORTED = "the client does not say that it supports compaction"
-_WAITING = "a model would have to be waited for"
-_PAUSED = "background work is paused"
+_MAY_NOT_WAIT = "a model would have to be waited for"
+_WORK_IS_PAUSED = "background work is paused"
 _NO_MODEL = "no model is configured"
-_NO_ROOM = "the summary does not make the conversation small enough"
-_NOTHING = "there is nothing to summarise, or a call is open"
-_NO_OBJECT = "a message is an object"
+_STILL_TOO_LARGE = "the summary does not make the conversation small enough"
+_NOTHING_TO_SUMMARISE = "there is nothing to summarise, or a call is open"
+_NOT_AN_OBJECT = "a message is an object"
 _SUB_AGENT = "sub-agents and forks are not compacted"
 
 
@@ -77,8 +78,9 @@ class CompactedContext(Result):
 class _Work(Struct, frozen=True):
     """A compaction while strategies are tried.
 
-    ``part`` are the messages to summarise, ``None`` where none can be. ``partly``: the caller named
-    a first or last message. ``wait``: a model may be waited for. ``retry``: close its breaker.
+    ``part`` are the messages to summarise, ``None`` where none can be. ``partly`` says that the
+    caller named a first or last message, ``wait`` that a model may be waited for, and ``retry``
+    that the model's breaker is closed first.
     """
 
     services: Services
@@ -198,7 +200,7 @@ async def _try_each(work: _Work, names: list[str], *, strict: bool) -> Compacted
 async def _by_notes(work: _Work) -> CompactedContext | str:
     """Replace the conversation by its session notes; return a reason where this does not help."""
     if work.partly or work.instructions:
-        return _WHOLE_ONLY
+        return _REPLACES_ALL_ONLY
     request = about(
         work.call,
         work.request.project,
@@ -217,9 +219,9 @@ async def _by_api(work: _Work) -> CompactedContext | str:
     if COMPACTION not in work.request.supports:
         return _UNSUPPORTED
     if work.partly or work.instructions:
-        return _WHOLE_ONLY
+        return _REPLACES_ALL_ONLY
     if work.part is None:
-        return _NOTHING
+        return _NOTHING_TO_SUMMARISE
     tail = work.part.tail
     find = partial(boundary, work.messages, tail, strategy=compacting.API, trigger=work.trigger)
     edge = await to_thread.run_sync(find)
@@ -233,14 +235,14 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     Raises the job's error, and ConversationChangedError if a later request replaced this summary.
     """
     if work.part is None:
-        return _NOTHING
+        return _NOTHING_TO_SUMMARISE
     if not work.wait:
-        return _WAITING
+        return _MAY_NOT_WAIT
     services = work.services
     if services.models.for_(work.request.settings) is None:
         return _NO_MODEL
     if (await services.jobs.state()).paused_since is not None:
-        return _PAUSED
+        return _WORK_IS_PAUSED
     session, folder = work.request.session, _results_folder(work)
     if work.retry:
         await services.jobs.close_breaker(folder)
@@ -252,7 +254,8 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     with services.summaries.awaited(digest):
         submitted = await services.jobs.submit(summary.KIND, folder, session, task)
         ended = await services.jobs.wait(submitted.job)
-    if failure := ended.error or (ended.result or {}).get("failure"):
+    failure = ended.error or (ended.result or {}).get("failure")
+    if failure:
         raise _failure(failure)
     sections = services.summaries.sections(submitted.job, digest)
     if sections is None:  # a later request took this one's place
@@ -266,7 +269,7 @@ async def _by_local(work: _Work) -> CompactedContext | str:
     if part is not None and not work.partly:
         part = await to_thread.run_sync(compacting.without_newest, work.messages, part)
     if part is None:
-        return _NOTHING
+        return _NOTHING_TO_SUMMARISE
     replaced = work.messages[part.start : part.tail.first]
     lines = await work.services.session_notes.lines(replaced)
     sections = await to_thread.run_sync(local.sections, replaced, lines)
@@ -289,7 +292,7 @@ async def _summarised(
         folder=_results_folder(work),
     )
     plan = await to_thread.run_sync(make)
-    return await _answer(work, plan) if plan else _NO_ROOM
+    return await _answer(work, plan) if plan else _STILL_TOO_LARGE
 
 
 async def _answer(
@@ -329,7 +332,7 @@ def _messages(messages: list[Any] | None, path: str | None) -> list[Any]:
     for number, message in enumerate(messages):
         place = f"messages.{number}"
         if not isinstance(message, dict):
-            raise MessagesRefusedError(place, _NO_OBJECT)
+            raise MessagesRefusedError(place, _NOT_AN_OBJECT)
     return messages
 
 

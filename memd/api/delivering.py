@@ -33,7 +33,7 @@ from memd.messages.service import name_from
 from memd.messages.values import Registration
 from memd.rpc.connection import Call, Connection
 
-_AGENTS = 1024
+_AGENTS = 1024  # whose hooks that have not printed are remembered
 _PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would block all later messages
 _NAME_ATTEMPTS = 3  # another agent may take the free name meanwhile
 _MAX_ANCESTORS = 16
@@ -116,7 +116,8 @@ class MessageDeliveries:
         now = services.clock.monotonic()
         reference, until = self._printing.get(key, (None, 0.0))
         other_hook = reference() if reference else None
-        if other_hook is not None and not other_hook.outbox.dropped and now < until:
+        is_connected = other_hook is not None and not other_hook.outbox.dropped
+        if is_connected and now < until:
             return ""
         claim = self._printing[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)
         receipt = 0
@@ -204,7 +205,8 @@ async def _register_free_name(services: Services, wanted: Registration) -> Agent
 
     Return the agent, or ``None`` where every name that was tried had been taken.
     """
-    name = name_from(wanted.name, f"{wanted.client}-{wanted.session[:4]}") if wanted.name else ""
+    default_name = f"{wanted.client}-{wanted.session[:4]}"
+    name = name_from(wanted.name, default_name) if wanted.name else ""
     for _ in range(_NAME_ATTEMPTS):
         try:
             await services.messages.register_agent(replace(wanted, name=name))

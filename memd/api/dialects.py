@@ -29,7 +29,7 @@ from memd.core.names import printable
 from memd.text import tags
 
 CLAUDE_CODE = "claude-code"
-_NAMED = 3  # memories in one line
+_MEMORIES_NAMED = 3  # in one line
 _NOT_ASKED = "this client cannot ask the person, so ask them yourself; they can run it"
 
 
@@ -75,11 +75,12 @@ class Dialect(Struct, frozen=True):
     """The names that one client uses, and what its hooks can do.
 
     ``events`` maps its names of events, with a trigger where only that one counts. ``renamed`` maps
-    its names of payload members to Claude Code's. ``loads_memory``: the client may load the memory
-    directory by itself. ``tags``: memd's tag reaches the model. ``notices``: the person is shown a
-    hook's message as one line. ``late_boundary``: the last event of a resumed session may have been
-    a compaction; other clients send an event for it again. ``replaces_results``: a hook may change
-    a tool's result. ``asks``: before a tool runs a hook may have the person asked, not only refuse.
+    its names of payload members to Claude Code's. ``loads_memory`` says that the client may load
+    the memory directory by itself, ``tags`` that memd's tag reaches the model, and ``notices`` that
+    the person is shown a hook's message as one line. ``late_boundary`` says that the last event of
+    a resumed session may have been a compaction; other clients send an event for it again.
+    ``replaces_results`` says that a hook may change a tool's result, and ``asks`` that before a
+    tool runs a hook may have the person asked, not only refuse.
     """
 
     events: Mapping[str, Event]
@@ -92,7 +93,7 @@ class Dialect(Struct, frozen=True):
     asks: bool = False
 
 
-_SHARED = {
+_SHARED_EVENTS = {  # of Claude Code and Codex
     "SessionStart": Event.SESSION_START,
     "UserPromptSubmit": Event.PROMPT,
     "Stop": Event.TURN_END,
@@ -104,7 +105,7 @@ _SHARED = {
 DIALECTS: Mapping[str, Dialect] = {
     CLAUDE_CODE: Dialect(
         {
-            **_SHARED,
+            **_SHARED_EVENTS,
             "SubagentStart": Event.SUBAGENT_START,
             "SubagentStop": Event.SUBAGENT_END,
         },
@@ -114,7 +115,7 @@ DIALECTS: Mapping[str, Dialect] = {
         replaces_results=True,
         asks=True,
     ),
-    "codex": Dialect({**_SHARED, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
+    "codex": Dialect({**_SHARED_EVENTS, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
     "gemini": Dialect(
         {
             "SessionStart": Event.SESSION_START,
@@ -161,10 +162,12 @@ def longest_text(response: Any) -> str:
     """Return the longest text in a tool's result, "" where there is none; images are no text."""
     if isinstance(response, str):
         return response
-    if isinstance(response, dict):
-        response = list(response.values()) if response.get("type", "text") == "text" else []
-    parts = response if isinstance(response, list) else []
-    return max(map(longest_text, parts), key=len, default="")
+    parts: list[Any] = []
+    if isinstance(response, list):
+        parts = response
+    elif isinstance(response, dict) and response.get("type", "text") == "text":
+        parts = list(response.values())
+    return max((longest_text(part) for part in parts), key=len, default="")
 
 
 def with_text(response: Any, old: str, new: str) -> Any:
@@ -178,12 +181,15 @@ def with_text(response: Any, old: str, new: str) -> Any:
 
 def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
     """Return one line for a person that names the memories extractions saved, "" for none."""
-    lists = [each.get(key, ()) for each in results for key in ("saved", "updated")]
-    paths = [printable(path) for path in dict.fromkeys(chain.from_iterable(lists))]
+    lists = [result.get(key, ()) for result in results for key in ("saved", "updated")]
+    different_paths = dict.fromkeys(chain.from_iterable(lists))  # in their order
+    paths = [printable(path) for path in different_paths]
     if not paths:
         return ""
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"memd saved {', '.join(paths[:_NAMED])}{more} (memctl undo takes the newest back)"
+    names = ", ".join(paths[:_MEMORIES_NAMED])
+    others = len(paths) - _MEMORIES_NAMED
+    more = f" and {others} more" if others > 0 else ""
+    return f"memd saved {names}{more} (memctl undo takes the newest back)"
 
 
 def answer(

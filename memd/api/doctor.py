@@ -23,7 +23,7 @@ from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.team.errors import TeamNotJoinedError
 
-_FULL = 0.9  # of the bytes that stored results may use; a warning above it
+_FULL_SHARE = 0.9  # of the bytes that stored results may use; a warning above it
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
 _NOT_RUN = "it is there; looking costs no run of your plan"
 
@@ -136,10 +136,11 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
     switch = "switch it on in memd.toml or the environment"
     damaged = [header.path for header in snapshot.headers if header.damaged]
     problems = [*snapshot.problems, *(f"{path} has broken frontmatter" for path in damaged)]
+    project_check = Check("project", "ok", detail)
+    if not project.enabled:
+        project_check = Check("project", "warning", f"memory is off: {project.reason}", switch)
     return [
-        Check("project", "ok", detail)
-        if project.enabled
-        else Check("project", "warning", f"memory is off: {project.reason}", switch),
+        project_check,
         _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
         _problems_check("files", "every memory can be read", problems),
@@ -186,12 +187,14 @@ def _agent_checks(projects: Projects, project: Project) -> list[Check]:
     The faults are memories where no client loads them, and local ones that git does not ignore.
     """
     checks = []
-    if strays := projects.strays(project):
+    strays = projects.strays(project)
+    if strays:
         places = ", ".join(printable(stray.directory) for stray in strays)
         remedy = "memctl agent merge takes them into the project's"
         detail = f"memories of sub-agents that no client loads: {places}"
         checks.append(Check("sub-agents", "warning", detail, remedy))
-    if missing_line := projects.committed(project):
+    missing_line = projects.committed(project)
+    if missing_line:
         path = f"{project.root}{missing_line}"
         detail = f"git does not ignore {path}, which is for this machine alone"
         remedy = f"add the line {missing_line} to {project.root}/.gitignore"
@@ -217,9 +220,11 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
     waiting = len(team.conflicts) + len(team.held)
     detail = f"{team.remote} on {team.server}: {team.state}"
     reason = team.waits or team.paused
-    detail += f", {reason}" if reason else ""
+    if reason:
+        detail += f", {reason}"
+    if waiting:
+        detail += f", {waiting} files wait for you"
     if reason or waiting:
-        detail += f", {waiting} files wait for you" if waiting else ""
         return [Check(name, "warning", detail, "memctl team status says more")]
     return [Check(name, "ok", detail)]
 
@@ -238,7 +243,7 @@ async def _stored_check(services: Services) -> Check:
     except MemdError as error:
         return Check(name, "failed", error.sentence, error.hint)
     detail = f"{totals.results} with {totals.bytes:,} of at most {limits.STORED_BYTES:,} bytes"
-    if totals.bytes <= _FULL * limits.STORED_BYTES:
+    if totals.bytes <= _FULL_SHARE * limits.STORED_BYTES:
         return Check(name, "ok", detail)
     remedy = "memctl context forget SESSION, or a smaller context.days; results stay whole else"
     return Check(name, "warning", detail, remedy)
@@ -254,21 +259,21 @@ async def _model_check(services: Services, settings: Settings) -> Check:
     problem = models.problem(settings)
     if models.for_(settings) is None:
         # A model is optional: only one that is configured and cannot be used is a warning.
-        detail, bad = f"none: {problem}", problem not in (NOT_NAMED, OFF)
+        detail, is_bad = f"none: {problem}", problem not in (NOT_NAMED, OFF)
         remedy = "mend what the sentence names, or set model.enabled = false"
     else:
         # An error of this moment comes first, then the problem that the last request had.
         fine = _NOT_RUN if settings.model.provider == COMMAND else "it answers"
         words = error.sentence if error else problem or fine
         detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"
-        slow = services.recall.model_is_too_slow
-        bad = bool(problem or error or slow)
+        is_slow = services.recall.model_is_too_slow
+        is_bad = bool(problem or error or is_slow)
         remedy = error.hint if error else "look at the model's name in [model] of memd.toml"
-        if slow and not (problem or error):
+        if is_slow and not (problem or error):
             detail, remedy = f"{detail}, but never in the time that a prompt has", _MORE_TIME
     if models.ignored:
         detail, remedy = f"{detail}; {models.ignored}", "do that, or remove the file"
-    if bad or models.ignored:
+    if is_bad or models.ignored:
         return Check("model", "warning", detail, remedy)
     return Check("model", "ok", detail)
 

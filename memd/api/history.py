@@ -13,7 +13,7 @@ from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, CommitResult, Provenance
+from memd.core.values import Actor, Change, Provenance
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
@@ -31,6 +31,7 @@ from memd.store.history import (
 )
 from memd.store.service import MemoryNotFoundError
 
+# A method and what is wrong with its parameters.
 _ONE_KIND_OF_DIFF = (
     "memory.diff",
     "from and to are for the versions of a file: give path with them, and no change",
@@ -161,8 +162,9 @@ async def memory_history(
     results = [_facts_of_change(change) for change in changes]
     missing = limit - len(changes)
     # Imported changes come only behind the oldest of the project's own.
-    with suppress(ChangeNotFoundError):  # the last of them aged out meanwhile: none is older
-        if missing and await find_changes(limit=1, before=changes[-1].id if changes else before):
+    oldest = changes[-1].id if changes else before
+    with suppress(ChangeNotFoundError):  # it aged out meanwhile: none is older
+        if missing and await find_changes(limit=1, before=oldest):
             missing = 0
     if directory and missing:
         past = await services.imports.past(directory, replace(only, path=path), missing)
@@ -228,16 +230,16 @@ async def memory_undo(
     Give ``change``, or a range of change ids in which ``to`` is by default the newest, or ``as_of``
     to go back to a time. A file with newer changes is merged, or left and reported as a conflict.
     """
-    which, words = _undo_target(change, from_, to, seconds("as_of", as_of))
+    target, words = _undo_target(change, from_, to, seconds("as_of", as_of))
     project = await writable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
         project.memory_dir,
-        lambda past: past.undo(project.memory_dir, which),
+        lambda past: past.undo(project.memory_dir, target),
         _undo_provenance(call, f"undo of {words}"),
         request_id=request_id,
         dry_run=dry_run,
     )
-    return _undone(committed)
+    return shaped(committed, Undone)
 
 
 @method(
@@ -261,14 +263,15 @@ async def memory_restore(
     file as that change left it, or, if that change deleted it, as it was before.
     """
     project = await writable(services, call, cwd, agent, scope)
+    version = f" from {change}" if change else ""
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.restore(project.memory_dir, path, change),
-        _undo_provenance(call, f"{path} restored{f' from {change}' if change else ''}"),
+        _undo_provenance(call, f"{path} restored{version}"),
         request_id=request_id,
         dry_run=dry_run,
     )
-    return _undone(committed)
+    return shaped(committed, Undone)
 
 
 @method("memory.why", "read", NoProjectError, MemoryNotFoundError, NameRefusedError)
@@ -292,6 +295,9 @@ async def memory_why(
     if not exists and writers.first is None:
         raise MemoryNotFoundError(path)
     sighting = await services.recall.last_surfaced(directory, path)
+    surfaced = (
+        LastSurfaced(at=iso_time(sighting.at), session=sighting.session) if sighting else None
+    )
     by = writers.member
     return Why(
         path=path,
@@ -300,9 +306,7 @@ async def memory_why(
         first=writers.first,
         last=writers.last,
         changes=writers.changes,
-        surfaced=LastSurfaced(at=iso_time(sighting.at), session=sighting.session)
-        if sighting
-        else None,
+        surfaced=surfaced,
         shared=SharedBy(by.member, by.device, iso_time(by.at), by.revision) if by else None,
     )
 
@@ -335,10 +339,10 @@ async def memory_purge(
     case, or with ``regex`` as a regular expression.
     """
     project = await project_of(services, call, cwd, agent, scope)
-    what = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
+    request = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
     if not dry_run:
         await services.recall.forget()  # its search index holds the texts too
-    purged = await services.store.purge(what, dry_run=dry_run)
+    purged = await services.store.purge(request, dry_run=dry_run)
     if not dry_run:
         await services.recall.forget()  # a prompt may have indexed in between
     return purged
@@ -365,11 +369,6 @@ def _undo_target(
 def _undo_provenance(call: Call, reason: str) -> Provenance:
     """Return the provenance of a change that takes others back."""
     return Provenance(actor=Actor.UNDO, client=call.caller.client, reason=reason)
-
-
-def _undone(result: CommitResult) -> Undone:
-    """Return the result of a commit that took changes back, in the shape of the wire."""
-    return shaped(result, Undone)
 
 
 def _facts_of_imported(change: PastChange, directory: str) -> ChangeFacts:

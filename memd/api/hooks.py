@@ -37,7 +37,7 @@ from memd.context.service import ContextRequest
 from memd.conversation.history import tool_kind
 from memd.core import limits
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import INDEX, INDEXES, TEAM
+from memd.core.names import INDEX, INDEXES, TEAM_INDEX
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Actor, Project, Provenance
@@ -51,18 +51,18 @@ from memd.transcripts.sessions import parents
 
 _REMEMBERED_EVENTS = 1024
 _SESSIONS = 64  # sessions whose memory section is held in memory, some 30 KB each
-_PROMPT_MS = 200  # how long a hook waits unless it names a time
+_DEADLINE_MS = 200  # how long a hook waits unless it names a time
 _START_SECONDS = 0.2  # for suggestions at the start of a session
 _SUGGESTED_SHARE = 0.2  # of a prompt's time for suggestions, if that much is left
-_LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
+_LINE_ADDED = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
 _SAVED_SECONDS = 0.02  # to list saved memories; those missed are shown with the next prompt
 _GATE_SECONDS = 0.02  # for the gates of notes at a turn's end; the job checks them again
-_NEXT = 2_500  # UTF-16 units that notes leave to the prompt after a compaction
+_NEXT_PROMPT_UNITS = 2_500  # UTF-16 units that notes leave to the prompt after a compaction
 _SENTENCE_UNITS = 300  # UTF-16 units of the sentence before a compaction, at most
-_JOBS = 20  # the newest jobs, which may have saved something
+_JOBS_SEARCHED = 20  # the newest jobs, which may have saved something
 _SPILLED_KINDS = ("search", "web")  # of tools; Claude Code stores the shell's output itself
-_READER = "Read"
-_WRITERS = ("", "Write", "Edit", "MultiEdit", "apply_patch", "write_file", "replace")
+_READING_TOOL = "Read"  # by which the model reads a stored result
+_WRITING_TOOLS = ("", "Write", "Edit", "MultiEdit", "apply_patch", "write_file", "replace")
 # Events that come several times under one prompt id, and that count for sub-agents too.
 _REPEATABLE = (Event.TOOL_USED, Event.SUBAGENT_START, Event.SUBAGENT_END)
 _SHARE = 0.75  # of a hook's time for memd; the rest is for its start and the connection
@@ -114,7 +114,7 @@ class HookMethod:
         event: str,
         payload: Any = None,
         environment: dict[str, str] | None = None,
-        deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] = _PROMPT_MS,
+        deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] = _DEADLINE_MS,
         messages: bool = False,
     ) -> dict[str, Any] | str | None:
         """A client's hook event, answered with what that client's hook is to print, or null.
@@ -126,11 +126,13 @@ class HookMethod:
         dialect = DIALECTS.get(client)
         if dialect is None:
             raise UnknownClientError(client)
-        programs, read = services.models.programs, dialects.read(dialect, event, payload)
-        # The caller may be a program that memd itself runs as its model: it gets no memories.
-        if read is None or (programs and await programs.runs_below(call.caller.pid)):
+        known_event = dialects.read(dialect, event, payload)
+        if known_event is None:
             return None
-        kind, facts = read
+        programs = services.models.programs
+        if programs and await programs.runs_below(call.caller.pid):
+            return None  # memd itself runs the caller as its model: it gets no memories
+        kind, facts = known_event
         until = services.clock.monotonic() + max(0.01, deadline_ms * _SHARE / 1000)
         caller = call.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
@@ -138,7 +140,7 @@ class HookMethod:
             return await ruling.before_a_tool(services, call, dialect, event, facts, until=until)
         key = (event, facts.session_id, facts.prompt_id)
         if kind not in _REPEATABLE and (facts.agent_id or key in self._events):
-            return None
+            return None  # of a sub-agent, or answered before
         project, settings, _ = await services.store.where(facts.cwd, call.caller.environment)
         received = _Received(dialect, event, facts, project, settings, messages=messages)
         services.visited(call, project, facts.session_id)
@@ -192,10 +194,10 @@ class HookMethod:
 
     async def _notice(self, services: Services, call: Call, received: _Received) -> str:
         """Return one line for the person: memories that were saved, and messages for them."""
-        saved = await self._saved_line(services, received)
-        wanted, client = received.messages, call.caller.client
-        waiting = services.messages.notices(client, received.session) if wanted else ""
-        return "; ".join(filter(None, (saved, waiting)))
+        lines = [await self._saved_line(services, received)]
+        if received.messages:
+            lines.append(services.messages.notices(call.caller.client, received.session))
+        return "; ".join(line for line in lines if line)
 
     async def _start_texts(
         self, services: Services, call: Call, received: _Received, until: float
@@ -213,17 +215,18 @@ class HookMethod:
             room=limits.BLOCK_CHARACTERS - subagents.TAGS,
             environment=call.caller.environment,
         )
-        shown = section = loaded.prompt or ""
+        shown = section = loaded.prompt or ""  # what is printed, and what the session then has
         client_loads = received.dialect.loads_memory and project.client_dir == project.memory_dir
         if client_loads:
             shown = await services.prompts.shared(project, settings)
-        room = limits.BLOCK_CHARACTERS - _NEXT
+        room = limits.BLOCK_CHARACTERS - _NEXT_PROMPT_UNITS
         notes_room = room // 2 if shown else room
         noted = await _compacted_notes(services, call, received, notes_room, until)
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
-            index = f"{loaded.memory_dir}/{TEAM if client_loads else ''}{INDEX}"
-            shown = subagents.fit(shown, room - subagents.TAGS, index)
+            index = TEAM_INDEX if client_loads else INDEX
+            index_path = f"{loaded.memory_dir}/{index}"
+            shown = subagents.fit(shown, room - subagents.TAGS, index_path)
             section = section if client_loads else shown
             shown = f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"
         self._sections[received.session] = section
@@ -260,9 +263,9 @@ class HookMethod:
         began = services.clock.now() - (services.clock.monotonic() - services.started)
         results = []
         with services.clock.move_on_after(_SAVED_SECONDS), suppress(MemdError):
-            for job in await services.jobs.list(received.project.memory_dir, _JOBS):
-                ended = job.kind == "extract" and (job.ended or 0) >= began
-                if ended and job.id not in self._reported:
+            for job in await services.jobs.list(received.project.memory_dir, _JOBS_SEARCHED):
+                has_ended = job.kind == "extract" and (job.ended or 0) >= began
+                if has_ended and job.id not in self._reported:
                     self._reported[job.id] = None
                     results.append(job.result or {})
         return dialects.saved_line(results)
@@ -318,8 +321,8 @@ async def _before_compaction(
         with services.clock.move_on_after(until - services.clock.monotonic()):
             path = (await services.session_notes.write_locally(request)).path
             sentence = f"The notes of this conversation are in {path}; they outlast the compaction."
-            wanted = path and request.settings.notes.precompact
-            return sentence if wanted and quoting.units(sentence) <= _SENTENCE_UNITS else ""
+            is_wanted = path and request.settings.notes.precompact
+            return sentence if is_wanted and quoting.units(sentence) <= _SENTENCE_UNITS else ""
     except MemdError:  # a job is repeated where that helps, and job.get shows its error
         with suppress(MemdError):
             await notes.submit(services, request)
@@ -355,8 +358,9 @@ async def _take_in_written(services: Services, call: Call, received: _Received) 
     """
     project, session = received.project, received.session
     directory = project.memory_dir
-    writes = received.payload.tool_name in _WRITERS
-    paths = dialects.named_memories(received.payload, directory) if writes else frozenset[str]()
+    if received.payload.tool_name not in _WRITING_TOOLS:
+        return ""
+    paths = dialects.named_memories(received.payload, directory)
     if not (paths and project.enabled and received.settings.enabled):
         return ""
     reason = "written by the assistant itself"
@@ -366,19 +370,19 @@ async def _take_in_written(services: Services, call: Call, received: _Received) 
         result = await services.store.attribute(directory, paths, by)
         await services.recall.given(session, directory, paths)
         if result.change and not paths <= {*INDEXES}:
-            return f"{tags.OPEN}\n{_LINE_MADE}\n{tags.CLOSE}"
+            return f"{tags.OPEN}\n{_LINE_ADDED}\n{tags.CLOSE}"
     return ""
 
 
 async def _spill_result(services: Services, received: _Received, until: float) -> Any:
     """Return a tool's result with its longest text moved to a file, or ``None`` to keep it."""
     payload, settings, name = received.payload, received.settings, received.payload.tool_name
-    wanted = settings.context.hook_spill and received.dialect.replaces_results
+    is_on = settings.context.hook_spill and received.project.enabled
     can_spill = tool_kind(name) in _SPILLED_KINDS or name.startswith("mcp__")
-    if not (wanted and can_spill and received.project.enabled) or payload.agent_id:
+    if not (is_on and can_spill and received.dialect.replaces_results) or payload.agent_id:
         return None
     text = dialects.longest_text(payload.tool_response)
-    request = ContextRequest(received.project, settings, received.session, reader=_READER)
+    request = ContextRequest(received.project, settings, received.session, reader=_READING_TOOL)
     in_time = services.clock.move_on_after(until - services.clock.monotonic())
     with suppress(MemdError), in_time:
         result = await services.contexts.spill(

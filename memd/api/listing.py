@@ -22,7 +22,7 @@ from memd.rpc.connection import Call
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest of the frame is for other members
 PROBLEMS = 100
-_NO_TYPE = "none"
+_NO_TYPE = "none"  # the type that selects memories without one
 Words = Annotated[str, msgspec.Meta(max_length=1000)]
 AnyType = Literal["", "user", "feedback", "project", "reference", "none"]
 
@@ -83,13 +83,16 @@ async def memory_list(
         headers = await to_thread.run_sync(_filtered, headers, contains, type_)
     count = len(headers)
     if start is not None:
-        headers = headers[bisect_right(headers, start, key=newest_first) :]
+        first = bisect_right(headers, start, key=newest_first)
+        headers = headers[first:]
     page = _page(headers, limit, services.clock.now())
+    has_more = len(page) < len(headers)
+    cursor = _cursor(headers[len(page) - 1]) if has_more else None
     return Listed(
         memory_dir=project.memory_dir,
         memories=page,
         count=count,
-        next=_cursor(headers[len(page) - 1]) if len(page) < len(headers) else None,
+        next=cursor,
         index=shaped(load(snapshot.index), IndexFacts),
         problems=_first_problems(snapshot.problems),
     )
@@ -100,20 +103,21 @@ def _filtered(headers: Sequence[Header], contains: str, kind: str) -> list[Heade
     words = contains.casefold().split()
 
     def matches(header: Header) -> bool:
+        """Return whether a header has all words and the type."""
         text = f"{header.path}\n{header.name}\n{header.description}".casefold()
         return kind in ("", header.type or _NO_TYPE) and all(word in text for word in words)
 
-    return list(filter(matches, headers))
+    return [header for header in headers if matches(header)]
 
 
 def _page(headers: Sequence[Header], limit: int | None, now: float) -> list[MemoryFacts]:
     """Return the facts of as many of the first headers as an answer has room for, at least one."""
     page: list[MemoryFacts] = []
-    room = PAGE_BYTES
+    bytes_left = PAGE_BYTES
     for header in islice(headers, limit):
         facts = facts_of(header, now)
-        room -= len(msgspec.json.encode(facts))
-        if room < 0 and page:
+        bytes_left -= len(msgspec.json.encode(facts))
+        if bytes_left < 0 and page:
             break
         page.append(facts)
     return page

@@ -25,7 +25,7 @@ from memd.rpc.connection import Call
 from memd.state.tables import StateTables, SuggestionCounts
 
 _LIBRARIES = ("anyio", "jsonrpcserver", "msgspec", "psutil", "structlog", "tantivy", "watchdog")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sample(Result):
@@ -134,7 +134,7 @@ def resident_bytes() -> int:
     """Return the resident memory of this process in bytes, 0 on a system without /proc."""
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * _PAGE  # the second number: resident pages
+            return int(file.read().split()[1]) * _PAGE_BYTES  # the second number: resident pages
     except OSError:  # pragma: no cover - a system without /proc
         return 0
 

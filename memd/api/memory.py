@@ -31,7 +31,7 @@ from memd.store.history import ChangeNotFoundError, VersionNotFoundError
 from memd.store.service import MemoryNotFoundError, StorageFailedError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 
-_TOOL_ROOT = "/memories/"
+_TOOL_ROOT = "/memories/"  # the memory directory, as the memory tool names it
 _TEAM_OFF = "team.enabled is false"
 # A sub-agent's name, "" for the project's own memories. The scope says where its memories are.
 AgentName = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -295,11 +295,14 @@ async def project_of(
     With ``agent`` its memory directory is that of the sub-agent. Raises NoProjectError,
     ScopeRefusedError, and what ``agent_directory`` raises.
     """
-    if scope is not None and (scope in {*AgentScope}) != bool(agent):
+    is_agents_scope = scope in {*AgentScope}
+    if scope is not None and is_agents_scope != bool(agent):
         raise ScopeRefusedError(scope, agent)
     environment = call.caller.environment
     project = await services.store.project(cwd, environment)
-    return await of_agent(project, agent, scope or "", environment) if agent else project
+    if agent:
+        return await of_agent(project, agent, scope or "", environment)
+    return project
 
 
 async def of_agent(

@@ -34,7 +34,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.
 SessionId = Annotated[str, msgspec.Meta(max_length=1000)]
 Time = str | float  # ISO 8601 or seconds since 1970
-_CHANGE = re.compile(r"c[0-9]+")  # a change's id
+_CHANGE_ID = re.compile(r"c[0-9]+")
 
 # Members by which a caller names itself, its sessions and its requests. They are stored with what
 # the caller does, and only ever compared.
@@ -80,7 +80,8 @@ def seconds(name: str, value: Time | None) -> float | None:
     """
     if value is None:
         return None
-    instant = written(value if isinstance(value, str) else f"{value:.3f}")
+    text = value if isinstance(value, str) else f"{value:.3f}"
+    instant = written(text)
     if instant is None:
         raise NotATimeError(name, str(value))
     return instant
@@ -91,7 +92,7 @@ def moment(name: str, value: Time | None) -> At | None:
 
     Raises NotATimeError.
     """
-    if isinstance(value, str) and _CHANGE.fullmatch(value):
+    if isinstance(value, str) and _CHANGE_ID.fullmatch(value):
         return value
     return seconds(name, value)
 
@@ -171,7 +172,8 @@ class Method(Struct, Generic[P, R], frozen=True):
             checked = msgspec.structs.asdict(params)
             if checked.get("request_id"):
                 checked["request_id"] = _request_key(self.name, params, checked["request_id"])
-            with services.priority.prompt() if self.name in PROMPTS else nullcontext():
+            is_prompt = self.name in PROMPTS
+            with services.priority.prompt() if is_prompt else nullcontext():
                 return await handler(services, call, **checked)
         except MemdError as error:
             secrets.scrub_error(error)

@@ -248,7 +248,10 @@ async def delete(services: Services, request: NotesRequest) -> bool:
     """Cancel all updates of a session's notes and delete them; say whether there were any."""
     folder = await services.session_notes.folder(request)
     # A loop, because another update may be submitted while one is being cancelled.
-    while (job := await services.jobs.under_way(KIND, folder)) is not None:
+    while True:
+        job = await services.jobs.under_way(KIND, folder)
+        if job is None:
+            break
         await services.jobs.cancel(job)
     return await services.session_notes.delete(request)
 

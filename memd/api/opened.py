@@ -12,10 +12,10 @@ from memd.core.values import Project
 from memd.rpc.connection import Call
 from memd.state.database import StateUnusableError
 
-_SECONDS = 0.02  # that an answer waits until its use is stored
+_STORE_SECONDS = 0.02  # that an answer waits until its use is stored
 # Clients that show memories to a person. One without a name may be a script of the person.
 _PERSONS_CLIENTS = ("", "memctl", "ui")
-_READERS = ("Read", "read_file", "read_many_files")  # tools of clients that read files
+_READING_TOOLS = ("Read", "read_file", "read_many_files")  # tools of clients that read files
 
 
 async def read(
@@ -32,16 +32,17 @@ async def read(
     at = services.clock.now()
 
     def count() -> None:
+        """Count one use of each memory. Blocks."""
         for path in memories:
             if os.path.isfile(f"{project.memory_dir}/{path}"):  # a tool may name a missing file
                 services.usage.read(project.memory_dir, path, session, at)
 
-    with services.clock.move_on_after(_SECONDS), suppress(StateUnusableError):
+    with services.clock.move_on_after(_STORE_SECONDS), suppress(StateUnusableError):
         await to_thread.run_sync(count, abandon_on_cancel=True)
 
 
 async def by_tool(services: Services, call: Call, project: Project, payload: Payload) -> None:
     """Count the memories that a client's own tool has read, according to its hook's payload."""
-    if payload.tool_name in _READERS:
+    if payload.tool_name in _READING_TOOLS:
         paths = sorted(named_memories(payload, project.memory_dir))
         await read(services, call, project, *paths, session=payload.session_id)

@@ -43,7 +43,9 @@ from memd.store.service import StorageFailedError
 Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
 _SESSIONS = 200  # conversations that one import learns from; each is a job of its own
 _SESSION_BYTES = 2 * 1024 * 1024  # of a conversation's text; of a longer one its end is used
-_MORE = "{} more conversations were not learned from yet: import the archive again later"
+_MORE_CONVERSATIONS = (
+    "{} more conversations were not learned from yet: import the archive again later"
+)
 
 
 class PlaceUnknownError(WrongParameterError):
@@ -152,7 +154,9 @@ async def import_(
 def _parse_destination(text: str) -> tuple[str, str]:
     """Return the id of a project in the source, "" for any other, and its target directory."""
     name, equals, directory = text.partition("=")
-    return (name, directory) if equals and not text.startswith("/") else ("", text)
+    if not equals or text.startswith("/"):  # a path, which may have an equals sign
+        return "", text
+    return name, directory
 
 
 async def _targets(
@@ -200,7 +204,8 @@ def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) 
     """
     by_remote: defaultdict[str, set[str]] = defaultdict(set)
     for root in roots:
-        if repository := repository_of(root):
+        repository = repository_of(root)
+        if repository:
             by_remote[sha256(repository.encode())].add(root)
     counts = Counter(each.remote for each in projects)
     return {
@@ -235,7 +240,8 @@ async def _learn(
             problems.append(f"nothing is learned: {submitted.reason}")
             break
         jobs.append(submitted.job)
-    problems += [_MORE.format(more)] if more else []
+    if more:
+        problems.append(_MORE_CONVERSATIONS.format(more))
     return replace(result, learning=tuple(jobs), problems=tuple(problems))
 
 
@@ -247,13 +253,15 @@ def _start_time(talk: ChatSession) -> float:
 def _last_messages(talk: ChatSession) -> list[dict[str, Any]]:
     """Return the last 2 MiB of a conversation's messages in the form of the Messages API."""
     messages: list[dict[str, Any]] = []
-    room = _SESSION_BYTES
+    bytes_left = _SESSION_BYTES
     for each in reversed(talk.messages):
-        room -= len(each.text.encode())
-        if room < 0:
+        bytes_left -= len(each.text.encode())
+        if bytes_left < 0:
             break
         message = {"id": each.id, "role": each.role, "content": each.text}
-        messages.append(message | ({"timestamp": iso_time(each.at)} if each.at else {}))
+        if each.at:
+            message["timestamp"] = iso_time(each.at)
+        messages.append(message)
     return messages[::-1]
 
 

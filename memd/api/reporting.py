@@ -18,7 +18,7 @@ from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
 from memd.state.tables import FileEvent, OftenUsed, Span, SuggestionFates, Sum, UseCounts
 
-_SHOWN = 10  # of each list
+_MEMORIES_SHOWN = 10  # of each list
 
 
 class ReportedMemory(Result):
@@ -139,7 +139,7 @@ def _report(
         surfaced=uses.get("surfaced", UseCounts()),
         read=uses.get("read", UseCounts()).times,
         acted=uses.get("acted", UseCounts()).times,
-        most=[_often_used(projects, used) for used in period.often(span, _SHOWN)],
+        most=[_often_used(projects, used) for used in period.often(span, _MEMORIES_SHOWN)],
         unused=dated(e for e in services.usage.unused(real) if real or e.directory in projects),
         suggestions=period.fates(span),
         dreams=events.dreams,
@@ -158,7 +158,9 @@ def _counted(
 ) -> CountedMemories:
     """Return the number of events, and the first ten as memories that ``shape`` makes."""
     every = list(events)
-    return CountedMemories(count=len(every), memories=[shape(event) for event in every[:_SHOWN]])
+    return CountedMemories(
+        count=len(every), memories=[shape(event) for event in every[:_MEMORIES_SHOWN]]
+    )
 
 
 def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemory:

@@ -144,5 +144,5 @@ class Services(Struct, frozen=True):
         if session:
             client, name = call.caller.client, session[:_SESSION_CHARACTERS]
             self.sessions.pop((client, name), None)  # the newest comes last
-            seen = SeenSession(client, name, project.root, self.clock.now())
-            self.sessions[client, name] = seen
+            session_now = SeenSession(client, name, project.root, self.clock.now())
+            self.sessions[client, name] = session_now

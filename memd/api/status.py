@@ -168,7 +168,8 @@ async def _teams(services: Services) -> tuple[dict[str, str], dict[str, int]]:
         with suppress(MemdError):  # it has just left, or its directory cannot be read
             team = await services.team.status(membership.directory)
             states[membership.directory] = team.state
-            if waiting := len(team.conflicts) + len(team.held):
+            waiting = len(team.conflicts) + len(team.held)
+            if waiting:
                 conflicts[membership.directory] = waiting
     return states, conflicts
 

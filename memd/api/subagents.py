@@ -15,7 +15,7 @@ from memd.text import tags
 
 TAGS = len(tags.OPEN) + len(tags.CLOSE) + 3  # around a section, with line ends
 _MODE = "agent"
-_QUOTE, _QUOTED = "<memory_index>", "</memory_index>"
+_INDEX_OPEN, _INDEX_CLOSE = "<memory_index>", "</memory_index>"
 
 
 async def section(
@@ -63,8 +63,9 @@ def fit(prompt: str, room: int, index: str) -> str:
     if len(units) <= 2 * room:
         return prompt
     note = f"\n(There is more: read {index} for the whole index.)"
-    kept_units = room - len(note) - len(_QUOTED) - 1
+    prompt_units = room - len(note) - len(_INDEX_CLOSE) - 1
     # ``ignore``, because the end may be one half of a character of two units.
-    cut = units[: 2 * kept_units].decode("utf-16-le", errors="ignore").rpartition("\n")[0]
-    closing = f"\n{_QUOTED}" if cut.rfind(_QUOTE) > cut.rfind(_QUOTED) else ""
+    cut = units[: 2 * prompt_units].decode("utf-16-le", errors="ignore").rpartition("\n")[0]
+    is_quote_open = cut.rfind(_INDEX_OPEN) > cut.rfind(_INDEX_CLOSE)
+    closing = f"\n{_INDEX_CLOSE}" if is_quote_open else ""
     return f"{cut}{closing}{note}"

@@ -23,7 +23,7 @@ _ERRORS = (
     SecretRefusedError,
     StorageFailedError,
 )
-_SECONDS = 1.0  # that suggestion.offer may take; its caller names no time
+_SURFACE_SECONDS = 1.0  # that suggestion.offer may take; its caller names no time
 
 
 class Waiting(Result):
@@ -112,7 +112,7 @@ async def suggestion_surface(
     them with its own answer and need not call this.
     """
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
-    block = await services.suggestions.surface(project, settings, session_id, _SECONDS)
+    block = await services.suggestions.surface(project, settings, session_id, _SURFACE_SECONDS)
     return Offered(block=block)
 
 

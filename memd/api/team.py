@@ -39,7 +39,7 @@ Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 Revision = Annotated[int, msgspec.Meta(ge=1, lt=10**17)]  # a server reads 18 digits
 _READ_ERRORS = (NoProjectError, TeamNotJoinedError)
 _ERRORS = (*WRITE_ERRORS, TeamNotJoinedError, TeamUnreachableError, TeamRefusedError)
-_SENDS = (*_ERRORS, TeamHeldError)
+_SEND_ERRORS = (*_ERRORS, TeamHeldError)
 
 
 class TeamJoin(Result):
@@ -174,7 +174,7 @@ async def team_remove(
     return await services.team.remove(directory, _path(path), reason)
 
 
-@method("team.restore", "write", *_SENDS)
+@method("team.restore", "write", *_SEND_ERRORS)
 async def team_restore(
     services: Services, call: Call, *, cwd: str, path: str, revision: Revision | None = None
 ) -> SyncResult:
@@ -186,7 +186,7 @@ async def team_restore(
     return await services.team.restore(directory, _path(path), revision)
 
 
-@method("team.resolve", "write", *_SENDS)
+@method("team.resolve", "write", *_SEND_ERRORS)
 async def team_resolve(
     services: Services,
     call: Call,
@@ -204,7 +204,7 @@ async def team_resolve(
     return await services.team.resolve(directory, _path(path), how, text)
 
 
-@method("team.keep", "write", *_SENDS)
+@method("team.keep", "write", *_SEND_ERRORS)
 async def team_keep(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
     """Send a held file although it was removed, or check again whether it may be sent."""
     return await services.team.keep((await writable(services, call, cwd)).memory_dir, _path(path))
@@ -236,7 +236,8 @@ async def _report_files(call: Call, files: int) -> None:
 
 def _path(path: str) -> str:
     """Return a memory's path below ``team/``. Raises NameRefusedError."""
-    return check_name(path if path.startswith(TEAM) else f"{TEAM}{path}")
+    team_path = path if path.startswith(TEAM) else f"{TEAM}{path}"
+    return check_name(team_path)
 
 
 METHODS = (

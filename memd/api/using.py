@@ -30,10 +30,10 @@ from memd.state.tables import DirectoryUse, MemoryUse
 
 T = TypeVar("T")
 R = TypeVar("R")
-_Key = tuple[float, float, str]  # by which rows are sorted; a cursor is a key as text
+_SortKey = tuple[float, float, str]  # of a row; a cursor is such a key as text
 
 
-class _Place(Struct, frozen=True):
+class _WorkingPlace(Struct, frozen=True):
     """A project: its working directory, and when it was last used, in seconds since 1970."""
 
     cwd: str
@@ -127,16 +127,17 @@ async def project_list(
     waiting = await services.reviews.waiting()
 
     def project_page() -> tuple[list[ListedProject], str | None]:
+        """Return a page of projects and the cursor of the next one. Blocks."""
         joined = {os.path.realpath(each.directory) for each in services.memberships.all()}
         measured = services.store.reading.count_and_bytes
         shape = partial(_listed_project, measured=measured, joined=joined, waiting=waiting)
         rows = sorted(((-each.at, 0.0, each.directory), each) for each in known)
         return _page(_working_places(_after(rows, after)), limit, shape)
 
-    projects, more = await to_thread.run_sync(project_page)
+    projects, cursor = await to_thread.run_sync(project_page)
     for each in projects:
         each.suggestions = len(await services.suggestions.waiting(each.directory))
-    return ListedProjects(projects=projects, next=more)
+    return ListedProjects(projects=projects, next=cursor)
 
 
 @method("usage.list", "read", NoProjectError, CursorRefusedError)
@@ -160,15 +161,17 @@ async def usage_list(
     snapshot = await services.store.snapshot(project.memory_dir)
 
     def memory_page() -> UsedMemories:
+        """Return a page of memories. Blocks."""
         counted = services.usage.of(os.path.realpath(project.memory_dir), paths)
         headers = list(snapshot.headers)
         if paths is not None:
             headers = [header for header in headers if header.path in frozenset(paths)]
         if unused:
             headers = [header for header in headers if header.path in counted.unused]
-        rows = sorted((_key(order, _use(counted, h.path), h.path), h) for h in headers)
-        page, more = _page(_after(rows, after), limit, partial(_used_memory, counted))
-        return UsedMemories(since=_iso(counted.since), memories=page, next=more)
+        keys = [_sort_key(order, _use(counted, header.path), header.path) for header in headers]
+        rows = sorted(zip(keys, headers, strict=True))
+        page, cursor = _page(_after(rows, after), limit, partial(_used_memory, counted))
+        return UsedMemories(since=_iso(counted.since), memories=page, next=cursor)
 
     return await to_thread.run_sync(memory_page)
 
@@ -197,7 +200,9 @@ async def usage_recent(
     return Surfacings(surfacings=await to_thread.run_sync(find))
 
 
-def _working_places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple[_Key, _Place]]:
+def _working_places(
+    rows: Iterable[tuple[_SortKey, KnownProject]],
+) -> Iterator[tuple[_SortKey, _WorkingPlace]]:
     """Yield each project with its working directory, which is looked up only now. Blocks.
 
     A project whose working directory cannot be found is left out.
@@ -206,11 +211,11 @@ def _working_places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple
         cwd = working_directory(each)
         if cwd:
             name = each.name if each.root else basename(cwd)
-            yield key, _Place(cwd, name, each.directory, each.at or None)
+            yield key, _WorkingPlace(cwd, name, each.directory, each.at or None)
 
 
 def _listed_project(
-    place: _Place,
+    place: _WorkingPlace,
     *,
     measured: Callable[[str], tuple[int, int]],
     joined: Collection[str],
@@ -264,7 +269,7 @@ def _surfacings(
     ]
 
 
-def _key(order: str, use: MemoryUse, path: str) -> _Key:
+def _sort_key(order: str, use: MemoryUse, path: str) -> _SortKey:
     """Return the sort key of a memory in an order ("least", "most" or "recent").
 
     The order is ascending, so larger numbers that come first are negative.
@@ -308,33 +313,36 @@ def _iso(at: float | None) -> str | None:
     return None if at is None else iso_time(at)
 
 
-def _after(rows: list[tuple[_Key, T]], cursor: str) -> list[tuple[_Key, T]]:
+def _after(rows: list[tuple[_SortKey, T]], cursor: str) -> list[tuple[_SortKey, T]]:
     """Return the sorted rows after a cursor, all for "". Raises CursorRefusedError."""
-    return rows[bisect_right(rows, _key_of(cursor), key=itemgetter(0)) :] if cursor else rows
+    if not cursor:
+        return rows
+    start = bisect_right(rows, _key_of(cursor), key=itemgetter(0))
+    return rows[start:]
 
 
 def _page(
-    rows: Iterable[tuple[_Key, T]], limit: int | None, shape: Callable[[T], R]
+    rows: Iterable[tuple[_SortKey, T]], limit: int | None, shape: Callable[[T], R]
 ) -> tuple[list[R], str | None]:
     """Return the first rows that fit into an answer, and the next cursor or ``None``.
 
     ``shape`` makes of a row what the answer has. ``limit`` is the largest number of rows.
     """
     page: list[R] = []
-    room, cursor = PAGE_BYTES, ""
+    bytes_left, cursor = PAGE_BYTES, ""
     for key, row in rows:
         if len(page) == limit:
             return page, cursor
         shown = shape(row)
-        room -= len(msgspec.json.encode(shown))
-        if room < 0 and page:  # one row goes out whatever its size
+        bytes_left -= len(msgspec.json.encode(shown))
+        if bytes_left < 0 and page:  # one row goes out whatever its size
             return page, cursor
         page.append(shown)
         cursor = " ".join(map(str, key))
     return page, None
 
 
-def _key_of(cursor: str) -> _Key:
+def _key_of(cursor: str) -> _SortKey:
     """Return the key that a cursor names. Raises CursorRefusedError."""
     try:
         first, second, path = cursor.split(" ", 2)
