@@ -59,17 +59,17 @@ def planned_reply(settled: Settled, observed: CacheBreak | None) -> PlannedConte
     """Return the reply with status ``ok`` for a plan whose results were stored or refused."""
     last_hash = settled.hashes[-1] if settled.hashes else START
     return PlannedContext(
-        "ok",
-        len(settled.facts),
-        last_hash.hex(),
-        settled.count,
-        settled.thresholds,
-        settled.level,
-        settled.edits,
-        settled.request,
-        settled.compact,
-        observed,
-        settled.decisions,
+        status="ok",
+        have=len(settled.facts),
+        hash=last_hash.hex(),
+        count=settled.count,
+        thresholds=settled.thresholds,
+        level=settled.level,
+        edits=settled.edits,
+        request=settled.request,
+        compact=settled.compact,
+        cache_break=observed,
+        decisions=settled.decisions,
         problems=settled.problems,
     )
 
@@ -85,12 +85,12 @@ def resync_reply(
     places = [*range(0, needed.most, _MESSAGES_BETWEEN_CHECKPOINTS), needed.most]
     counted, limits = sizing.count(known.facts), sizing.thresholds(sizing.window_of(request))
     return PlannedContext(
-        "resync",
-        len(known.hashes),
-        hashes[-1].hex(),
-        counted,
-        limits,
-        sizing.level(counted.tokens, limits),
+        status="resync",
+        have=len(known.hashes),
+        hash=hashes[-1].hex(),
+        count=counted,
+        thresholds=limits,
+        level=sizing.level(counted.tokens, limits),
         checkpoints=tuple(Checkpoint(place, hashes[place].hex()) for place in places),
         reason=needed.reason,
     )

@@ -257,7 +257,7 @@ class ContextKeeper:
         """Return the plan for a request, given the session's decisions."""
         row = conversation.row
         # Clearing changes decisions, which all conversations of the session share.
-        alone = request.settings.context.clear and all(
+        may_clear = request.settings.context.clear and all(
             each.conversation == row.conversation for each in self._table.rows(row.folder)
         )
         known = replace(
@@ -265,7 +265,7 @@ class ContextKeeper:
             decisions=decisions,
             request=read_object(row.request) if row.request else None,
             replied_at=row.at,
-            alone=alone,
+            may_clear=may_clear,
         )
         return planning.plan(known, request, now=self._clock.now())
 

@@ -51,8 +51,8 @@ CHANGED = "changed"  # why a client sends messages again
 class KnownConversation(Struct, frozen=True):
     """What memd knows of a conversation: the facts of each message and the hash after each.
 
-    ``alone`` says that its decisions may be changed by clearing: clearing is on and its session has
-    no other conversation, which would share them.
+    ``may_clear`` says that clearing may change its decisions: clearing is on and its session has no
+    other conversation, which would share them.
     """
 
     facts: Sequence[MessageFacts] = ()
@@ -61,7 +61,7 @@ class KnownConversation(Struct, frozen=True):
     # The members that memd adds to its requests, None until that is decided.
     request: Mapping[str, Any] | None = None
     replied_at: float = 0.0  # when it was last planned or replied to, 0 if unknown
-    alone: bool = False
+    may_clear: bool = False
 
 
 class Resync(Struct, frozen=True):
@@ -157,7 +157,7 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
     facts = [*known.facts[:place], *checked_facts(request.messages, place, known.facts[:place])]
     _count_last_reply(facts, request)
     old = clearing.OldResults()
-    if known.alone and known.replied_at:
+    if known.may_clear and known.replied_at:
         idle_seconds = now - known.replied_at
         old = clearing.old_results(facts, known.decisions, request, idle_seconds)
     if old.results:
@@ -175,7 +175,15 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
     members = clearing.request_members(request, sizing.window_of(request), known.request)
     store = [_to_store(request, *each, SPILL) for each in spilled]
     store += [_to_store(request, *each, CLEAR) for each in old.results]
-    return Plan(request, tuple(facts), hashes, tuple(changes), tuple(store), old.thinking, members)
+    return Plan(
+        request=request,
+        facts=tuple(facts),
+        hashes=hashes,
+        changes=tuple(changes),
+        store=tuple(store),
+        thinking=old.thinking,
+        members=members,
+    )
 
 
 def settled_plan(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
@@ -207,16 +215,16 @@ def settled_plan(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> S
     changes = {(change.message, change.block): change for change in (*plan.changes, *new)}
     ordered = [changes[place] for place in sorted(changes)]
     return Settled(
-        tuple(_edit(change) for change in ordered if _is_edit(change.decision)),
-        tuple(change.decision for change in ordered),
-        tuple(facts),
-        plan.hashes,
-        count,
-        level,
-        limits,
-        _due_compaction(plan.request, level),
-        plan.members,
-        tuple(problems),
+        edits=tuple(_edit(change) for change in ordered if _is_edit(change.decision)),
+        decisions=tuple(change.decision for change in ordered),
+        facts=tuple(facts),
+        hashes=plan.hashes,
+        count=count,
+        level=level,
+        thresholds=limits,
+        compact=_due_compaction(plan.request, level),
+        request=plan.members,
+        problems=tuple(problems),
     )
 
 

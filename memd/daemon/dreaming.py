@@ -162,7 +162,9 @@ class DreamStarter:
         self, project: Project, settings: Settings, *, force: bool = False, session: str = ""
     ) -> str:
         """Return the first gate that is closed, "" if a dream may begin."""
-        check = partial(self._gatekeeper.closed, project, settings, force=force, session=session)
+        check = partial(
+            self._gatekeeper.first_closed_gate, project, settings, force=force, session=session
+        )
         async with self._gate_locks.setdefault(project.memory_dir, anyio.Lock()):
             return await to_thread.run_sync(check)
 

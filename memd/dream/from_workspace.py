@@ -35,7 +35,7 @@ _GONE = "somebody removed it during the dream"
 _TAKEN_BACK = "a dream did this before, and it was taken back"
 
 
-def wanted(
+def wanted_edits(
     proposal: RunProposal,
     tree: Tree,
     *,
@@ -50,10 +50,10 @@ def wanted(
     the same text (``Past.repeats``).
     """
     changes = _Changes(proposal, tree, session, iso_time(at))
-    result = changes.wanted(())
+    result = changes.without(())
     taken_back = repeats([edit for edit in result.edits if edit.path != INDEX])
     if taken_back:
-        result = changes.wanted(taken_back)
+        result = changes.without(taken_back)
     return replace(result, sources=proposal.sources)
 
 
@@ -79,8 +79,8 @@ class _Changes:
         # By path of a removal: the memory that it was merged into, as its reason says.
         self._claimed_targets = {path: target for path, target in targets.items() if target}
 
-    def wanted(self, taken_back: Collection[str]) -> Wanted:
-        """Return the edits, claimed merges and files left alone; ``taken_back`` paths are left."""
+    def without(self, taken_back: Collection[str]) -> Wanted:
+        """Return the edits except those of the paths ``taken_back``, which are left alone."""
         left = self._files_to_leave(taken_back)
         changed = [file for path, file in self._files.items() if path not in left]
         removals = [file for file in changed if file.content is None]
@@ -174,4 +174,4 @@ def _statement_keys(content: bytes) -> frozenset[str]:
     """Return a memory's type and statement keys, without dates added to relative ones."""
     parsed = document.parse(content, "")
     text = undated(f"{parsed.description}\n\n{parsed.body}")
-    return frozenset((str(parsed.type), *(one.key for one in statements(text))))
+    return frozenset((str(parsed.type), *(statement.key for statement in statements(text))))

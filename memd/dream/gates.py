@@ -174,7 +174,9 @@ class Gatekeeper:
         # By memory directory and transcript folder: the monotonic time of the scan, the sessions.
         self._scans: Recent[tuple[str, str], tuple[float, Mapping[str, float]]] = Recent()
 
-    def closed(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
+    def first_closed_gate(
+        self, project: Project, settings: Settings, *, force: bool, session: str
+    ) -> str:
         """Return the name of the first closed gate, "" if a dream may begin.
 
         ``session`` is the session that asks, which does not count as changed. An unusable lock

@@ -123,7 +123,11 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
             return new.raw
         # A source with only one word in common does not support a statement of several.
         shared_at_least = min(2, len(new.words))
-        related = [one for one in self._sources if len(new.words & one.words) >= shared_at_least]
+        related = [
+            statement
+            for statement in self._sources
+            if len(new.words & statement.words) >= shared_at_least
+        ]
         return "" if _has_alike(new, (*self.memories, *related)) else new.raw
 
     def _is_known_date(self, spelling: str) -> bool:
@@ -141,18 +145,18 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         """
         alike_newer = _all_alike(new, newer)
         grounds = (*alike, *alike_newer, *_all_alike(new, self._sources))
-        known_limits = frozenset[str]().union(*(one.limits for one in grounds))
+        known_limits = frozenset[str]().union(*(statement.limits for statement in grounds))
         if new.limits - known_limits:
             return "would deny or bound what nobody denied or bounded"
         # A statement that newer ones say as it is may reverse older ones.
-        newer_clauses = [clause for one in alike_newer for clause in one.clauses]
+        newer_clauses = [clause for statement in alike_newer for clause in statement.clauses]
         if all(_is_covered(clause, newer_clauses) for clause in new.clauses):
             return ""
         for old in alike:
             no_longer_denies = DENIAL in old.limits and DENIAL not in new.limits
             if no_longer_denies and resemblance(new, old) >= _NEARLY_ALIKE:
                 return f"would no longer deny '{quoted(old.raw)}'"
-            contradicts_newer = (contradiction(new, one) for one in alike_newer)
+            contradicts_newer = (contradiction(new, statement) for statement in alike_newer)
             if _is_reversed(new, old) and all(contradicts_newer):
                 return f"would turn round '{quoted(old.raw)}'"
         return ""
@@ -187,8 +191,10 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         """
         older = [old for old in self.memories if form in old.words and old not in newer]
         return any(
-            form in one.words and len(one.words & new.words) > 1 and not _has_alike(one, older)
-            for one in newer
+            form in statement.words
+            and len(statement.words & new.words) > 1
+            and not _has_alike(statement, older)
+            for statement in newer
         )
 
     @cached_property
@@ -199,7 +205,9 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _all_clauses(self) -> tuple[Clause, ...]:
         """The clauses of all memories and sources."""
-        return tuple(clause for one in (*self.memories, *self._sources) for clause in one.clauses)
+        return tuple(
+            clause for statement in (*self.memories, *self._sources) for clause in statement.clauses
+        )
 
     @cached_property
     def _words_beside(self) -> dict[Fact, frozenset[str]]:
@@ -221,30 +229,32 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _all_forms(self) -> frozenset[str]:
         """The forms of all words in memories and sources."""
-        sources = (token.form for one in self._sources for token in one.tokens)
+        sources = (token.form for statement in self._sources for token in statement.tokens)
         return self._forms_of_memories | frozenset(sources)
 
     @cached_property
     def _forms_of_memories(self) -> frozenset[str]:
         """The forms of all words in memories."""
-        return frozenset(token.form for one in self.memories for token in one.tokens)
+        return frozenset(token.form for statement in self.memories for token in statement.tokens)
 
     @cached_property
     def _raw_sources(self) -> str:
         """The text of all sources."""
-        return "\n".join(one.raw for one in self._sources)
+        return "\n".join(statement.raw for statement in self._sources)
 
     @cached_property
     def _spelled_text(self) -> str:
         """All words of memories and sources as one text, in which dates are searched."""
         statements = (*self.memories, *self._sources)
-        spelled = [" ".join(words(one.raw)) for one in statements]
+        spelled = [" ".join(words(statement.raw)) for statement in statements]
         return f" {' | '.join(spelled)} "
 
 
 def _is_covered(clause: Clause, known_clauses: Sequence[Clause]) -> bool:
     """Return whether a known clause has all words of a clause and the same limits."""
-    return any(clause.words <= one.words and clause.limits == one.limits for one in known_clauses)
+    return any(
+        clause.words <= known.words and clause.limits == known.limits for known in known_clauses
+    )
 
 
 def _all_alike(statement: Statement, others: Sequence[Statement]) -> list[Statement]:
@@ -284,10 +294,10 @@ def is_void(old: Statement, newer: Sequence[Statement], *, written: str, today: 
     if is_past and (last >= written or _END_WORDS.search(old.raw)):
         return True
     return any(
-        resemblance(old, one) >= RESEMBLING
-        and len(old.words & one.words) > 1
-        and contradiction(one, old)
-        for one in newer
+        resemblance(old, statement) >= RESEMBLING
+        and len(old.words & statement.words) > 1
+        and contradiction(statement, old)
+        for statement in newer
     )
 
 
@@ -305,16 +315,16 @@ def is_still_stated(
         return old.raw in raw
     if len(old.words) <= _FEW_WORDS and not (old.facts or old.limits or old.raw.startswith("**")):
         return True
-    related = [one for one in after if one.words & old.words]
+    related = [statement for statement in after if statement.words & old.words]
     alike = _all_alike(old, related)
-    words_after = frozenset[str]().union(*(one.words for one in alike))
+    words_after = frozenset[str]().union(*(statement.words for statement in alike))
     if not plain and len(old.words & words_after) < _KNOWN_SHARE * len(old.words):
         return False
     shared_at_least = min(2, len(old.words))  # the fact, and a word beside it if there is one
     for _, form in old.facts:
-        with_fact = (one for one in related if form in one.words)
-        if not any(len(one.words & old.words) >= shared_at_least for one in with_fact):
+        with_fact = (statement for statement in related if form in statement.words)
+        if not any(len(statement.words & old.words) >= shared_at_least for statement in with_fact):
             return False
     needed_limits = old.limits & {DENIAL} if plain else old.limits
-    limits_after = frozenset[str]().union(*(one.limits for one in alike))
+    limits_after = frozenset[str]().union(*(statement.limits for statement in alike))
     return needed_limits <= limits_after and all(piece in raw for piece in old.code)

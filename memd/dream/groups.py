@@ -88,7 +88,7 @@ class MemoryText(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def days(self) -> frozenset[str]:
         """The dates that its relative dates may mean."""
-        parts = [*self.raw.split("\n\n"), *(one.raw for one in self.statements)]
+        parts = [*self.raw.split("\n\n"), *(statement.raw for statement in self.statements)]
         resolved = {resolve(part, at) for part in parts for at in self.times}
         facts = {fact for text in resolved for fact in Statement(text).facts}
         return frozenset(form for kind, form in facts if kind == DATE)
@@ -183,12 +183,12 @@ def _only_in(text: MemoryText, other: MemoryText | None) -> list[Statement]:
     if len(text.body) > _MOST_STATEMENTS:
         return []
     other_keys = other.keys if other else frozenset[str]()
-    return [one for one in text.body if one.key not in other_keys]
+    return [statement for statement in text.body if statement.key not in other_keys]
 
 
 def all_words(of: Iterable[Statement]) -> frozenset[str]:
     """Return the telling words of statements."""
-    return frozenset[str]().union(*(one.words for one in of))
+    return frozenset[str]().union(*(statement.words for statement in of))
 
 
 def is_copy(one: MemoryText, two: MemoryText) -> bool:
@@ -200,8 +200,8 @@ def is_copy(one: MemoryText, two: MemoryText) -> bool:
 
 def has_same_step_order(old: MemoryText, new: MemoryText) -> bool:
     """Return whether the numbered steps that two memories share have the same order in both."""
-    old_steps = dict.fromkeys(one.key for one in old.statements if one.step)
-    new_keys = dict.fromkeys(one.key for one in new.statements)
+    old_steps = dict.fromkeys(statement.key for statement in old.statements if statement.step)
+    new_keys = dict.fromkeys(statement.key for statement in new.statements)
     return [k for k in new_keys if k in old_steps] == [k for k in old_steps if k in new.keys]
 
 

@@ -174,14 +174,16 @@ class _Group:
         self.members = members
         self._old = [changes.before[path] for path in members if path in changes.before]
         self._new = [changes.after[path] for path in members if path in changes.after]
-        self._new_statements = [one for text in self._new for one in text.statements]
-        self._new_keys = frozenset(one.key for one in self._new_statements)
+        self._new_statements = [statement for text in self._new for statement in text.statements]
+        self._new_keys = frozenset(statement.key for statement in self._new_statements)
         self._new_raw = "\n".join(text.raw for text in self._new)
         sources = changes.sources
         self._grounds = Grounds(
-            [one for text in self._old for one in text.statements],
-            logs=[one for source, stated in sources if source.log for one in stated],
-            transcripts=[one for source, stated in sources if not source.log for one in stated],
+            [statement for text in self._old for statement in text.statements],
+            logs=[statement for source, stated in sources if source.log for statement in stated],
+            transcripts=[
+                statement for source, stated in sources if not source.log for statement in stated
+            ],
             raw="\n".join(text.raw for text in self._old),
             paths=changes.known.paths,
             days=frozenset(day for text in self._old for day in text.days),
@@ -229,7 +231,7 @@ class _Group:
 
     def _find_problems(self, words_lost: Mapping[str, int]) -> Iterator[str]:
         """Yield what is wrong with the group's edits, and record its merges and removals."""
-        old_keys = [one.key for text in self._old for one in text.statements]
+        old_keys = [statement.key for text in self._old for statement in text.statements]
         changed = len(self._new_keys.symmetric_difference(old_keys))
         if changed * (len(old_keys) + len(self._new_statements)) > _MOST_COMPARISONS:
             yield f"{self.members[0]} would change in too many places to be compared"
@@ -276,8 +278,9 @@ class _Group:
         elif claims:
             if claims[0] not in self._changes.after:  # the claim is a model's text, so it is quoted
                 yield f"{path} is said to be in {quoted(claims[0])}, which is not there"
-            for one in missing[:1]:
-                yield f"{path} is said to be in {claims[0]}, where '{quoted(one.raw)}' is missing"
+            if missing:
+                lost_text = quoted(missing[0].raw)
+                yield f"{path} is said to be in {claims[0]}, where '{lost_text}' is missing"
         elif len(words(reason)) < _REASON_WORDS:
             yield f"{path} would go without a reason"
         elif not self._is_voided_by(old, reason):
@@ -287,7 +290,7 @@ class _Group:
 
     def _shares_text(self, target: str, old: MemoryText) -> bool:
         """Return whether the memory ``target`` has a statement of an old memory's body."""
-        return any(one.key in self._changes.after[target].keys for one in old.body)
+        return any(statement.key in self._changes.after[target].keys for statement in old.body)
 
     def _is_voided_by(self, old: MemoryText, reason: str) -> bool:
         """Return whether a reason names the memory's last day, now past, or a newer statement."""
@@ -335,14 +338,14 @@ class _Group:
                 yield f"{path} would be a new memory of what {quoted(file)} says already"
         newer = self._newer_than(old)
         known_keys = old.keys if old else frozenset[str]()
-        for one in new.statements:
-            if one.key in known_keys or not one.words:
+        for statement in new.statements:
+            if statement.key in known_keys or not statement.words:
                 continue
             self._with_additions.add(path)
-            problem = self._grounds.problem(one, newer)
+            problem = self._grounds.problem(statement, newer)
             if problem:
-                yield f"{path} {problem}: '{quoted(one.raw)}'"
-            self._has_outside_statement |= self._grounds.outside(one)
+                yield f"{path} {problem}: '{quoted(statement.raw)}'"
+            self._has_outside_statement |= self._grounds.outside(statement)
 
     def _loss_problems(self, path: str, old: MemoryText | None, words_lost: int) -> Iterator[str]:
         """Yield what a memory that stays would lose.
@@ -365,19 +368,21 @@ class _Group:
 
     def _lost_statements(self, old: MemoryText) -> Iterator[Statement]:
         """Yield a memory's statements that its group no longer says and that are not void."""
-        for one in old.statements:
-            if one.key in self._new_keys or not one.words or self._void(one, old):
+        for statement in old.statements:
+            if statement.key in self._new_keys or not statement.words or self._void(statement, old):
                 continue
-            is_description = one is old.description
-            if not is_still_stated(one, self._new_statements, self._new_raw, plain=is_description):
-                yield one
+            is_description = statement is old.description
+            if not is_still_stated(
+                statement, self._new_statements, self._new_raw, plain=is_description
+            ):
+                yield statement
 
-    def _void(self, one: Statement, old: MemoryText) -> bool:
+    def _void(self, statement: Statement, old: MemoryText) -> bool:
         """Return whether a memory's statement is out of date or contradicted by a newer one."""
         additions = [s for s in self._new_statements if s.key not in self._grounds.keys]
         newer = [*self._newer_than(old), *additions]
         written = iso_time(min(old.times))[:10]
-        return is_void(one, newer, written=written, today=self._changes.today)
+        return is_void(statement, newer, written=written, today=self._changes.today)
 
     def _newer_than(self, old: MemoryText | None) -> list[Statement]:
         """Return the statements of the group's memories and of sources that are newer.
@@ -387,5 +392,5 @@ class _Group:
         at = old.at if old else 0.0
         newer_texts = [text for text in self._old if old and text.at > at]
         newer_sources = [stated for source, stated in self._changes.sources if source.at >= at]
-        statements = [one for text in newer_texts for one in text.statements]
-        return [*statements, *(one for stated in newer_sources for one in stated)]
+        statements = [statement for text in newer_texts for statement in text.statements]
+        return [*statements, *(statement for stated in newer_sources for statement in stated)]

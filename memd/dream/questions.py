@@ -106,7 +106,11 @@ def _likely_pairs(holders: dict[str, list[int]], count: int) -> list[tuple[int, 
 
 def _first_statements(text: str) -> list[Statement]:
     """Return the first 40 statements of a text that have words and are no code."""
-    prose = [one for one in statements(text) if one.words and not FENCE.match(one.raw)]
+    prose = [
+        statement
+        for statement in statements(text)
+        if statement.words and not FENCE.match(statement.raw)
+    ]
     return prose[:_MOST_STATEMENTS]
 
 

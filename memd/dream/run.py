@@ -175,7 +175,9 @@ class ModelRun(Struct):
 
         def work(past: Past, tree: Tree) -> Wanted:
             repeats = partial(past.repeats, directory)
-            return from_workspace.wanted(proposal, tree, session=session, at=at, repeats=repeats)
+            return from_workspace.wanted_edits(
+                proposal, tree, session=session, at=at, repeats=repeats
+            )
 
         said = cut_bytes(secrets.scrub(text), _SAID_BYTES)
         return ReadyPass(work, self.with_cost(Report(engine=self.task.model, said=said)))

@@ -238,9 +238,9 @@ class Indexes:
             oldest = self._pop_oldest()
         finally:
             self._open_lock.release()
-        for unused in oldest:
-            unused.index.close()
-            unused.lock.release()
+        for old_index in oldest:
+            old_index.index.close()
+            old_index.lock.release()
         return opened
 
     def _new_index(self, directory: str) -> _OpenIndex:

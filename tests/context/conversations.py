@@ -93,7 +93,7 @@ class Conversation:
         settled = planning.settled_plan(made, {item.key: self.store(item) for item in made.store})
         decisions = {**self.known.decisions, **{each.key: each for each in settled.decisions}}
         self.known = KnownConversation(
-            settled.facts, settled.hashes, decisions, settled.request, self.now, alone=True
+            settled.facts, settled.hashes, decisions, settled.request, self.now, may_clear=True
         )
         return settled
 

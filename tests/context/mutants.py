@@ -153,8 +153,8 @@ MUTANTS = (
     Mutant(
         "a conversation that shares its decisions is cleared",
         KEEPING,
-        "            alone=alone,\n",
-        "            alone=True,\n",
+        "            may_clear=may_clear,\n",
+        "            may_clear=True,\n",
         PREFIX,
         rare=True,
     ),

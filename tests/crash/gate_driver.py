@@ -40,7 +40,9 @@ async def main(folder: str) -> None:
     keeper = Gatekeeper(FakeClock(time.time()))
     await to_thread.run_sync(int)  # the thread and all it needs are there
     for name, dream in ASKED.items():
-        ask = partial(keeper.closed, project, Settings(dream=dream), force=False, session="")
+        ask = partial(
+            keeper.first_closed_gate, project, Settings(dream=dream), force=False, session=""
+        )
         mark(name)
         closed = await to_thread.run_sync(ask)
         mark("end")

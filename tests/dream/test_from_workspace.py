@@ -54,7 +54,7 @@ class _Tree:
 
 def wanted(tree: _Tree, *files: Proposed) -> Wanted:
     """Return what some files come to."""
-    return from_workspace.wanted(RunProposal(files), tree, session="s9", at=NOW)
+    return from_workspace.wanted_edits(RunProposal(files), tree, session="s9", at=NOW)
 
 
 def edits(results: Wanted) -> dict[str, FileEdit]:

@@ -170,7 +170,7 @@ def test_each_folder_is_scanned_once_in_a_while(project: Project) -> None:
 
     def closed(project: Project, wanted: int) -> str:
         settings = Settings(dream=DreamSettings(min_sessions=wanted, scan_minutes=3.0))
-        return keeper.closed(project, settings, force=False, session="")
+        return keeper.first_closed_gate(project, settings, force=False, session="")
 
     assert closed(project, 2) == gates.SESSIONS
     add(project, project.cwd, "s2", clock.now())
@@ -206,4 +206,4 @@ def test_the_system_tells_who_lives(project: Project) -> None:
     path = Path(project.memory_dir, locks.LOCK)
     path.write_text(f"{os.getpid()}\n")
     keeper = Gatekeeper(FakeClock(now=time.time()))
-    assert keeper.closed(project, ON, force=True, session="") == gates.LOCK
+    assert keeper.first_closed_gate(project, ON, force=True, session="") == gates.LOCK

@@ -200,7 +200,9 @@ def test_each_combination_has_its_answer_and_its_cost(
         place.lock(at, body)
         counted: Counter[str] = Counter()
         keeper = Gatekeeper(FakeClock(NOW), counting(counted))
-        gate = keeper.closed(place.project, choice.settings, force=choice.force, session=ME)
+        gate = keeper.first_closed_gate(
+            place.project, choice.settings, force=choice.force, session=ME
+        )
         cost = (counted["time"], counted["scan"], counted["lock"])
         if (gate, cost) != documented(at, transcripts, body, choice):
             wrong.append((at, body, gate, cost))
@@ -218,7 +220,9 @@ def test_the_status_agrees_with_the_gates(place: Place, choice: Choice) -> None:
             keeper = Gatekeeper(FakeClock(NOW), counting(counted))
             reported = keeper.outlook(place.project, choice.settings)
             assert counted == {"time": 1, "scan": 2, "lock": 1}
-            requested = keeper.closed(place.project, choice.settings, force=False, session="")
+            requested = keeper.first_closed_gate(
+                place.project, choice.settings, force=False, session=""
+            )
             assert reported.gate == requested
             assert counted["scan"] == 2
             assert (reported.due is None) == all(gate.open for gate in reported.gates[1:2])
@@ -236,6 +240,6 @@ def test_a_lock_that_cannot_be_used_closes_its_gate(place: Place, what: str) -> 
         os.mkfifo(path)
     keeper = Gatekeeper(FakeClock(NOW + 50 * HOUR))
     settings = Choice(hours=0.0, sessions=0).settings
-    assert keeper.closed(place.project, settings, force=False, session="") == gates.LOCK
+    assert keeper.first_closed_gate(place.project, settings, force=False, session="") == gates.LOCK
     with pytest.raises(locks.LockUnusableError):
-        keeper.closed(place.project, settings, force=True, session="")
+        keeper.first_closed_gate(place.project, settings, force=True, session="")
