@@ -97,9 +97,10 @@ class ContextKeeper:
             plan = self._plan(conversation, decisions, request)
             if isinstance(plan, Resync):
                 return answers.resync_reply(plan, request, known)
-            managed = bool(plan.members) or MANAGED in request.supports
+            # Whether the messages are edited by the server or the client itself.
+            is_managed = bool(plan.members) or MANAGED in request.supports
             try:
-                sent = sent_request(request, plan.hashes, self._clock.now(), managed=managed)
+                sent = sent_request(request, plan.hashes, self._clock.now(), managed=is_managed)
             except (ValueError, TypeError, RecursionError) as error:
                 raise MessagesRefusedError(_REQUEST, str(error)) from error
             begun = BegunPlan(session, conversation, known, decisions, sent, plan)

@@ -172,6 +172,7 @@ class _Group:
         self._changes = changes  # all memories of the directory, of which the group is a part
         self._covered = covered
         self.members = members
+        # The memories of the group before and after.
         self._old = [changes.before[path] for path in members if path in changes.before]
         self._new = [changes.after[path] for path in members if path in changes.after]
         self._new_statements = [statement for text in self._new for statement in text.statements]
@@ -270,7 +271,7 @@ class _Group:
         targets = [text.path for text in (copies or self._new) if text.path != path]
         preferred = [*claims, *memories_named_in(reason, targets)]
         ordered = sorted(targets, key=lambda target: (target not in preferred, target))
-        related = (t for t in ordered if t in preferred or self._shares_text(t, old))
+        related = (one for one in ordered if one in preferred or self._shares_text(one, old))
         target = next(related, "")
         missing = list(self._lost_statements(old))
         if target and not missing:

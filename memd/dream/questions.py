@@ -45,6 +45,7 @@ def questions(
     rules = {path for path, kind, _ in memories if kind in PERSONAL}
 
     def rank(scored: tuple[float, Question]) -> tuple[bool, float, tuple[str, str]]:
+        """Return the key by which questions are sorted."""
         score, question = scored
         return question.paths[0] not in rules, -score, question.paths
 
@@ -130,9 +131,8 @@ def _make_question(
     }
     only_first = [statement for statement in first_statements if statement.key not in common_keys]
     only_second = [statement for statement in second_statements if statement.key not in common_keys]
-    pairs = [
-        ("", 0.0, first_statements[0], second_statements[0])
-    ]  # shown if no two statements are related
+    # The first statements are shown if no two statements are related.
+    pairs = [("", 0.0, first_statements[0], second_statements[0])]
     pairs += [(*_compare(a, b), a, b) for a in only_first for b in only_second if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
     if kind != CONTRADICT:

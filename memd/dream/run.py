@@ -174,6 +174,7 @@ class ModelRun(Struct):
         directory = self.dream.directory
 
         def work(past: Past, tree: Tree) -> Wanted:
+            """Return the edits of the workspace that fit the directory as it is now."""
             repeats = partial(past.repeats, directory)
             return from_workspace.wanted_edits(
                 proposal, tree, session=session, at=at, repeats=repeats

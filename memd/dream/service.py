@@ -60,7 +60,6 @@ __all__ = ["DirectorySize", "Dreams", "Question", "Reasoned", "Report"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
-
 _LOSS_WINDOW_SECONDS = 30 * 24 * 60 * 60.0  # dreams may remove a third of the memories in it
 _REFUSALS = 20  # newest refused edits that a model is shown
 Note = Callable[..., None]
@@ -155,6 +154,7 @@ class Dreams:
         timer_scope, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
 
         async def end_after_time() -> None:
+            """Cancel the dream after its time, unless ``timer_scope`` is cancelled before."""
             with timer_scope:
                 try:
                     await self._clock.sleep(minutes * _MINUTE)
@@ -208,6 +208,7 @@ class Dreams:
         directory, at = dream.directory, self._clock.now()
 
         def ask() -> str | None:
+            """Find the unused memories, store the question and return its id."""
             is_wanted = dream.settings.dream.unused and not is_of_agent(directory)
             candidates = self._proposals.unused(directory) if is_wanted else ()
             edits: tuple[ProposedEdit, ...] = ()
@@ -242,6 +243,7 @@ class Dreams:
         result = first_result
 
         def plan(past: Past, tree: Tree) -> Draft:
+            """Return the accepted edits for the live tree, with what is committed with them."""
             nonlocal result
             # A file changed since the pass was judged: judge again, on the live tree.
             if not first_result.still_holds(tree):
@@ -357,13 +359,11 @@ class Dreams:
         )
 
     def _fixed_pass(self, dream: DreamRun, report: Report) -> ReadyPass:
-        """Return the fixed pass, which does not repeat edits that a person took back.
-
-        The constructor's ``work`` takes its place.
-        """
+        """Return the fixed pass, or the constructor's ``work`` in its place."""
         replacement = self._replacement
 
         def work(past: Past, tree: Tree) -> Wanted:
+            """Return the edits, without those that a person took back or refused."""
             if replacement is not None:
                 return replacement(tree)
             refused = self._proposals.refused_edits(dream.directory)

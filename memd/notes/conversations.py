@@ -78,10 +78,8 @@ class SessionReader:
                 self._is_just_compacted = True
             elif not piece.event:  # other events say nothing
                 self._is_just_compacted = False
-            if (
-                self.growth_start is not None and self._is_just_compacted
-            ):  # growth starts at the new, smaller size
-                self.growth_start = self.meter.tokens
+            if self.growth_start is not None and self._is_just_compacted:
+                self.growth_start = self.meter.tokens  # the new, smaller size
             elif self.cursor and piece.id and piece.id == self.cursor.covers:
                 self.growth_start = self.cursor.tokens
 

@@ -145,7 +145,7 @@ class ToolRules:
             await to_thread.run_sync(self._table.switch_on, directory, path, digest, answer, at)
         rules = await to_thread.run_sync(self._reloaded_rules, directory)
         rule = next((each for each in rules if each.stored.path == path), None)
-        if rule is None:
+        if rule is None:  # the rules were changed meanwhile
             raise MemoryNotFoundError(path)
         return RuleAdded(rule.shown(), committed.change)
 

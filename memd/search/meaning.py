@@ -133,9 +133,9 @@ class Neighbours:
             self._meaning.give_up(model, error)
             return lexical
         with self._lock:
-            near = vectors.near(query, _MOST_NEAREST, [item.path for item in lexical], skip)
-        likeness = {path: model.likeness(cosine, text) for path, cosine in near.items()}
-        return fuse(lexical, likeness, limit, floor=floor) if near else lexical
+            cosines = vectors.near(query, _MOST_NEAREST, [item.path for item in lexical], skip)
+        likeness = {path: model.likeness(cosine, text) for path, cosine in cosines.items()}
+        return fuse(lexical, likeness, limit, floor=floor) if cosines else lexical
 
     def work(self, known: Known, read: Read, most: int) -> bool:
         """Compute up to ``most`` missing vectors; return whether more are left.
