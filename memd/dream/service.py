@@ -222,7 +222,7 @@ class Dreams:
         question: str | None = None
         with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
             question = await to_thread.run_sync(ask)
-        return question  # noqa: RET504 - mypy takes the scope for one that may end first_result
+        return question  # noqa: RET504 - mypy takes the scope for one that may end early
 
     async def _judge_directory(self, dream: DreamRun, ready: ReadyPass) -> PassResult:
         """Return the judged result of a pass on the directory without blocking writers."""

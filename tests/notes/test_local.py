@@ -183,7 +183,7 @@ def test_no_credential_is_quoted_whole_or_in_part() -> None:
 def test_a_quotation_ends_where_its_bound_is() -> None:
     """It is cut with a mark, between words or in one, and is empty without any text."""
     assert quoted("one  two\nthree", 9) == "`one two…`"
-    assert quoted("one two three", words=2) == "`one two…`"
+    assert quoted("one two three", most_words=2) == "`one two…`"
     assert quoted("`a`") == "`` `a` ``"
     assert quoted(" \x00\u200b\n") == ""
     assert quoted("x" * 300, 20) == f"`{'x' * 19}…`"
