@@ -113,7 +113,7 @@ def main() -> int:
     with throw_away_home() as home, messages_server(text("I see.")) as server:
         cwd = home.project()
         # The server is in this process: what it keeps would be collected at the agent's cost.
-        server.heard = lambda _: server.requests.clear()
+        server.on_end = lambda _: server.requests.clear()
 
         def keeper(session: str) -> Keeper:
             return Keeper(cwd, session, socket=home.places.socket)

@@ -12,7 +12,8 @@ from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import Failure, ScriptedReply, Step, Whole
 
 _PATH = "/v1/chat/completions"
-_STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "content_filter"}
+# The reason why a reply stopped, in the words of the Messages API and of the chat form.
+_STOP_REASONS = {"end_turn": "stop", "max_tokens": "length", "refusal": "content_filter"}
 
 
 class ScriptedChatServer(MessagesServer):
@@ -40,7 +41,8 @@ class ScriptedChatServer(MessagesServer):
         if not isinstance(step, ScriptedReply):
             return super().render(request, step)
         words = "".join(block.get("text", "") for block in step.content)
-        used = {"prompt_tokens": count(request.members), "completion_tokens": output_tokens(step)}
+        prompt_tokens, completion_tokens = count(request.members), output_tokens(step)
+        usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
         body = {
             "id": f"chatcmpl-{request.number}",
             "object": "chat.completion",
@@ -49,9 +51,9 @@ class ScriptedChatServer(MessagesServer):
                 {
                     "index": 0,
                     "message": {"role": "assistant", "content": words},
-                    "finish_reason": _STOPS[step.stop],
+                    "finish_reason": _STOP_REASONS[step.stop],
                 }
             ],
-            "usage": {**used, **step.usage},
+            "usage": {**usage, **step.usage},
         }
         return ReplyBody(200, {"Content-Type": "application/json"}, (dump(body),))

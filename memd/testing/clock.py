@@ -9,9 +9,11 @@ class FakeClock:
     """A clock for tests: ``advance`` moves it, wakes sleeping tasks and cancels overdue scopes."""
 
     def __init__(self, now: float = 1_760_000_000.0) -> None:
-        self._now = now
+        self._now = now  # seconds since 1970
         self._monotonic = 1000.0
+        # Sleeping tasks: the monotonic second at which each wakes, and its event.
         self._sleepers: list[tuple[float, anyio.Event]] = []
+        # The monotonic second at which each scope is cancelled.
         self._scopes: WeakKeyDictionary[anyio.CancelScope, float] = WeakKeyDictionary()
 
     def now(self) -> float:
@@ -47,9 +49,9 @@ class FakeClock:
         """Move the clock forward, wake tasks that are due and cancel scopes that are overdue."""
         self._now += seconds
         self._monotonic += seconds
-        due = [item for item in self._sleepers if item[0] <= self._monotonic]
-        self._sleepers = [item for item in self._sleepers if item[0] > self._monotonic]
-        for _, event in due:
+        due = [event for until, event in self._sleepers if until <= self._monotonic]
+        self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[0] > self._monotonic]
+        for event in due:
             event.set()
         self._end_overdue()
 

@@ -21,7 +21,7 @@ from memd.dream.gates import Pressure
 from memd.rpc.listener import make_listener
 from memd.testing.leaks import SETTLING_SECONDS, no_leaks_here, no_leaks_of
 
-_STOP_SECONDS = 70
+_STOP_SECONDS = 70  # in which a daemon must end
 _MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"
 _SERVE = (sys.executable, "-m", "memd", "serve")
 
@@ -51,18 +51,17 @@ def throw_away_home() -> Iterator[Home]:
 
 def home_environ(home: str) -> dict[str, str]:
     """Return an environment whose HOME and XDG directories are all below one directory."""
-    retained = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-    coverage = {n: v for n, v in os.environ.items() if n.startswith("COVERAGE_")}
-    return (
-        retained
-        | coverage
-        | {
-            "HOME": home,
-            "XDG_RUNTIME_DIR": f"{home}/run",
-            "XDG_STATE_HOME": f"{home}/.local/state",
-            "XDG_CONFIG_HOME": f"{home}/.config",
-        }
-    )
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("PATH", "LANG", "TMPDIR") or name.startswith("COVERAGE_")
+    }
+    return inherited | {
+        "HOME": home,
+        "XDG_RUNTIME_DIR": f"{home}/run",
+        "XDG_STATE_HOME": f"{home}/.local/state",
+        "XDG_CONFIG_HOME": f"{home}/.config",
+    }
 
 
 @contextmanager
@@ -99,9 +98,9 @@ def daemon_process(
 
 def memctl(home: Home, cwd: str, *arguments: str) -> str:
     """Return what memctl prints in a directory. Raises CalledProcessError where it fails."""
-    done = memctl_ended(home, cwd, *arguments)
-    done.check_returncode()
-    return done.stdout
+    ended = memctl_ended(home, cwd, *arguments)
+    ended.check_returncode()
+    return ended.stdout
 
 
 def memctl_ended(home: Home, cwd: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

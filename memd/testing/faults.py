@@ -18,10 +18,10 @@ R = TypeVar("R")
 
 
 class Countdown:
-    """Counts calls and lets the ``fail_at``-th one (from 1) fail; with ``ever`` all after it too.
+    """Counts calls and lets one of them fail.
 
-    With ``only`` just calls with these names fail. ``names`` are the calls so far. ``fail_at`` 0:
-    none fails.
+    It is the ``fail_at``-th call, from 1; with 0 none fails. ``code`` is the error's errno. With
+    ``ever`` all calls after it fail too, with ``only`` just calls with these names.
     """
 
     def __init__(
@@ -36,14 +36,15 @@ class Countdown:
         self.code = code
         self.ever = ever
         self.only = only
-        self.names: list[str] = []
+        self.names: list[str] = []  # of the calls so far
 
     def step(self, name: str) -> None:
         """Count one call. Raises OSError if this call is to fail."""
         self.names.append(name)
+        if not self.fail_at or (self.only and name not in self.only):
+            return
         count = len(self.names)
-        due = count == self.fail_at or (self.ever and count > self.fail_at)
-        if self.fail_at and due and (not self.only or name in self.only):
+        if count == self.fail_at or (self.ever and count > self.fail_at):
             raise OSError(self.code, os.strerror(self.code), name)
 
     @property

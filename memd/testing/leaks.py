@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 
 from memd.client.errors import DaemonUnavailableError, RemoteError
@@ -21,7 +20,7 @@ from memd.client.launch import Client
 from memd.core.places import Places
 
 # Descriptors that are opened at the first use and stay open; their number does not grow.
-_ONCE = {
+_OPENED_ONCE = {
     os.devnull: 2,  # standard input, and the server's reserve for when descriptors are short
     "anon_inode:[eventpoll]": 1,  # the event loop's
     "anon_inode:inotify": 1,  # one queue of the kernel for all directories,
@@ -30,13 +29,14 @@ _ONCE = {
     "internet socket": 4,  # connections to a model are kept for the next request
 }
 # SQLite's two connections, one of them for checkpoints; they share the index of the log.
-_DATABASE = {"": 2, "-wal": 2, "-shm": 1}
-_INDEX = 2  # descriptors of a file of a search index in use: the file, and the map of it
+_DATABASE = {"": 2, "-wal": 2, "-shm": 1}  # descriptors by the end of the file's name
+_INDEX_DESCRIPTORS = 2  # of a file of a search index in use: the file, and the map of it
 _POOLED_THREADS = 80  # 40 of anyio's pool, 16 of recall's, the rest for libraries: they stay idle
 # Pools of the event loop, which outlives a daemon here: anyio's, and asyncio's that looks up names.
 _POOLS = ("AnyIO worker thread", "asyncio_")
-SETTLING_SECONDS = 30.0
-_PAUSE_SECONDS = 0.02
+_INODE_COLUMN = 9  # of the kernel's tables of sockets
+SETTLING_SECONDS = 30.0  # in which descriptors may be closed after a test
+_PAUSE_SECONDS = 0.02  # between two looks
 
 
 class LeakError(AssertionError):
@@ -60,7 +60,7 @@ def no_leaks_here(home: str, settling: float = SETTLING_SECONDS) -> Iterator[Non
         not_pooled = [name for name in new if not name.startswith(_POOLS)]
         return _described(opened, not_pooled, _temporary(home) - files)
 
-    _finish(leaks, settling)
+    _wait_for_none(leaks, settling)
 
 
 @contextmanager
@@ -69,34 +69,33 @@ def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) ->
 
     A process that has ended has no leaks.
     """
-    once = Counter(_ONCE) + Counter(
-        {f"{places.database}{end}": count for end, count in _DATABASE.items()}
-    )
-    allowed = _descriptors(pid) | once
-    allowed["socket"] = once["socket"]
+    database = {f"{places.database}{end}": count for end, count in _DATABASE.items()}
+    opened_once = Counter(_OPENED_ONCE) + Counter(database)
+    allowed = _descriptors(pid) | opened_once
+    allowed["socket"] = opened_once["socket"]
     index = f"{places.state_dir}/index/"
-    threads = _threads(pid) + _POOLED_THREADS
+    most_threads = _count_threads(pid) + _POOLED_THREADS
     files = _temporary(places.home)
     yield
 
     def leaks() -> list[str]:
         """Return a line for each leak that is there now."""
         extra = _without_clients(pid, places) - allowed
-        extra -= Counter({name: _INDEX for name in extra if name.startswith(index)})
-        count = _threads(pid)
-        too_many = [f"{count} threads"] if count > threads else []
+        extra -= Counter({name: _INDEX_DESCRIPTORS for name in extra if name.startswith(index)})
+        count = _count_threads(pid)
+        too_many = [f"{count} threads"] if count > most_threads else []
         return _described(extra, too_many, _temporary(places.home) - files)
 
     with suppress(OSError):  # the process has ended
-        _finish(leaks, settling)
+        _wait_for_none(leaks, settling)
 
 
-def _finish(leaks: Callable[[], list[str]], seconds: float) -> None:
+def _wait_for_none(leaks: Callable[[], list[str]], seconds: float) -> None:
     """Wait until there are no leaks. Raises LeakError if there are some after so many seconds."""
     until = time.monotonic() + seconds
-    while result := leaks():
+    while lines := leaks():
         if time.monotonic() >= until:
-            raise LeakError(result)
+            raise LeakError(lines)
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -114,26 +113,27 @@ def _described(
 def _descriptors(pid: int) -> Counter[str]:
     """Return the open descriptors of a process, by path, or by kind for those without one."""
     result: Counter[str] = Counter()
-    internet = _internet(pid)
+    internet_inodes = _internet_inodes(pid)
     for number in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):  # closed meanwhile, as what lists them is
             name = os.readlink(f"/proc/{pid}/fd/{number}")
             kind, _, inode = name.partition(":")
             if kind in {"socket", "pipe"}:
-                name = "internet socket" if inode.strip("[]") in internet else kind
+                name = "internet socket" if inode.strip("[]") in internet_inodes else kind
             result[name] += 1
     return result
 
 
-def _internet(pid: int) -> set[str]:
+def _internet_inodes(pid: int) -> set[str]:
     """Return the inodes of all TCP sockets that a process can see."""
-    tables = [
-        Path(f"/proc/{pid}/net/{name}").read_text().split("\n")[1:] for name in ("tcp", "tcp6")
-    ]
-    return {row.split()[9] for row in chain(*tables) if row}
+    rows: list[str] = []
+    for name in ("tcp", "tcp6"):
+        _, *lines = Path(f"/proc/{pid}/net/{name}").read_text().split("\n")  # without the head
+        rows += lines
+    return {row.split()[_INODE_COLUMN] for row in rows if row}
 
 
-def _threads(pid: int) -> int:
+def _count_threads(pid: int) -> int:
     """Return how many threads a process has."""
     return len(os.listdir(f"/proc/{pid}/task"))
 

@@ -47,7 +47,7 @@ MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 MOST_BYTES = 32 * 1024 * 1024  # of one request, as the API has it
 _JSON = {"Content-Type": "application/json"}
 _EVENTS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
-_OVER = Failure(418, "the script has no more steps", "script_is_over")
+_SCRIPT_IS_OVER = Failure(418, "the script has no more steps", "script_is_over")
 
 
 class MessagesServer:
@@ -61,7 +61,7 @@ class MessagesServer:
     ``keys`` are the credentials that are let in (any, when ``None``), given in one of ``schemes``.
     ``window`` bounds a prompt in tokens. ``least`` is the shortest prefix in tokens that is cached
     (the model family's own when ``None``), ``now`` the cache's clock in seconds. ``counting``
-    answers count_tokens instead of a count. ``heard`` is told each request once it has ended.
+    answers count_tokens instead of a count. ``on_end`` is called with each request that has ended.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class MessagesServer:
         now: Callable[[], float] = time.time,
         models: Sequence[str] = MODELS,
         counting: Answer | None = None,
-        heard: Callable[[ReceivedMessage], None] = lambda _: None,
+        on_end: Callable[[ReceivedMessage], None] = lambda _: None,
     ) -> None:
-        self.url = ""
-        self.requests: list[ReceivedMessage] = []
+        self.url = ""  # set once it listens
+        self.requests: list[ReceivedMessage] = []  # in order of arrival
         self.gate = ReplyGate()
-        self.heard = heard
+        self.on_end = on_end
         self._script = script
         self.without = frozenset(without)
         self._keys = keys
@@ -91,8 +91,8 @@ class MessagesServer:
         self._memory = ServerMemory(now)
         self._models = models
         self._counting = counting
-        self._used = 0
-        self._changed = threading.Condition()
+        self._used_steps = 0  # of a script that is a list
+        self._changed = threading.Condition()  # guards the requests and the used steps
 
     @property
     def messages(self) -> list[ReceivedMessage]:
@@ -144,40 +144,44 @@ class MessagesServer:
             return Failure(413)
         match request.method, request.route:
             case "POST", "/v1/messages":
-                wrong = self._refused(request, request.json, self._window)
-                return wrong or self.next_step(request)
+                failure = self._check(request, request.json, self._window)
+                return failure or self.next_step(request)
             case "POST", "/v1/messages/count_tokens" if "count_tokens" not in self.without:
                 return self._count(request)
             case "GET", route if "models" not in self.without:
-                return self._list(route)
+                return self._list_models(route)
         return Failure(404)
 
     def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
         """Return a step as bytes; the prompt cache is asked when the reply begins."""
-        name = f"req_{request.number:06}"
-        shared = {"Request-Id": name}
+        request_id = f"req_{request.number:06}"
+        id_header = {"Request-Id": request_id}
         if isinstance(step, Raw):
-            headers = {**shared, "Content-Type": step.content_type, **step.headers}
+            headers = {**id_header, "Content-Type": step.content_type, **step.headers}
             return ReplyBody(step.status, headers, (step.body,))
-        streamed = bool(request.members.get("stream"))
-        if isinstance(step, Interrupt) and not streamed:
+        is_streamed = bool(request.members.get("stream"))
+        if isinstance(step, Interrupt) and not is_streamed:
             step = step.failure
         if isinstance(step, Failure):
             retry = {} if step.retry_after is None else {"Retry-After": f"{step.retry_after:g}"}
-            headers = {**shared, **_JSON, **retry, **step.headers}
-            return ReplyBody(step.status, headers, (failure_body(step, name),))
-        whole = self._message(request, step.step if isinstance(step, Interrupt) else step)
-        if not streamed:
-            return ReplyBody(200, {**shared, **_JSON}, (dump(whole),))
-        pieces = tuple(events(whole))
+            headers = {**id_header, **_JSON, **retry, **step.headers}
+            return ReplyBody(step.status, headers, (failure_body(step, request_id),))
+        reply = step.step if isinstance(step, Interrupt) else step
+        reply_message = self._message(request, reply)
+        if not is_streamed:
+            return ReplyBody(200, {**id_header, **_JSON}, (dump(reply_message),))
+        pieces = tuple(events(reply_message))
         if isinstance(step, Interrupt):
-            pieces = (*pieces[: step.events], error_event(step.failure, name))
-        return ReplyBody(200, {**shared, **_EVENTS}, pieces, streamed=True)
+            pieces = (*pieces[: step.events], error_event(step.failure, request_id))
+        return ReplyBody(200, {**id_header, **_EVENTS}, pieces, streamed=True)
 
-    def _refused(
+    def _check(
         self, request: ReceivedMessage, body: Any, window: int | None = None
     ) -> Failure | None:
-        """Return why a request is refused; else ``request.whole`` has its thread's messages."""
+        """Return why a request is refused, ``None`` if it is good.
+
+        Then ``request.whole`` has all messages of its thread.
+        """
         if isinstance(body, dict):
             body = self._memory.unrolled(body)
         if isinstance(body, Failure):
@@ -187,59 +191,59 @@ class MessagesServer:
 
     def _message(self, request: ReceivedMessage, reply: ScriptedReply) -> dict[str, Any]:
         """Return the body of a reply, with usage, signatures and the reports of betas."""
-        query, prompt = request.whole, shown(request.whole, request.betas)
-        cost = self._cache.visit(prompt.body).usage()
-        if query.get("compaction"):
-            reply = _compacted(query, reply)
+        body, prompt = request.whole, shown(request.whole, request.betas)
+        input_usage = self._cache.visit(prompt.body).usage()
+        if body.get("compaction"):
+            reply = _compacted(body, reply)
         else:
-            reply = finished(reply, request.number, query["max_tokens"])
-            reply = replace(reply, content=tuple(signed(query, reply.content)))
-        whole = {**message(reply, request.number, query["model"], cost), **prompt.report}
-        if query.get("diagnostics") is not None:
-            whole["diagnostics"] = self._memory.diagnosis(query)
+            reply = finished(reply, request.number, body["max_tokens"])
+            reply = replace(reply, content=tuple(signed(body, reply.content)))
+        result = {**message(reply, request.number, body["model"], input_usage), **prompt.report}
+        if body.get("diagnostics") is not None:
+            result["diagnostics"] = self._memory.diagnosis(body)
         if COMPACT_BETA in request.betas:
-            whole["usage"] = _iterated(whole["usage"], reply)
-        self._memory.remember(whole["id"], query, whole["content"])
-        request.usage = whole["usage"]
-        return whole
+            result["usage"] = _iterated(result["usage"], reply)
+        self._memory.remember(result["id"], body, result["content"])
+        request.usage = result["usage"]
+        return result
 
     def let_in(self, request: ReceivedMessage) -> bool:
         """Return whether a request has a key that counts."""
         if self._keys is None:
             return True
-        shown = "bearer" if "authorization" in request.headers else "x-api-key"
-        return shown in self._schemes and request.key in self._keys
+        scheme = "bearer" if "authorization" in request.headers else "x-api-key"
+        return scheme in self._schemes and request.key in self._keys
 
     def next_step(self, request: ReceivedMessage) -> Step:
         """Return the script's next step."""
         answer = self._script
         if isinstance(answer, Sequence):
             with self._changed:
-                place, self._used = self._used, self._used + 1
-            answer = answer[place] if place < len(answer) else _OVER
+                index, self._used_steps = self._used_steps, self._used_steps + 1
+            answer = answer[index] if index < len(answer) else _SCRIPT_IS_OVER
         return answer(request) if callable(answer) else answer
 
     def _count(self, request: ReceivedMessage) -> Step:
         """Return the reply to a request that counts tokens."""
         if self._counting is not None:
             return self._counting(request) if callable(self._counting) else self._counting
-        wrong = self._refused(request, {"max_tokens": 1, **request.members})
-        if wrong is not None:
-            return wrong
-        sent = count(request.whole)
+        # Such a request has no ``max_tokens``, which the checks need.
+        failure = self._check(request, {"max_tokens": 1, **request.members})
+        if failure is not None:
+            return failure
         result: dict[str, Any] = {"input_tokens": count(shown(request.whole).body)}
         if request.whole.get("context_management") is not None:
-            result["context_management"] = {"original_input_tokens": sent}
+            result["context_management"] = {"original_input_tokens": count(request.whole)}
         return Raw(dump(result))
 
-    def _list(self, route: str) -> Step:
+    def _list_models(self, route: str) -> Step:
         """Return the reply to a request for all models or for one."""
-        known = {name: _model(name, self._window) for name in self._models}
+        models = {name: _model(name, self._window) for name in self._models}
         if route == "/v1/models":
-            ends = {"first_id": min(known, default=None), "last_id": max(known, default=None)}
-            return Raw(dump({"data": list(known.values()), "has_more": False, **ends}))
+            ends = {"first_id": min(models, default=None), "last_id": max(models, default=None)}
+            return Raw(dump({"data": list(models.values()), "has_more": False, **ends}))
         name = route.removeprefix("/v1/models/")
-        return Raw(dump(known[name])) if name in known else Failure(404)
+        return Raw(dump(models[name])) if name in models else Failure(404)
 
 
 @contextmanager
@@ -249,7 +253,7 @@ def messages_server(
     """Serve a script on loopback while the block runs; ``options`` are those of MessagesServer.
 
     ``kind`` is a class of servers in another form (``chat.py``). Every thread and socket ends with
-    the block. OSError when the port is taken.
+    the block. Raises OSError when the port is taken.
     """
     server = (kind or MessagesServer)(script, **options)
     with MessagesListener(server, port) as listener:
@@ -257,10 +261,10 @@ def messages_server(
         yield server
 
 
-def _compacted(query: Mapping[str, Any], reply: ScriptedReply) -> ScriptedReply:
+def _compacted(body: Mapping[str, Any], reply: ScriptedReply) -> ScriptedReply:
     """Return the answer to a request for a compaction: the reply's text as a signed block."""
     summary = "".join(str(block.get("text", "")) for block in reply.content)
-    return replace(reply, content=(compaction(query, summary),), stop=COMPACTION)
+    return replace(reply, content=(compaction(body, summary),), stop=COMPACTION)
 
 
 def _iterated(usage: Mapping[str, Any], reply: ScriptedReply) -> dict[str, Any]:
@@ -274,13 +278,11 @@ def _iterated(usage: Mapping[str, Any], reply: ScriptedReply) -> dict[str, Any]:
 
 def _model(name: str, window: int | None) -> dict[str, Any]:
     """Return the facts of a model, as the API lists them."""
-    title = name.replace("-", " ").title()
-    made = "2026-01-01T00:00:00Z"
     return {
         "type": "model",
         "id": name,
-        "display_name": title,
-        "created_at": made,
+        "display_name": name.replace("-", " ").title(),
+        "created_at": "2026-01-01T00:00:00Z",
         "lifecycle": "active",
         "max_input_tokens": window or 200_000,
         "max_tokens": 64_000,

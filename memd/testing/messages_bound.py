@@ -20,7 +20,7 @@ from memd.testing.messages_steps import Block, Failure
 Body = Mapping[str, Any]
 THINKING = {"thinking": "signature", "redacted_thinking": "data"}
 COMPACTION = "compaction"
-_BOUND = re.compile("(opus|sonnet|haiku)-5-5|(fable|mythos)-5-[12]")
+_BINDING_MODELS = re.compile("(opus|sonnet|haiku)-5-5|(fable|mythos)-5-[12]")
 _MISMATCH = (
     "{}: Invalid `signature` in `{}` block: it is bound to a different conversation"
     " (prefix_binding_mismatch); remove it, or set"
@@ -42,7 +42,7 @@ _CODES = {
 
 def bound(model: str) -> bool:
     """Return whether a model refuses thinking behind a changed prefix."""
-    return bool(_BOUND.search(model))
+    return bool(_BINDING_MODELS.search(model))
 
 
 def mismatched(body: Body) -> list[tuple[int, int]]:
@@ -50,12 +50,12 @@ def mismatched(body: Body) -> list[tuple[int, int]]:
     if not bound(str(body.get("model"))):
         return []
     head = _head(body)
-    return [
-        (place, number)
-        for place, number, block, state in _walk(body)
-        if (member := THINKING.get(block.get("type", "")))
-        and block.get(member) != _signature(head, state, block)
-    ]
+    result: list[tuple[int, int]] = []
+    for place, number, block, state in _walk(body):
+        member = THINKING.get(block.get("type", ""))  # the block's member with the signature
+        if member and block.get(member) != _signature(head, state, block):
+            result.append((place, number))
+    return result
 
 
 def mismatch(body: Body) -> Failure | None:
@@ -68,24 +68,24 @@ def mismatch(body: Body) -> Failure | None:
 
 def wrong_compaction(messages: Sequence[Mapping[str, Any]]) -> Failure | None:
     """Return the failure for a compaction block that stands wrong or was changed."""
-    spoken = [m for m in messages if m["role"] != "system"]
-    rows = [[b for b in blocks(m["content"]) if _summarizes(b)] for m in messages]
-    compactions = [block for row in rows for block in row]
+    spoken = [message for message in messages if message["role"] != "system"]
+    all_blocks = [block for message in messages for block in blocks(message["content"])]
+    compactions = [block for block in all_blocks if _summarizes(block)]
     if not compactions:
         return None
     first = blocks(spoken[0]["content"])[:1] if spoken else []
-    wrong = ""
+    fault = ""
     if len(compactions) > 1:
-        wrong = "ambiguous"
+        fault = "ambiguous"
     elif first != compactions:
-        wrong = "misplaced"
+        fault = "misplaced"
     else:
         _, _, content, _, genuine = _parts(compactions[0])
         if not genuine:
-            wrong = "signature"
+            fault = "signature"
         elif content != _digest(compactions[0]["content"]):
-            wrong = "content"
-    return Failure(400, _WRONG_BLOCK[wrong], code=_CODES[wrong]) if wrong else None
+            fault = "content"
+    return Failure(400, _WRONG_BLOCK[fault], code=_CODES[fault]) if fault else None
 
 
 def signed(body: Body, reply: Sequence[Block]) -> list[dict[str, Any]]:
@@ -93,11 +93,12 @@ def signed(body: Body, reply: Sequence[Block]) -> list[dict[str, Any]]:
     head, state = _head(body), _last_state(body)
     result = []
     for block in reply:
-        whole = dict(block)
-        if (member := THINKING.get(whole.get("type", ""))) and member not in whole:
-            whole[member] = _signature(head, state, whole)
-        state = _digest(state, "assistant", whole)
-        result.append(whole)
+        signed_block = dict(block)
+        member = THINKING.get(signed_block.get("type", ""))
+        if member and member not in signed_block:
+            signed_block[member] = _signature(head, state, signed_block)
+        state = _digest(state, "assistant", signed_block)
+        result.append(signed_block)
     return result
 
 
@@ -123,24 +124,24 @@ def _parts(block: Block) -> tuple[str, str, str, str, bool]:
 
 
 def _walk(body: Body) -> Iterator[tuple[int, int, Block, str]]:
-    """Yield the place of each block, the block, and the fingerprint of all before it."""
-    state, replaced = "", ""
+    """Yield each block behind its message's and its own index, and the hash of all before it."""
+    state, replaced_role = "", ""  # the role of the last message that a compaction replaced
     for place, message in enumerate(body["messages"]):
         for number, block in enumerate(blocks(message["content"])):
-            if replaced == message["role"] != "":
+            if replaced_role and replaced_role == message["role"]:
                 state = _digest(state, "continued")
-            replaced = ""
+            replaced_role = ""
             yield place, number, block, state
             if _summarizes(block):
-                state, replaced, *_ = _parts(block)
+                state, replaced_role, *_ = _parts(block)
             else:
                 state = _digest(state, message["role"], block)
 
 
 def _last_state(body: Body) -> str:
     """Return the hash of all that stands before the end of a conversation."""
-    more = {"role": "", "content": "the end"}
-    *_, (_, _, _, state) = _walk({"messages": [*body["messages"], more]})
+    end = {"role": "", "content": "the end"}
+    *_, (_, _, _, state) = _walk({"messages": [*body["messages"], end]})
     return state
 
 

@@ -43,7 +43,7 @@ _MINIMA = (
     ("sonnet", 1024),
     ("haiku", 4096),
 )
-_MINIMUM = 1024
+_MINIMUM = 1024  # of a model that the table does not name
 
 
 class Part(Struct, frozen=True):
@@ -109,52 +109,62 @@ class PromptCache:
 
     def __init__(self, now: Callable[[], float], least: Callable[[str], int] = minimum) -> None:
         self._now = now
-        self._least = least
-        self._lock = threading.Lock()
+        self._least = least  # the shortest prefix in tokens that is cached, by the model's name
+        self._lock = threading.Lock()  # guards the entries
+        # By the hash of a prefix, when its life ends in seconds, and how long that is ("5m", "1h").
         self._entries: dict[str, tuple[float, str]] = {}
 
     def visit(self, request: Mapping[str, Any]) -> CacheUse:
         """Return what a request reads and creates, and note it; the reply begins now."""
         parts = row(request)
         least = self._least(str(request.get("model")))
-        sums = list(accumulate(part.tokens for part in parts))
+        sums = list(accumulate(part.tokens for part in parts))  # the tokens up to each part
         marked = [n for n, part in enumerate(parts) if part.ttl and sums[n] >= least]
-        keys = list(_keys(request, parts))
+        hashes = list(_prefix_hashes(request, parts))
         with self._lock:
-            hit = self._hit(marked, keys)
-            self._write(marked, keys, parts)
-        return _account(marked, sums, parts, hit)
+            last_read = self._read(marked, hashes)
+            self._write(marked, hashes, parts)
+        return _cache_use(marked, sums, parts, last_read)
 
-    def _hit(self, marked: list[int], keys: list[str]) -> int:
-        """Return the last block that an entry covers, -1 where there is none."""
+    def _read(self, marked: list[int], hashes: list[str]) -> int:
+        """Return the index of the last part that an entry covers, -1 if none does.
+
+        ``marked`` are the indices of the marked parts, ``hashes`` those of the prefix up to each.
+        The entry is renewed.
+        """
         now = self._now()
         for mark in reversed(marked):
-            for place in range(mark, max(-1, mark - LOOK_BACK), -1):
-                until, ttl = self._entries.get(keys[place], (0.0, ""))
+            for index in range(mark, max(-1, mark - LOOK_BACK), -1):
+                until, ttl = self._entries.get(hashes[index], (0.0, ""))
                 if until > now:
-                    self._entries[keys[place]] = (now + LIFE[ttl], ttl)
-                    return place
+                    self._entries[hashes[index]] = (now + LIFE[ttl], ttl)
+                    return index
         return -1
 
-    def _write(self, marked: list[int], keys: list[str], parts: list[Part]) -> None:
+    def _write(self, marked: list[int], hashes: list[str], parts: list[Part]) -> None:
         """Store the prefixes up to the marked parts, each with the end of its life."""
         now = self._now()
         for mark in marked:
-            until, ttl = self._entries.get(keys[mark], (0.0, ""))
+            until, ttl = self._entries.get(hashes[mark], (0.0, ""))
             # A longer life that was paid for is not cut short by a shorter mark.
             if until <= now or parts[mark].ttl == "1h":
                 ttl = parts[mark].ttl
-            self._entries[keys[mark]] = (now + LIFE[ttl], ttl)
+            self._entries[hashes[mark]] = (now + LIFE[ttl], ttl)
 
 
-def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) -> CacheUse:
-    """Return the tokens of a request that were read from the cache, written to it, and neither."""
+def _cache_use(marked: list[int], sums: list[int], parts: list[Part], last_read: int) -> CacheUse:
+    """Return the tokens of a request that were read from the cache, written to it, and neither.
+
+    ``sums`` are the tokens up to each part, ``last_read`` is the index of the last part that was
+    read, -1 for none.
+    """
     total = sums[-1] if sums else 0
-    read = sums[hit] if hit >= 0 else 0
+    read = sums[last_read] if last_read >= 0 else 0
     created = {"5m": 0, "1h": 0}
-    edges = [hit, *(mark for mark in marked if mark > hit)]
+    edges = [last_read, *(mark for mark in marked if mark > last_read)]
     for before, mark in pairwise(edges):
-        created[parts[mark].ttl] += sums[mark] - (sums[before] if before >= 0 else 0)
+        tokens_before = sums[before] if before >= 0 else 0
+        created[parts[mark].ttl] += sums[mark] - tokens_before
     fresh = total - read - created["5m"] - created["1h"]
     return CacheUse(fresh, read, created["5m"], created["1h"])
 
@@ -165,18 +175,22 @@ def _row(request: Mapping[str, Any]) -> Iterator[Part]:
         yield _part(tool, "tool")
     for block in blocks(request.get("system")):
         yield _part(block, "system")
-    # Read differently, the messages are others; what stands before them is not.
-    reading = _bytes([request.get(name) for name in ("tool_choice", "thinking")])
+    # A change of these changes how the messages are read, but nothing that stands before them.
+    options = _bytes([request.get(name) for name in ("tool_choice", "thinking")])
     for message in request.get("messages") or ():
         for block in blocks(message.get("content")):
             part = _part(block, str(message.get("role")))
-            yield Part(reading + part.content, part.tokens, part.ttl)
+            yield Part(options + part.content, part.tokens, part.ttl)
 
 
 def _part(block: Any, place: str) -> Part:
-    """Return a block as a part, with the life that its cache mark asks for."""
+    """Return a block as a part, with the life that its cache mark asks for.
+
+    ``place`` is "tool", "system" or the role of the block's message.
+    """
     mark = block.get("cache_control") if isinstance(block, Mapping) else None
-    return Part(place.encode() + b" " + _bytes(block), tokens(block), _ttl(mark) if mark else "")
+    content = place.encode() + b" " + _bytes(block)
+    return Part(content, tokens(block), _ttl(mark) if mark else "")
 
 
 def blocks(content: Any) -> list[Any]:
@@ -206,10 +220,10 @@ def _unmarked(value: Any) -> Any:
     return value
 
 
-def _keys(request: Mapping[str, Any], parts: list[Part]) -> Iterator[str]:
-    """Yield the fingerprint of the row up to each block."""
-    shape = (request.get("output_config") or {}).get("format")
-    state = hashlib.sha256(_bytes([request.get("model"), shape]))
+def _prefix_hashes(request: Mapping[str, Any], parts: list[Part]) -> Iterator[str]:
+    """Yield the hash of the row up to each part."""
+    output_format = (request.get("output_config") or {}).get("format")
+    state = hashlib.sha256(_bytes([request.get("model"), output_format]))
     for part in parts:
         state.update(b"%d:" % len(part.content) + part.content)
         yield state.hexdigest()

@@ -55,8 +55,12 @@ BETAS = {
 }
 MOST_MESSAGES = 100_000
 _ROLES = ("user", "assistant", "system")
-# What stands in messages of one role alone.
-_HOLDERS = {"tool_result": "user", "tool_use": "assistant", **dict.fromkeys(THINKING, "assistant")}
+# The role of messages that may have such blocks.
+_ROLE_OF_BLOCK = {
+    "tool_result": "user",
+    "tool_use": "assistant",
+    **dict.fromkeys(THINKING, "assistant"),
+}
 _EDITS = (CLEAR_TOOLS, CLEAR_THINKING, "compact_20260112")
 _INCOMPATIBLE = ("context_management", "stop_sequences")  # with a request for a compaction
 _OBJECTS = ("context_management", "diagnostics", "output_config", "thinking", "tool_choice")
@@ -88,16 +92,19 @@ def refused(
         lambda: _unbound(body, betas),
         lambda: _too_long(body, window),
     )
-    # Each check relies on those before it.
-    wrong = next((item for check in checks for item in check()), None)
-    return Failure(400, wrong) if isinstance(wrong, str) else wrong
+    # Each check relies on those before it, so that the first fault ends the search.
+    fault = next((fault for check in checks for fault in check()), None)
+    return Failure(400, fault) if isinstance(fault, str) else fault
 
 
 def _unknown(
     body: dict[str, Any], without: Collection[str], betas: Collection[str]
 ) -> Iterator[str]:
     """Yield the members of a request that the API does not know, or not without a beta."""
-    yield from (n for n in body if n not in KNOWN or (n in BETAS and BETAS[n] not in betas))
+    for name in body:
+        lacks_beta = name in BETAS and BETAS[name] not in betas
+        if name not in KNOWN or lacks_beta:
+            yield name
     if body.get("stream") and "stream" in without:
         yield "stream"
     yield from _named(body, frozenset(without) - {"stream"}, "")
@@ -144,17 +151,17 @@ def _misshapen(messages: list[Any]) -> Iterator[str]:
         content = message.get("content")
         if not isinstance(content, str | list):
             yield f"{where}.content: Input should be a valid list"
-        last = place == len(messages) - 1 and message["role"] == "assistant"
+        is_prefill = place == len(messages) - 1 and message["role"] == "assistant"
         # Claude Code 2.1.329 sets the effort of what follows with a system message of no content.
-        sets = message["role"] == "system" and "output_config" in message
-        if not (content or last or sets):
+        sets_effort = message["role"] == "system" and "output_config" in message
+        if not (content or is_prefill or sets_effort):
             yield f"{where}: all messages must have non-empty content"
         for number, block in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(block, dict) or "type" not in block:
                 yield f"{where}.content.{number}.type: Field required"
             if block["type"] == "text" and not str(block.get("text") or "").strip():
                 yield f"{where}: text content blocks must be non-empty"
-            if message["role"] != _HOLDERS.get(block["type"], message["role"]):
+            if message["role"] != _ROLE_OF_BLOCK.get(block["type"], message["role"]):
                 yield f"{where}.content.{number}: a {block['type']} of role {message['role']}"
     spoken = next((m for m in messages if m["role"] != "system"), None)
     if spoken and spoken["role"] != "user" and _kinds(spoken)[:1] != [COMPACTION]:
@@ -162,7 +169,7 @@ def _misshapen(messages: list[Any]) -> Iterator[str]:
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Each call of a turn is answered in the next, and nothing else is."""
+    """Yield a sentence for each call without a result in the next turn, and the other way round."""
     turns: list[dict[str, Any]] = [{"role": "", "content": []}]
     for message in messages:
         if message["role"] == turns[-1]["role"]:  # messages of one role in a row are one turn
@@ -170,21 +177,21 @@ def _unpaired(messages: list[dict[str, Any]]) -> Iterator[str]:
         elif message["role"] != "system":
             turns.append({"role": message["role"], "content": blocks(message["content"])})
     turns.append({"role": "", "content": []})
-    names = [name for turn in turns for name in _ids(turn, "tool_use", "id")]
-    if len(set(names)) < len(names):
+    all_calls = [call for turn in turns for call in _ids(turn, "tool_use", "id")]
+    if len(set(all_calls)) < len(all_calls):
         yield "tool_use ids must be unique"
     for place, (before, after) in enumerate(pairwise(turns)):
-        called = _ids(before, "tool_use", "id")
-        answered = _ids(after, "tool_result", "tool_use_id")
-        kinds = [kind == "tool_result" for kind in _kinds(after)]
-        if len(set(answered)) < len(answered):
+        calls = _ids(before, "tool_use", "id")
+        results = _ids(after, "tool_result", "tool_use_id")
+        are_results = [kind == "tool_result" for kind in _kinds(after)]
+        if len(set(results)) < len(results):
             yield "each tool_use must have a single tool_result"
-        if kinds != sorted(kinds, reverse=True):
+        if are_results != sorted(are_results, reverse=True):
             yield f"messages.{place}: tool_result blocks must come before other content"
-        if missing := [name for name in called if name not in answered]:
+        if missing := [call for call in calls if call not in results]:
             yield f"tool_use ids without tool_result blocks in the next message: {missing[0]}"
-        if strange := [name for name in answered if name not in called]:
-            yield f"messages.{place}: unexpected tool_use_id in a tool_result: {strange[0]}"
+        if unexpected := [call for call in results if call not in calls]:
+            yield f"messages.{place}: unexpected tool_use_id in a tool_result: {unexpected[0]}"
 
 
 def _mismarked(body: dict[str, Any]) -> Iterator[str]:
@@ -223,12 +230,13 @@ def _uncompactable(body: dict[str, Any], betas: Collection[str]) -> Iterator[str
         return
     if not isinstance(compaction, dict) or compaction.get("type") != "summarize":
         yield "compaction.type: Input should be 'summarize'"
-    forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
-    shaped = (body.get("output_config") or {}).get("format") is not None
     members = [name for name in _INCOMPATIBLE if body.get(name)]
-    members += ["tool_choice"] * forced + ["output_config.format"] * shaped
+    if (body.get("tool_choice") or {}).get("type") in ("any", "tool"):
+        members.append("tool_choice")
+    if (body.get("output_config") or {}).get("format") is not None:
+        members.append("output_config.format")
     yield from (f"{name}: not permitted together with compaction" for name in members)
-    last = [m for m in messages if m["role"] != "system"][-1]
+    last = [message for message in messages if message["role"] != "system"][-1]
     if last["role"] == "assistant" and "tool_use" in _kinds(last):
         yield Failure(400, _INCOMPLETE, code="compaction_incomplete_turn")
 
@@ -245,13 +253,13 @@ def _mismanaged(body: dict[str, Any]) -> Iterator[str]:
         if kind not in _EDITS or kinds.index(kind) != number:
             yield f"{where}.type: Input should be one of {_EDITS}, once"
         for name in ("trigger", "keep", "clear_at_least"):
-            if not _amount(edits[number].get(name), may_be_all=kind == CLEAR_THINKING):
+            if not _is_amount(edits[number].get(name), may_be_all=kind == CLEAR_THINKING):
                 yield f"{where}.{name}: Input should be a type with a value"
     if CLEAR_THINKING in kinds[1:]:
         yield f"context_management.edits: {CLEAR_THINKING} must be the first"
 
 
-def _amount(value: Any, *, may_be_all: bool) -> bool:
+def _is_amount(value: Any, *, may_be_all: bool) -> bool:
     """Return whether a member of an edit is absent, a number of something, or "all"."""
     if isinstance(value, dict) and isinstance(value.get("value"), int):
         return value["value"] >= 0 and "type" in value
@@ -289,4 +297,5 @@ def _ids(message: dict[str, Any], kind: str, member: str) -> list[str]:
 
 def _listed(content: Any) -> list[dict[str, Any]]:
     """Return the blocks of a content, none of a plain text."""
-    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict)]

@@ -12,30 +12,30 @@ from memd.testing.messages import messages_server
 from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_script import InvalidScriptError, ScriptFile, echo, read
 
-_UNCLEAR = 65
-_STOPS = (signal.SIGINT, signal.SIGTERM)
+_INVALID_SCRIPT_STATUS = 65
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: Sequence[str] | None = None, wait: Callable[[], object] | None = None) -> int:
     """Serve until a signal comes and return the exit status; ``wait`` stands in for the signal."""
-    given = _parser().parse_args(arguments)
-    if given.help:
+    parsed = _parser().parse_args(arguments)
+    if parsed.help:
         print(manual(), end="")
         return 0
     try:
-        result = read(given.script) if given.script else ScriptFile(echo, {})
-        options = dict(result.options)
-        if given.requests:
-            options["heard"] = _tell
+        script_file = read(parsed.script) if parsed.script else ScriptFile(echo, {})
+        options = dict(script_file.options)
+        if parsed.requests:
+            options["on_end"] = _print_request
         if wait is None:
             # Before any thread starts: each of them inherits that these signals are waited for.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-        with messages_server(result.script, port=given.port, **options) as server:
-            _say({"url": server.url})
-            (wait or _signal)()
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+        with messages_server(script_file.script, port=parsed.port, **options) as server:
+            _print_line({"url": server.url})
+            (wait or _wait_for_signal)()
     except InvalidScriptError as error:
         print(f"memd-testing-server: {error}", file=sys.stderr)
-        return _UNCLEAR
+        return _INVALID_SCRIPT_STATUS
     except OSError as error:
         print(f"memd-testing-server: {error}", file=sys.stderr)
         return 1
@@ -57,9 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tell(request: ReceivedMessage) -> None:
+def _print_request(request: ReceivedMessage) -> None:
     """Print a request and how it ended as a line of JSON."""
-    reported = {
+    facts = {
         "request": request.number,
         "method": request.method,
         "path": request.path,
@@ -68,17 +68,17 @@ def _tell(request: ReceivedMessage) -> None:
         "usage": request.usage,
         "body": request.json,
     }
-    _say(reported)
+    _print_line(facts)
 
 
-def _say(value: dict[str, Any]) -> None:
+def _print_line(value: dict[str, Any]) -> None:
     """Print a value as a line of JSON."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
-def _signal() -> None:
+def _wait_for_signal() -> None:
     """Wait for a signal that ends the process."""
-    signal.sigwait(_STOPS)
+    signal.sigwait(_STOP_SIGNALS)
 
 
 if __name__ == "__main__":  # pragma: no cover - a process of its own; a test starts it

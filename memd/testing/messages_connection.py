@@ -31,7 +31,7 @@ class Answering(Protocol):
     """What a connection needs of its server."""
 
     gate: ReplyGate
-    heard: Callable[[ReceivedMessage], None]
+    on_end: Callable[[ReceivedMessage], None]
 
     def receive(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
@@ -49,11 +49,11 @@ class Answering(Protocol):
 
 
 class _LeftError(ConnectionError):
-    """The reply ended before its end; ``end_of`` is the request's."""
+    """A connection ended before its reply did; ``end_of`` is what the request records of that."""
 
-    def __init__(self, result: str) -> None:
-        super().__init__(result)
-        self.end_of = result
+    def __init__(self, end_of: str) -> None:
+        super().__init__(end_of)
+        self.end_of = end_of
 
 
 class MessagesConnection(BaseHTTPRequestHandler):
@@ -124,18 +124,17 @@ class MessagesConnection(BaseHTTPRequestHandler):
             request.end("gone")
         finally:
             request.end("failed")  # a script's function raised: its error ends the thread
-            self._server.heard(request)
+            self._server.on_end(request)
 
     def _follow(self, request: ReceivedMessage, step: Step) -> None:
         """Send what a step says, with its pause."""
         if not isinstance(step, Hang):
-            self._deliver(request, step, lambda sent: sent)
-            return
-        if step.at is None:
+            self._deliver(request, step, _without_pause)
+        elif step.at is None:
             self._wait(step.seconds)
-            self._deliver(request, step.then, lambda sent: sent)
-            return
-        self._deliver(request, step.then, _pausing(step.at, lambda: self._wait(step.seconds)))
+            self._deliver(request, step.then, _without_pause)
+        else:
+            self._deliver(request, step.then, _pausing(step.at, lambda: self._wait(step.seconds)))
 
     def _deliver(self, request: ReceivedMessage, step: Deliverable, pace: "_Pace") -> None:
         """Send a reply whole, in drops or cut off, in the pieces that ``pace`` yields."""
@@ -147,9 +146,10 @@ class MessagesConnection(BaseHTTPRequestHandler):
         elif isinstance(step, Cut):
             if step.at is None:
                 raise _LeftError(_CUT)
-            whole = b"".join(body.pieces)
-            pieces = (whole[: int(step.at if step.at >= 1 else step.at * len(whole))],)
-        self._head(body)
+            content = b"".join(body.pieces)
+            length = step.at if step.at >= 1 else step.at * len(content)
+            pieces = (content[: int(length)],)
+        self._send_head(body)
         for piece in pace(pieces):
             self._send(piece, chunked=body.streamed)
         if isinstance(step, Cut):
@@ -159,12 +159,12 @@ class MessagesConnection(BaseHTTPRequestHandler):
 
     def _dripping(self, body: ReplyBody, step: Drip) -> Iterable[bytes]:
         """Yield a reply in small pieces, with a pause before each."""
-        whole = b"".join(body.pieces)
-        for start in range(0, len(whole), step.size):
+        content = b"".join(body.pieces)
+        for start in range(0, len(content), step.size):
             self._wait(step.seconds)
-            yield whole[start : start + step.size]
+            yield content[start : start + step.size]
 
-    def _head(self, body: ReplyBody) -> None:
+    def _send_head(self, body: ReplyBody) -> None:
         """Send the status line and the headers."""
         self.send_response(body.status)
         for name, value in body.headers.items():
@@ -177,8 +177,9 @@ class MessagesConnection(BaseHTTPRequestHandler):
 
     def _send(self, piece: bytes, *, chunked: bool) -> None:
         """Send a piece of the body, as a chunk if the body is streamed."""
-        if piece:
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+        if piece:  # an empty chunk would end the body
+            chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
+            self.wfile.write(chunk if chunked else piece)
 
     def _wait(self, seconds: float | None) -> None:
         """Wait until the test releases the reply. Raises _LeftError if the client left."""
@@ -190,15 +191,20 @@ class MessagesConnection(BaseHTTPRequestHandler):
 _Pace = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 
+def _without_pause(pieces: Iterable[bytes]) -> Iterable[bytes]:
+    """Return the pieces of a reply as they are."""
+    return pieces
+
+
 def _pausing(at: int, wait: Callable[[], None]) -> _Pace:
     """Return a pace that waits once, after so many bytes."""
 
     def pace(pieces: Iterable[bytes]) -> Iterable[bytes]:
         """Yield a reply in two pieces, with a pause between."""
-        whole = b"".join(pieces)
-        yield whole[:at]
+        content = b"".join(pieces)
+        yield content[:at]
         wait()
-        yield whole[at:]
+        yield content[at:]
 
     return pace
 
@@ -213,8 +219,8 @@ class MessagesListener:
         self._server = server
         self._listener = socket.create_server((_HOST, port), backlog=128)
         self.url = f"http://{_HOST}:{self._listener.getsockname()[1]}"
-        self._lock = threading.Lock()
-        self._open: dict[threading.Thread, socket.socket] = {}
+        self._lock = threading.Lock()  # guards the open connections
+        self._open: dict[threading.Thread, socket.socket] = {}  # connections by their threads
         self._closing = False
         self._accepting = threading.Thread(target=self._accept, name="messages accept", daemon=True)
 
@@ -231,11 +237,11 @@ class MessagesListener:
         self._accepting.join()
         self._listener.close()
         with self._lock:
-            left = dict(self._open)
-            for connection in left.values():
+            still_open = dict(self._open)
+            for connection in still_open.values():
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
-        for thread in left:
+        for thread in still_open:
             thread.join()
 
     def _accept(self) -> None:

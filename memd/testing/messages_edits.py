@@ -20,8 +20,8 @@ from memd.testing.messages_steps import Block
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
 CLEARED = "[an old tool result was here]"
-_TRIGGER: Mapping[str, Any] = {"type": "input_tokens", "value": 100_000}
-_LATEST: Mapping[str, Any] = {"value": 3}
+_DEFAULT_TRIGGER: Mapping[str, Any] = {"type": "input_tokens", "value": 100_000}
+_DEFAULT_KEEP: Mapping[str, Any] = {"value": 3}
 
 
 class ShownPrompt(Struct, frozen=True):
@@ -35,8 +35,8 @@ def shown(body: Body, betas: Collection[str] = ()) -> ShownPrompt:
     """Return what the model gets of a request that was checked."""
     report: dict[str, Any] = {}
     # Where it is not dropped, such thinking has been refused.
-    failing = mismatched(body) if drops_thinking(body) else []
-    changed = _without(body, set(failing))
+    dropped = mismatched(body) if drops_thinking(body) else []
+    changed = _without(body, set(dropped))
     if BINDING_BETA in betas:
         report["input_transformations"] = [
             {
@@ -44,16 +44,19 @@ def shown(body: Body, betas: Collection[str] = ()) -> ShownPrompt:
                 "path": f"messages.{place}.content.{number}",
                 "reason": "prefix_binding_mismatch",
             }
-            for place, number in failing
+            for place, number in dropped
         ]
     managed = body.get("context_management")
     if managed is not None:
         applied: list[dict[str, Any]] = []
         for edit in managed.get("edits") or ():
-            cleared, number = _EDITS.get(edit["type"], _unchanged)(changed, edit)
+            kind = edit["type"]
+            apply = _EDITS.get(kind, _unchanged)
+            cleared, number = apply(changed, edit)
             if number:
-                saved = {"cleared_input_tokens": count(changed) - count(cleared)}
-                applied.append({"type": edit["type"], _NUMBERS[edit["type"]]: number, **saved})
+                saved_tokens = count(changed) - count(cleared)
+                facts = {_NUMBERS[kind]: number, "cleared_input_tokens": saved_tokens}
+                applied.append({"type": kind, **facts})
             changed = cleared
         report["context_management"] = {"applied_edits": applied}
     return ShownPrompt(changed, report)
@@ -99,14 +102,17 @@ def _clear_tools(body: Body, edit: Mapping[str, Any]) -> tuple[Body, int]:
         if block.get("type") == "tool_result" and block["tool_use_id"] in cleared:
             return {**block, "content": CLEARED}
         if block.get("type") == "tool_use" and block["id"] in cleared and inputs:
-            return {**block, "input": {}} if inputs is True or block["name"] in inputs else block
+            is_cleared = inputs is True or block["name"] in inputs
+            return {**block, "input": {}} if is_cleared else block
         return block
 
     messages = [
         {**message, "content": [change(block) for block in blocks(message["content"])]}
         for message in body["messages"]
     ]
-    return ({**body, "messages": messages} if cleared else body), len(cleared)
+    if not cleared:
+        return body, 0
+    return {**body, "messages": messages}, len(cleared)
 
 
 class _ToolClearing:
@@ -114,55 +120,57 @@ class _ToolClearing:
 
     def __init__(self, body: Body, edit: Mapping[str, Any]) -> None:
         self._body = body
-        self._trigger = edit.get("trigger") or _TRIGGER
-        self._keep = (edit.get("keep") or _LATEST)["value"]
-        self._least = (edit.get("clear_at_least") or {"value": 1})["value"]
+        self._trigger = edit.get("trigger") or _DEFAULT_TRIGGER
+        self._keep = (edit.get("keep") or _DEFAULT_KEEP)["value"]  # newest calls
+        self._least = (edit.get("clear_at_least") or {"value": 1})["value"]  # tokens to save
         self._excluded = set(edit.get("exclude_tools") or ())
-        self._tokens = count({**body, "messages": []})
-        self._calls: dict[str, str] = {}
-        self._sizes: dict[str, int] = {}  # what clearing a result would save
-        self._cleared: set[str] = set()
+        self._tokens = count({**body, "messages": []})  # of the prompt so far
+        self._calls: dict[str, str] = {}  # the tool's name of each call, by the call's id
+        self._savings: dict[str, int] = {}  # tokens that clearing a result saves, by the call's id
+        self._cleared: set[str] = set()  # ids of calls
 
     def walk(self) -> set[str]:
         """Return the calls whose results the model does not get."""
         messages = self._body["messages"]
         for place, message in enumerate(messages):
             for block in blocks(message["content"]):
-                self._take(block)
-            last = place == len(messages) - 1
-            if last or (message["role"], messages[place + 1]["role"]) == ("user", "assistant"):
+                self._add(block)
+            next_role = messages[place + 1]["role"] if place + 1 < len(messages) else ""
+            ends_request = (message["role"], next_role) == ("user", "assistant")
+            if ends_request or not next_role:
                 self._clear()
         return self._cleared
 
-    def _take(self, block: Block) -> None:
+    def _add(self, block: Block) -> None:
         """Count a block: its tokens, its call, and what clearing its result would save."""
         self._tokens += tokens(block)
         if block.get("type") == "tool_use":
             self._calls[block["id"]] = block["name"]
         elif block.get("type") == "tool_result":
             saved = tokens(block) - tokens({**block, "content": CLEARED})
-            self._sizes[block["tool_use_id"]] = saved
+            self._savings[block["tool_use_id"]] = saved
 
     def _clear(self) -> None:
         """Clear old results, if the trigger is passed and enough is saved."""
         uses = len(self._calls) - len(self._cleared)
-        passed = uses if self._trigger["type"] == "tool_uses" else self._tokens
-        if passed <= self._trigger["value"]:
+        size = uses if self._trigger["type"] == "tool_uses" else self._tokens
+        if size <= self._trigger["value"]:
             return
         old = list(self._calls)[: max(0, len(self._calls) - self._keep)]
-        more = {
-            call: self._sizes[call]
+        savings = {
+            call: self._savings[call]
             for call in old
-            if call in self._sizes
+            if call in self._savings
             and call not in self._cleared
             and self._calls[call] not in self._excluded
         }
-        if sum(more.values()) >= self._least:
-            self._cleared |= more.keys()
-            self._tokens -= sum(more.values())
+        if sum(savings.values()) >= self._least:
+            self._cleared |= savings.keys()
+            self._tokens -= sum(savings.values())
 
 
 _EDITS = {CLEAR_TOOLS: _clear_tools, CLEAR_THINKING: _clear_thinking}
+# The member of a reply that says how many an edit cleared.
 _NUMBERS = {CLEAR_TOOLS: "cleared_tool_uses", CLEAR_THINKING: "cleared_thinking_turns"}
 
 

@@ -23,9 +23,9 @@ class ReplyGate:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: deque[socket.socket] = deque()
-        self._permits = 0
+        self._lock = threading.Lock()  # guards the other fields
+        self._waiting: deque[socket.socket] = deque()  # a byte sent there wakes a wait
+        self._permits = 0  # releases without a wait so far
         self._shut = False
 
     def release(self, times: int = 1) -> None:
@@ -42,45 +42,48 @@ class ReplyGate:
 
     def wait(self, client: socket.socket, seconds: float | None = None) -> Passage:
         """Return once released, after so many seconds, when the client goes away, or when shut."""
-        here, there = socket.socketpair()
-        with here, there:
+        waiting_end, waking_end = socket.socketpair()
+        with waiting_end, waking_end:
             with self._lock:
-                self._waiting.append(there)
+                self._waiting.append(waking_end)
                 self._wake()
-            gone = _wait(client, here, seconds)
+            is_gone = _wait(client, waiting_end, seconds)
             with self._lock:
-                if there in self._waiting:
-                    self._waiting.remove(there)
+                if waking_end in self._waiting:  # nobody woke it
+                    self._waiting.remove(waking_end)
                 elif not self._shut:
                     return Passage.RELEASED
                 if self._shut:
                     return Passage.CLOSED
-        return Passage.GONE if gone else Passage.RELEASED
+        return Passage.GONE if is_gone else Passage.RELEASED
 
     def _wake(self) -> None:
         """Let waiting replies go on, as far as the test permits."""
         while self._waiting and (self._permits or self._shut):
-            self._permits -= not self._shut
+            if not self._shut:
+                self._permits -= 1
             self._waiting.popleft().send(b"x")
 
 
-def _wait(client: socket.socket, here: socket.socket, seconds: float | None) -> bool:
-    """Return whether the client went away first."""
+def _wait(client: socket.socket, waiting_end: socket.socket, seconds: float | None) -> bool:
+    """Return whether the client went away before the wait was woken or its time was over."""
     until = None if seconds is None else time.monotonic() + seconds
     poll = select.poll()
-    poll.register(here, select.POLLIN)
+    poll.register(waiting_end, select.POLLIN)
     poll.register(client, select.POLLIN)
     while True:
-        left = None if until is None else max(0.0, until - time.monotonic()) * 1000
-        ready = {number for number, _ in poll.poll(left)}
-        if here.fileno() in ready or not ready:
+        milliseconds_left = None
+        if until is not None:
+            milliseconds_left = max(0.0, until - time.monotonic()) * 1000
+        ready = {number for number, _ in poll.poll(milliseconds_left)}
+        if waiting_end.fileno() in ready or not ready:
             return False
-        if not _more(client):
+        if not _is_there(client):
             return True
         poll.unregister(client)  # the next request is there already; it is not read here
 
 
-def _more(client: socket.socket) -> bool:
+def _is_there(client: socket.socket) -> bool:
     """Return whether a client that can be read has sent something rather than gone away."""
     try:
         return bool(client.recv(1, socket.MSG_PEEK))

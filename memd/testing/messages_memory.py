@@ -15,15 +15,15 @@ from memd.testing.messages_cache import Part, row
 from memd.testing.messages_steps import Failure
 
 THREAD_BETA = "message-threads-2026-08-12"
-_THREAD_LIFE = 300.0  # seconds
-_HELD = ("tools", "system")  # a thread has them from its first request on
+_THREAD_SECONDS = 300.0  # that a thread lives after its last request
+_THREAD_MEMBERS = ("tools", "system")  # a thread has them from its first request on
 
 
 class _Thread(Struct):
     """A conversation up to and with one reply, which is continued once."""
 
-    body: Body
-    used: float
+    body: Body  # its last request, with all messages and the reply
+    used: float  # when, in seconds
     continued: bool = False
 
 
@@ -32,9 +32,9 @@ class ServerMemory:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._lock = threading.Lock()
-        self._threads: dict[str, _Thread] = {}
-        self._compared: dict[str, Body] = {}
+        self._lock = threading.Lock()  # guards both dicts
+        self._threads: dict[str, _Thread] = {}  # by the reply's id
+        self._compared: dict[str, Body] = {}  # requests by the reply's id, for ``diagnosis``
 
     def unrolled(self, body: Body) -> Body | Failure:
         """Return a request with all messages of its thread, or why the thread does not go on."""
@@ -42,19 +42,19 @@ class ServerMemory:
         if not isinstance(thread, Mapping) or thread.get("type") != "continue":
             return body
         with self._lock:
-            known = self._threads.get(str(thread.get("previous_message_id")))
-        if known is None or known.used + _THREAD_LIFE <= self._now():
+            before = self._threads.get(str(thread.get("previous_message_id")))
+        if before is None or before.used + _THREAD_SECONDS <= self._now():
             return Failure(404, "the thread is not there", code="thread_not_found")
-        if known.continued:
+        if before.continued:
             code = "thread_already_continued"
             return Failure(400, "a reply of a thread is continued once", code=code)
-        changed = [n for n in _HELD if body.get(n) and body[n] != known.body.get(n)]
-        if changed:
-            words = f"{changed[0]}: differs from the thread's"
-            return Failure(400, words, code="thread_fingerprint_mismatch")
-        held = {name: known.body[name] for name in _HELD if name in known.body}
+        for name in _THREAD_MEMBERS:
+            if body.get(name) and body[name] != before.body.get(name):
+                words = f"{name}: differs from the thread's"
+                return Failure(400, words, code="thread_fingerprint_mismatch")
+        members = {name: before.body[name] for name in _THREAD_MEMBERS if name in before.body}
         new = body.get("messages") or []
-        return {**body, **held, "messages": [*known.body["messages"], *new]}
+        return {**body, **members, "messages": [*before.body["messages"], *new]}
 
     def remember(self, name: str, body: Body, content: list[dict[str, Any]]) -> None:
         """Keep what later requests may name: a reply's id, its request and its blocks."""
@@ -63,8 +63,8 @@ class ServerMemory:
                 self._compared[name] = body
             if thread := body.get("thread"):
                 reply = {"role": "assistant", "content": content}
-                whole = {**body, "messages": [*body["messages"], reply]}
-                self._threads[name] = _Thread(whole, self._now())
+                with_reply = {**body, "messages": [*body["messages"], reply]}
+                self._threads[name] = _Thread(with_reply, self._now())
                 before = self._threads.get(str(thread.get("previous_message_id")))
                 if before is not None:
                     before.continued = True
@@ -81,17 +81,17 @@ class ServerMemory:
 
 
 def _divergence(before: Body, body: Body) -> dict[str, Any] | None:
-    """Return where two requests part, ``None`` where one continues the other."""
+    """Return why a request cannot use the cache of the one before, ``None`` if it continues it."""
     old, new = row(before), row(body)
-    same = _same(old, new)
+    common = _count_common(old, new)
     if any(before.get(name) != body.get(name) for name in ("model", "speed")):
-        return _missed("model", old)
-    for name in _HELD:
+        return _cache_miss("model", old)
+    for name in _THREAD_MEMBERS:
         if _contents(row({name: before.get(name)})) != _contents(row({name: body.get(name)})):
-            return _missed(name, old[same:])
+            return _cache_miss(name, old[common:])
     if any(before.get(name) != body.get(name) for name in ("tool_choice", "thinking")):
         return {"type": "unavailable"}
-    return _missed("messages", old[same:]) if same < len(old) else None
+    return _cache_miss("messages", old[common:]) if common < len(old) else None
 
 
 def _contents(parts: list[Part]) -> list[bytes]:
@@ -99,13 +99,16 @@ def _contents(parts: list[Part]) -> list[bytes]:
     return [part.content for part in parts]
 
 
-def _same(old: list[Part], new: list[Part]) -> int:
+def _count_common(old: list[Part], new: list[Part]) -> int:
     """Return how many blocks two rows share from their start."""
     pairs = zip(_contents(old), _contents(new), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _missed(name: str, parts: list[Part]) -> dict[str, Any]:
-    """Return why the cache was missed, and the tokens that this cost."""
+def _cache_miss(name: str, parts: list[Part]) -> dict[str, Any]:
+    """Return why the cache was missed, and the tokens that this cost.
+
+    ``name`` is what changed, ``parts`` are the earlier request's parts from there on.
+    """
     tokens = sum(part.tokens for part in parts)
     return {"type": f"{name}_changed", "cache_missed_input_tokens": tokens}

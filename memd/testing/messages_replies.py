@@ -21,7 +21,7 @@ _KINDS = {
     504: ("timeout_error", "the request timed out"),
     529: ("overloaded_error", "overloaded"),
 }
-_PIECE = 24  # characters of one delta
+_DELTA_CHARACTERS = 24
 
 
 def failure_body(failure: Failure, request_id: str) -> bytes:
@@ -35,22 +35,22 @@ def failure_body(failure: Failure, request_id: str) -> bytes:
 
 def finished(reply: ScriptedReply, number: int, limit: int) -> ScriptedReply:
     """Return a reply with its tool-use ids, cut where the request's ``max_tokens`` end."""
-    retained: list[Block] = []
-    left = limit
-    for place, block in enumerate(reply.content):
-        whole = dict(block)
-        if whole.get("type") == "tool_use" and "id" not in whole:
-            whole = {"type": "tool_use", "id": f"toolu_{number:06}_{place}", **whole}
-        cost = tokens(whole)
-        if cost > left:
-            if whole.get("type") == "text":
+    content: list[Block] = []
+    tokens_left = limit
+    for index, scripted_block in enumerate(reply.content):
+        block = dict(scripted_block)
+        if block.get("type") == "tool_use" and "id" not in block:
+            block = {"type": "tool_use", "id": f"toolu_{number:06}_{index}", **block}
+        cost = tokens(block)
+        if cost > tokens_left:
+            if block.get("type") == "text":
                 # One token is four bytes; the block's own overhead is not the model's.
-                words = str(whole["text"]).encode()[: left * 4].decode(errors="ignore")
-                retained.append({**whole, "text": words})
-            return ScriptedReply(tuple(retained), "max_tokens", usage=reply.usage)
-        left -= cost
-        retained.append(whole)
-    return ScriptedReply(tuple(retained), reply.stop, reply.details, reply.usage)
+                words = str(block["text"]).encode()[: tokens_left * 4].decode(errors="ignore")
+                content.append({**block, "text": words})
+            return ScriptedReply(tuple(content), "max_tokens", usage=reply.usage)
+        tokens_left -= cost
+        content.append(block)
+    return ScriptedReply(tuple(content), reply.stop, reply.details, reply.usage)
 
 
 def message(
@@ -87,15 +87,19 @@ def events(whole: Mapping[str, Any]) -> Iterator[bytes]:
     yield event("message_start", message={**whole, **empty})
     yield event("ping")
     for index, block in enumerate(whole["content"]):
-        start, deltas = _pieces(block)
+        start, deltas = _start_and_deltas(block)
         yield event("content_block_start", index=index, content_block=start)
         for delta in deltas:
             yield event("content_block_delta", index=index, delta=delta)
         yield event("content_block_stop", index=index)
     delta = {name: whole[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
-    counted = {k: v for k, v in whole["usage"].items() if isinstance(v, int) or k == "iterations"}
-    managed = {k: whole[k] for k in ("context_management",) if k in whole}
-    yield event("message_delta", delta=delta, usage=counted, **managed)
+    final_usage = {
+        name: value
+        for name, value in whole["usage"].items()
+        if isinstance(value, int) or name == "iterations"
+    }
+    report = {name: whole[name] for name in ("context_management",) if name in whole}
+    yield event("message_delta", delta=delta, usage=final_usage, **report)
     yield event("message_stop")
 
 
@@ -114,23 +118,23 @@ def dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode()
 
 
-def _pieces(block: Block) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a block as it starts and the deltas that complete it."""
+def _start_and_deltas(block: Block) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a block as its stream begins with it, and the deltas that complete it."""
     kind = block.get("type")
     if kind == "text":
-        cut = _cut(str(block["text"]))
-        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in cut]
+        parts = _cut(str(block["text"]))
+        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in parts]
     if kind == "tool_use":
         # The API opens the input with an empty piece; an empty input is that piece alone.
-        given = dump(block["input"]).decode() if block["input"] else ""
-        parts = ["", *_cut(given)]
+        tool_input = dump(block["input"]).decode() if block["input"] else ""
+        parts = ["", *_cut(tool_input)]
         deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
         return {**block, "input": {}}, deltas
     if kind == "thinking":
         parts = _cut(str(block["thinking"]))
         deltas = [{"type": "thinking_delta", "thinking": part} for part in parts]
-        signed = {"type": "signature_delta", "signature": block.get("signature", "")}
-        return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
+        signature = {"type": "signature_delta", "signature": block.get("signature", "")}
+        return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
     if kind == "compaction":
         delta = {"type": "compaction_delta", "content": block["content"]}
         return {**block, "content": None}, [{**delta, "encrypted_content": None}]
@@ -139,4 +143,5 @@ def _pieces(block: Block) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def _cut(words: str) -> list[str]:
     """Return a text in pieces, as the API streams it."""
-    return [words[start : start + _PIECE] for start in range(0, len(words), _PIECE)]
+    starts = range(0, len(words), _DELTA_CHARACTERS)
+    return [words[start : start + _DELTA_CHARACTERS] for start in starts]

@@ -69,14 +69,15 @@ def parse(value: Any) -> ScriptFile:
     """Return the script that a parsed file holds. Raises InvalidScriptError."""
     if not isinstance(value, dict):
         raise InvalidScriptError(_TOP, _NO_OBJECT)
-    _known(_TOP, value, {"steps", "otherwise", *OPTIONS})
-    listed = value.get("steps", [])
-    if not isinstance(listed, list):
+    _check_members(_TOP, value, {"steps", "otherwise", *OPTIONS})
+    entries = value.get("steps", [])
+    if not isinstance(entries, list):
         raise InvalidScriptError(_STEPS, _NO_LIST)
-    steps: list[Answer] = [_step(f"step {n}", item) for n, item in enumerate(listed, 1)]
+    steps: list[Answer] = [_step(f"step {n}", entry) for n, entry in enumerate(entries, 1)]
     options = {name: value[name] for name in OPTIONS if name in value}
     if "otherwise" in value:
-        return ScriptFile(_then(steps, _step("otherwise", value["otherwise"])), options)
+        otherwise = _step("otherwise", value["otherwise"])
+        return ScriptFile(_steps_and_otherwise(steps, otherwise), options)
     return ScriptFile(steps or echo, options)
 
 
@@ -87,6 +88,7 @@ def echo(request: ReceivedMessage) -> ScriptedReply:
 
 _NO_OBJECT = "an object is wanted"
 _NO_LIST = "a list is wanted"
+# What a step may say: each member with a function that makes the answer of its value and the step.
 _SAYS: Mapping[str, Callable[[Any, Mapping[str, Any]], Whole]] = {
     "text": lambda words, step: text(str(words), stop=step.get("stop", "end_turn")),
     "tools": lambda calls, step: tools(
@@ -104,10 +106,10 @@ _SAYS: Mapping[str, Callable[[Any, Mapping[str, Any]], Whole]] = {
         step.get("content_type", "application/json"),
     ),
 }
-_ONE_OF = f"one of {', '.join(_SAYS)} is wanted"
+_NOT_ONE = f"one of {', '.join(_SAYS)} is wanted"
 _UNKNOWN = "{} is not known"
-_BESIDES = {"stop", "say", "message", "retry_after", "status", "content_type"}
-_DELIVERY = {"cut", "drip", "hang", "interrupt"}
+_MORE_MEMBERS = {"stop", "say", "message", "retry_after", "status", "content_type"}
+_DELIVERY_MEMBERS = {"cut", "drip", "hang", "interrupt"}
 
 
 def _step(where: str, value: Any) -> Answer:
@@ -116,45 +118,46 @@ def _step(where: str, value: Any) -> Answer:
         return echo
     if not isinstance(value, dict):
         raise InvalidScriptError(where, _NO_OBJECT)
-    _known(where, value, _SAYS.keys() | _BESIDES | _DELIVERY)
-    said = [name for name in _SAYS if name in value]
-    if len(said) != 1:
-        raise InvalidScriptError(where, _ONE_OF)
+    _check_members(where, value, _SAYS.keys() | _MORE_MEMBERS | _DELIVERY_MEMBERS)
+    names = [name for name in _SAYS if name in value]
+    if len(names) != 1:
+        raise InvalidScriptError(where, _NOT_ONE)
+    make_answer = _SAYS[names[0]]
     try:
-        return _delivered(_SAYS[said[0]](value[said[0]], value), value)
+        return _with_delivery(make_answer(value[names[0]], value), value)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise InvalidScriptError(where, repr(error)) from error
 
 
-def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
+def _with_delivery(answer: Whole, value: Mapping[str, Any]) -> Step:
     """Return an answer with the way in which it is sent: interrupted, cut, in drops or late."""
-    if "interrupt" in value and isinstance(whole, ScriptedReply):
-        whole = Interrupt(whole, events=int(value["interrupt"]))
-    step: Deliverable = whole
+    if "interrupt" in value and isinstance(answer, ScriptedReply):
+        answer = Interrupt(answer, events=int(value["interrupt"]))
+    step: Deliverable = answer
     if "cut" in value:
-        step = Cut(whole, None if value["cut"] == "at once" else float(value["cut"]))
+        step = Cut(answer, None if value["cut"] == "at once" else float(value["cut"]))
     elif "drip" in value:
-        step = Drip(whole, seconds=float(value["drip"]))
+        step = Drip(answer, seconds=float(value["drip"]))
     if "hang" in value:
         return Hang(step, seconds=None if value["hang"] == "for ever" else float(value["hang"]))
     return step
 
 
-def _known(where: str, value: Mapping[str, Any], names: set[str]) -> None:
+def _check_members(where: str, value: Mapping[str, Any], names: set[str]) -> None:
     """Raise InvalidScriptError if an entry has members other than these."""
-    if strange := sorted(value.keys() - names):
-        raise InvalidScriptError(where, _UNKNOWN.format(strange[0]))
+    if unknown := sorted(value.keys() - names):
+        raise InvalidScriptError(where, _UNKNOWN.format(unknown[0]))
 
 
-def _then(steps: Sequence[Answer], otherwise: Answer) -> Answer:
+def _steps_and_otherwise(steps: Sequence[Answer], otherwise: Answer) -> Answer:
     """Return an answer that follows the steps and then says one thing for ever."""
-    left = list(reversed(steps))
-    lock = threading.Lock()
+    steps_left = list(reversed(steps))
+    lock = threading.Lock()  # guards the steps that are left
 
     def answer(request: ReceivedMessage) -> Step:
-        """Return the next step of the script, or the last one's successor when it is used up."""
+        """Return the next step of the script, or ``otherwise`` when it is used up."""
         with lock:
-            step = left.pop() if left else otherwise
+            step = steps_left.pop() if steps_left else otherwise
         return step(request) if callable(step) else step
 
     return answer

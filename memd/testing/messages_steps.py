@@ -106,9 +106,9 @@ def text(words: str, *, stop: str = "end_turn") -> ScriptedReply:
 
 def tools(*calls: tuple[str, Mapping[str, Any]], say: str = "") -> ScriptedReply:
     """Return a reply that wants tools run, all at once; each is a name and its input."""
-    said: tuple[Block, ...] = ({"type": "text", "text": say},) if say else ()
-    wanted = tuple({"type": "tool_use", "name": name, "input": given} for name, given in calls)
-    return ScriptedReply((*said, *wanted), "tool_use")
+    words: tuple[Block, ...] = ({"type": "text", "text": say},) if say else ()
+    uses = tuple({"type": "tool_use", "name": name, "input": given} for name, given in calls)
+    return ScriptedReply((*words, *uses), "tool_use")
 
 
 def thinking(thought: str, then: ScriptedReply) -> ScriptedReply:

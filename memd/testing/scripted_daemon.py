@@ -28,18 +28,13 @@ class ScriptedRefusal(Struct, frozen=True):
 
 
 class SentProgress(Struct, frozen=True):
-    """An answer, and messages that are sent before and after it.
-
-    ``before`` are whole messages, ``after`` are notifications (a method and its parameters). With
-    ``hang_up`` the connection is then closed. ``piece`` is how many bytes are sent at a time, 0 for
-    all.
-    """
+    """An answer, and messages that are sent before and after it."""
 
     result: Any
-    after: tuple[tuple[str, dict[str, Any]], ...] = ()
-    hang_up: bool = False
-    before: tuple[dict[str, Any], ...] = ()
-    piece: int = 0
+    after: tuple[tuple[str, dict[str, Any]], ...] = ()  # notifications: method and parameters
+    hang_up: bool = False  # whether the connection is closed afterwards
+    before: tuple[dict[str, Any], ...] = ()  # whole messages
+    piece: int = 0  # how many bytes are sent at a time, 0 for all
 
 
 class Silence(Struct, frozen=True):
@@ -56,7 +51,7 @@ class ReceivedCall:
 
     method: str
     params: dict[str, Any]
-    whole: dict[str, Any] = field(default_factory=dict, compare=False)
+    whole: dict[str, Any] = field(default_factory=dict, compare=False)  # the JSON-RPC message
 
 
 Answer = Callable[[dict[str, Any]], Any]
@@ -73,10 +68,10 @@ class ScriptedDaemon:
 
     def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
         self.path = path
-        self.requested: list[ReceivedCall] = []
+        self.requested: list[ReceivedCall] = []  # in order of arrival
         self.faults: list[str] = []
-        self._answers = {"hello": {"version": "scripted"}, **answers}
-        self._served: list[tuple[socket.socket, threading.Thread]] = []
+        self._answers = {"hello": {"version": "scripted"}, **answers}  # by method
+        self._connections: list[tuple[socket.socket, threading.Thread]] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._closing = False
@@ -99,7 +94,7 @@ class ScriptedDaemon:
             knock.connect(self.path)
         self._accepting.join()
         self._listener.close()
-        for connection, thread in self._served:
+        for connection, thread in self._connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             thread.join()
@@ -107,7 +102,7 @@ class ScriptedDaemon:
         os.unlink(self.path)
 
     def params(self, method: str) -> dict[str, Any]:
-        """Return the parameters of the last request for a method; KeyError where there is none."""
+        """Return the parameters of the last request for a method. Raises KeyError without one."""
         for request in reversed(self.requested):
             if request.method == method:
                 return request.params
@@ -126,7 +121,7 @@ class ScriptedDaemon:
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-            self._served.append((connection, thread))
+            self._connections.append((connection, thread))
             thread.start()
             if self._closing:
                 return
@@ -156,20 +151,22 @@ class ScriptedDaemon:
             return False
         if isinstance(result, Silence) or "id" not in request:
             return True
-        reported = result if isinstance(result, SentProgress) else SentProgress(result)
+        answer = result if isinstance(result, SentProgress) else SentProgress(result)
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-        if isinstance(reported.result, ScriptedRefusal):
-            error = reported.result
+        if isinstance(answer.result, ScriptedRefusal):
+            error = answer.result
             reply["error"] = {"code": error.code, "message": error.message, "data": error.data}
         else:
-            reply["result"] = reported.result
-        notes = [{"jsonrpc": "2.0", "method": method, "params": p} for method, p in reported.after]
-        for message in (*reported.before, reply, *notes):
+            reply["result"] = answer.result
+        notes = [{"jsonrpc": "2.0", "method": method, "params": p} for method, p in answer.after]
+        for message in (*answer.before, reply, *notes):
             data = _frame(message, headed=headed)
-            for start in range(0, len(data), reported.piece or len(data)):
-                connection.sendall(data[start : start + (reported.piece or len(data))])
-                time.sleep(_PAUSE_SECONDS if reported.piece else 0)  # else they arrive together
-        return not reported.hang_up
+            size = answer.piece or len(data)
+            for start in range(0, len(data), size):
+                connection.sendall(data[start : start + size])
+                if answer.piece:
+                    time.sleep(_PAUSE_SECONDS)  # without a pause the pieces arrive together
+        return not answer.hang_up
 
 
 def read_frame(stream: BinaryIO) -> tuple[bytes, bool] | None:
@@ -188,4 +185,6 @@ def read_frame(stream: BinaryIO) -> tuple[bytes, bool] | None:
 def _frame(message: dict[str, Any], *, headed: bool) -> bytes:
     """Return a message as a line, or behind a header with its length."""
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=dict).encode()
-    return b"Content-Length: %d\r\n\r\n" % len(body) + body if headed else body + b"\n"
+    if headed:
+        return b"Content-Length: %d\r\n\r\n" % len(body) + body
+    return body + b"\n"

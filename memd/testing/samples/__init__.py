@@ -27,9 +27,10 @@ def write(name: str, target_path: str, *, cwd: str, session: str) -> None:
     Folders above the target are made. Raises FileNotFoundError for an unknown name.
     """
     text = resources.files(__name__).joinpath(f"{name}.jsonl").read_text("utf-8")
-    filled = {"CWD": cwd, "SESSION": session, "SECRET": secret()}
-    for key, value in filled.items():
-        text = text.replace(f"{{{{{key}}}}}", json.dumps(value)[1:-1])
+    values = {"CWD": cwd, "SESSION": session, "SECRET": secret()}
+    for key, value in values.items():
+        placeholder = "{{" + key + "}}"
+        text = text.replace(placeholder, json.dumps(value)[1:-1])  # without quotation marks
     os.makedirs(os.path.dirname(target_path), mode=0o755, exist_ok=True)
     descriptor = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:
@@ -43,5 +44,5 @@ def place(home: str, cwd: str, session: str) -> str:
 
 def secret() -> str:
     """Return the made-up credential of the second conversation; always the same."""
-    kind = "sk"
+    kind = "sk"  # apart, so that no credential lies in this file
     return f"{kind}_live_4fQ9ZtLx7Rk2Wm8Vb3Nc6Yp1"
