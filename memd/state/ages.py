@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS clock_marks (
     surfaced INTEGER NOT NULL
 ) STRICT;
 """
-_BETWEEN_MARKS = DAY_SECONDS / 2  # one a day, however often memd starts: 15 KB a year
+_SECONDS_BETWEEN_MARKS = DAY_SECONDS / 2  # one mark a day, however often memd starts: 15 KB a year
 
 
 class Bound(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Ages:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held during an inspection
         self._last_inspection: float | None = None  # monotonic seconds
 
     def inspect(self, now: float, monotonic: float) -> ClockCheck:
@@ -65,8 +65,8 @@ class Ages:
             value = cursor.fetchone()[0]
             newest = value if isinstance(value, float) else 0.0  # the file may be damaged
             last = self._last_inspection
-            passed = 0.0 if last is None else monotonic - last
-            check = inspect(last_check(self._database), newest, now, passed)
+            seconds_since = 0.0 if last is None else monotonic - last
+            check = inspect(last_check(self._database), newest, now, seconds_since)
             cursor.execute(
                 "INSERT OR REPLACE INTO clock_checks VALUES (1, ?, ?, ?, ?)",
                 (check.at, check.steady, check.jump, check.behind),
@@ -79,14 +79,16 @@ class Ages:
     def bound(self, check: ClockCheck, days: float) -> Bound:
         """Return the bound of rows older than ``days``.
 
-        ``NO_BOUND`` if the clock is not proved or no mark is that old.
+        It is ``NO_BOUND`` if the clock is not proved or no mark is that old.
         """
         before = check.at - days * DAY_SECONDS
         rows = self._database.read(
             "SELECT change, surfaced FROM clock_marks WHERE at <= ? ORDER BY at DESC LIMIT 1",
             (before,),
         )
-        return Bound(before, *rows[0]) if rows and check.proved else NO_BOUND
+        if not rows or not check.proved:
+            return NO_BOUND
+        return Bound(before, change=rows[0]["change"], surfaced=rows[0]["surfaced"])
 
 
 def last_check(database: Database) -> ClockCheck | None:
@@ -102,5 +104,5 @@ def _mark(cursor: Cursor, now: float) -> None:
         " (SELECT coalesce(max(id), 0) FROM changes),"
         " (SELECT coalesce(max(id), 0) FROM surfaced)"
         " WHERE NOT EXISTS (SELECT 1 FROM clock_marks WHERE at BETWEEN ? AND ?)",
-        (now, now - _BETWEEN_MARKS, now),
+        (now, now - _SECONDS_BETWEEN_MARKS, now),
     )

@@ -18,13 +18,14 @@ class Checkpoints:
 
     def __init__(self, copy: Callable[[], None]) -> None:
         self._copy = copy
-        self._commits = 0
-        self._thread: Thread | None = None
+        self._commits = 0  # since the last checkpoint began
+        self._thread: Thread | None = None  # of the last checkpoint
 
     def count_commit(self) -> None:
         """Count one commit, and begin a checkpoint if enough were made and none is under way."""
         self._commits += 1
-        if self._commits < COMMITS or (self._thread is not None and self._thread.is_alive()):
+        is_under_way = self._thread is not None and self._thread.is_alive()
+        if self._commits < COMMITS or is_under_way:
             return
         self._commits = 0
         thread = Thread(target=self._copy, name="memd-checkpoint", daemon=True)

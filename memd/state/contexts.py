@@ -41,29 +41,25 @@ CREATE TABLE IF NOT EXISTS contexts (
 ) STRICT, WITHOUT ROWID;
 """
 
-DecisionRow = tuple[str, str, str, str, str, int]
+DecisionRow = tuple[str, str, str, str, str, int]  # call, hash, action, content, path, size
 
 
 class ContextRow(Struct, frozen=True):
-    """The last plan of a conversation, made ``at`` seconds since 1970.
+    """The last plan of a conversation."""
 
-    ``request`` is JSON with the parts that all its requests have to share, "" until that is
-    decided. ``breaks`` counts cache losses that memd did not cause, ``missed`` the tokens that were
-    paid again because of them.
-    """
-
-    folder: str
+    folder: str  # of the session
     conversation: str
-    at: float = 0.0
+    at: float = 0.0  # when it was planned, in seconds since 1970
     model: str = ""
     window: int = 0
     messages: int = 0
     tokens: int = 0
     source: str = ""
     level: str = ""
+    # JSON with the parts that all requests have to share, "" until that is decided.
     request: str = ""
-    breaks: int = 0
-    missed: int = 0
+    breaks: int = 0  # cache losses that memd did not cause
+    missed: int = 0  # tokens that were paid again because of them
 
 
 class ContextTotals(Struct, frozen=True):
@@ -134,12 +130,12 @@ class ContextTable:
 
     def forget(self, folder: str) -> int:
         """Remove all rows of a session and return how many there were."""
+        deleted = 0
         with self._database.transaction() as cursor:
-            deleted = 0
             for table in ("context_decisions", "contexts"):
                 cursor.execute(f"DELETE FROM {table} WHERE folder = ?", (folder,))  # noqa: S608 - fixed words
                 deleted += cursor.rowcount
-            return deleted
+        return deleted
 
     def own_results(self, folder: str) -> tuple[tuple[str, str, int], ...]:
         """Return call, path and size of stored results that no other session's decisions name."""

@@ -26,6 +26,7 @@ from memd.core.values import (
 from memd.state import cursors, dreams, imported, jobs, proposed, suggestions, teams
 from memd.state.database import Cursor
 
+# The class of an effect by the name that its JSON has.
 _KINDS: dict[str, type[Effect]] = {
     "cursor": CursorMove,
     "imported": Imported,
@@ -76,10 +77,13 @@ def from_text(text: str) -> tuple[Effect, ...]:
     items = read_json(text)
     for item in items if isinstance(items, list) else []:
         facts = dict(item) if isinstance(item, dict) else {}
-        cls = _KINDS.get(str(facts.pop("kind", "")))
-        if cls and facts.keys() <= {field.name for field in fields(cls)}:
+        effect_class = _KINDS.get(str(facts.pop("kind", "")))
+        if effect_class is None:
+            continue
+        field_names = {field.name for field in fields(effect_class)}
+        if facts.keys() <= field_names:
             with suppress(msgspec.ValidationError):
-                result.append(msgspec.convert(facts, cls))
+                result.append(msgspec.convert(facts, effect_class))
     return tuple(result)
 
 

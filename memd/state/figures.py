@@ -21,11 +21,11 @@ _RUNNING = "SELECT number, kind, directory, started FROM jobs WHERE state = 'run
 _PARKED = "SELECT count(*) FROM jobs WHERE state = 'failed' AND request <> '{}'"
 _HELD = "SELECT count(*) FROM message_copies WHERE ended IS NULL AND NOT notice AND state = 'held'"
 # The join looks each index file up by its key; filtering all rows by path takes four times as long.
-_LISTS = (
+_INDEX_FILES = (
     "SELECT count(*) FROM shadow_directories d JOIN shadows s"
     " ON s.directory = d.directory AND s.path IN (?, ?)"
 )
-_SIZE_SECONDS = 60.0
+_SIZE_SECONDS = 60.0  # for so long a counted size is used again
 _USES = (
     "SELECT coalesce(sum(surfaced), 0), coalesce(sum(read), 0), coalesce(sum(acted), 0) FROM usage"
 )
@@ -92,14 +92,15 @@ class Figures:
 
     def __init__(self, database: Database, schemas: Sequence[str]) -> None:
         self._database = database
-        self._size: tuple[float, StateSize] | None = None
+        self._size: tuple[float, StateSize] | None = None  # the last one; when, monotonic seconds
         self._tables = sorted({name for schema in schemas for name in _TABLE.findall(schema)})
 
     def counts(self) -> StateCounts:
         """Return the counts that are quick however large the file is."""
         rows = {row["state"]: int(row["rows"]) for row in self._database.read(_JOBS)}
         jobs = {state: rows[state] for state in _STATES if state in rows}
-        if parked := self._number(_PARKED):
+        parked = self._number(_PARKED)
+        if parked:
             jobs["parked"] = parked
         running = tuple(
             RunningRow(f"j{row['number']}", row["kind"], row["directory"], row["started"])
@@ -118,7 +119,9 @@ class Figures:
             if now - counted_at < _SIZE_SECONDS:
                 return size
         uses = map(int, self._database.read(_USES)[0])
-        memories = self._number("SELECT count(*) FROM shadows") - self._number(_LISTS, *INDEXES)
+        memories = self._number("SELECT count(*) FROM shadows") - self._number(
+            _INDEX_FILES, *INDEXES
+        )
         size = StateSize(used_bytes(self._database), memories, *uses)
         self._size = now, size
         return size

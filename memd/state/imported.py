@@ -59,7 +59,7 @@ CREATE INDEX IF NOT EXISTS past_bodies_of_change ON past_bodies (number);
 """
 _NEWEST = "(SELECT coalesce(max(id), 0) FROM changes)"
 _LIVE = "SELECT hash FROM shadows WHERE (directory, path) = (?, ?)"
-_BODIES = 100  # saved in one transaction, for which other threads wait
+_BODIES_AT_ONCE = 100  # saved in one transaction, for which other threads wait
 _read_originals = msgspec.json.Decoder(list[Original]).decode
 _read_change = msgspec.json.Decoder(PastChange).decode
 
@@ -77,8 +77,10 @@ class ImportTable:
             " WHERE directory = ? AND live <> ''",
             (os.path.realpath(directory),),
         )
-        valid = (Original(*row) for row in rows if {type(value) for value in row} == {str})
-        return {(each.path, each.live): each for each in valid}
+        # The state file may be damaged, so a value need not be a text.
+        valid_rows = [row for row in rows if all(type(value) is str for value in row)]
+        originals = [Original(*row) for row in valid_rows]
+        return {(original.path, original.live): original for original in originals}
 
     def record(
         self, directory: str, originals: Iterable[Original], bodies: Mapping[str, bytes], at: float
@@ -87,14 +89,14 @@ class ImportTable:
 
         The effect ``Imported`` of that set fills in ``live`` for originals without it.
         """
-        real = os.path.realpath(directory)
+        real_path = os.path.realpath(directory)
         with self._database.transaction() as cursor:
-            _insert_originals(cursor, real, originals, at)
+            _insert_originals(cursor, real_path, originals, at)
         self._save_bodies(bodies.items())
 
-    def body(self, key: str) -> bytes | None:
+    def body(self, body_hash: str) -> bytes | None:
         """Return the body with this hash, or ``None`` if it is missing or was purged."""
-        return blobs.read(self._database, key)
+        return blobs.read(self._database, body_hash)
 
     def past(self, directory: str) -> tuple[PastChange, ...]:
         """Return the past changes that archives brought for a directory, oldest first."""
@@ -122,7 +124,9 @@ class ImportTable:
         Return how many changes were new. The n-th of several equal changes is new if fewer than n
         are stored, so a repeated import adds nothing.
         """
-        real, count, occurrences = os.path.realpath(directory), 0, Counter[str]()
+        real_path = os.path.realpath(directory)
+        new_changes = 0
+        occurrences = Counter[str]()  # of equal changes, by digest
         with self._database.transaction() as cursor:
             for change in changes:
                 value = msgspec.json.encode(change)
@@ -132,13 +136,14 @@ class ImportTable:
                     "INSERT OR IGNORE INTO past_changes"  # noqa: S608 - fixed words
                     f" (directory, digest, occurrence, value, at, newest)"
                     f" VALUES (?, ?, ?, ?, ?, {_NEWEST})",
-                    (real, digest, occurrences[digest], value.decode(), at),
+                    (real_path, digest, occurrences[digest], value.decode(), at),
                 )
-                if cursor.rowcount == 1:
-                    count += 1
+                is_new = cursor.rowcount == 1
+                if is_new:
+                    new_changes += 1
                     _insert_body_names(cursor, cursor.lastrowid or 0, change)
         self._save_bodies(bodies)
-        return count
+        return new_changes
 
     def hashes(self, directory: str, path: str) -> frozenset[str]:
         """Return the hashes of all texts that imports brought for one file of a directory."""
@@ -154,7 +159,7 @@ class ImportTable:
     def _save_bodies(self, bodies: Iterable[tuple[str, bytes]]) -> None:
         """Store bodies, given with their hashes, in several short transactions."""
         remaining = iter(bodies)
-        while batch := dict(islice(remaining, _BODIES)):
+        while batch := dict(islice(remaining, _BODIES_AT_ONCE)):
             with self._database.transaction() as cursor:
                 blobs.save(cursor, batch)
 
@@ -169,14 +174,15 @@ def store_originals(cursor: Cursor, directory: str, effect: Imported, at: float)
     except (ValueError, RecursionError):
         return
     complete = []
-    for each in originals:
-        cursor.execute(_LIVE, (directory, each.path))
+    for original in originals:
+        cursor.execute(_LIVE, (directory, original.path))
         row = cursor.fetchone()
-        if each.live or row is not None:  # the baseline was updated earlier in this transaction
-            complete.append(replace(each, live=each.live or row["hash"]))
+        # The baseline was updated earlier in this transaction.
+        if original.live or row is not None:
+            complete.append(replace(original, live=original.live or row["hash"]))
     cursor.executemany(
         "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, '')",
-        [(directory, each.path) for each in originals],
+        [(directory, original.path) for original in originals],
     )
     _insert_originals(cursor, directory, complete, at)
 
@@ -193,7 +199,10 @@ def _insert_originals(
 
 def _insert_body_names(cursor: Cursor, number: int, change: PastChange) -> None:
     """Store the hashes of a past change's bodies, so that retention keeps these."""
-    texts = {(key, number, file.path) for file in change.files for key in (file.before, file.after)}
-    cursor.executemany(
-        "INSERT OR IGNORE INTO past_bodies VALUES (?, ?, ?)", [row for row in texts if row[0]]
-    )
+    rows = {
+        (body_hash, number, file.path)
+        for file in change.files
+        for body_hash in (file.before, file.after)
+        if body_hash
+    }
+    cursor.executemany("INSERT OR IGNORE INTO past_bodies VALUES (?, ?, ?)", list(rows))

@@ -134,7 +134,9 @@ class JobNotParkedError(MemdError):
 def number_of(job: str) -> int:
     """Return the row number of a job's id. Raises JobNotFoundError."""
     digits = job[1:]
-    if job[:1] != "j" or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:  # noqa: PLR2004 - digits that surely fit SQLite's 64 bits
+    is_number = digits.isascii() and digits.isdigit()
+    fits_sqlite = len(digits) <= 18  # noqa: PLR2004 - digits that surely fit SQLite's 64 bits
+    if job[:1] != "j" or not is_number or not fits_sqlite:
         raise JobNotFoundError(job)
     return int(digits)
 

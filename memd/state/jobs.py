@@ -130,20 +130,22 @@ class JobTable:
         A job that its change set already ended keeps that end; a completed one gets the new result.
         """
         number = number_of(job)
-        text = None if result is None else json.dumps(result)
-        error = error | {PARKED: True} if parked and error is not None else error
+        result_text = None if result is None else json.dumps(result)
+        if parked and error is not None:
+            error = error | {PARKED: True}
+        error_text = error and json.dumps(error)
         with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE jobs SET state = ?, phase = ?, result = ?, error = ?, ended = ?,"
                 " request = CASE WHEN ? THEN request ELSE '{}' END"
                 " WHERE number = ? AND state IN ('queued', 'running')",
-                (state, phase, text, error and json.dumps(error), at, parked, number),
+                (state, phase, result_text, error_text, at, parked, number),
             )
             # The job's change set ended it already; this result says more.
             if cursor.rowcount == 0 and state is JobState.COMPLETED:
                 cursor.execute(
                     "UPDATE jobs SET phase = ?, result = ? WHERE number = ? AND state = ?",
-                    (phase, text, number, state),
+                    (phase, result_text, number, state),
                 )
             cursor.execute("DELETE FROM leases WHERE job = ?", (number,))
             if parked:
@@ -162,14 +164,14 @@ class JobTable:
                 " WHERE number = ? AND state = 'failed' AND request <> '{}'",
                 (number_of(job),),
             )
-            put_back = cursor.rowcount > 0
-            if put_back:
+            was_parked = cursor.rowcount > 0
+            if was_parked:
                 # Deaths before a retry no longer count.
                 cursor.execute("DELETE FROM leases WHERE job = ?", (number_of(job),))
-        result = self.get(job)
-        if not put_back:
+        row = self.get(job)
+        if not was_parked:
             raise JobNotParkedError(job)
-        return result
+        return row
 
     def get(self, job: str) -> Job:
         """Return one job. Raises JobNotFoundError."""
@@ -191,12 +193,13 @@ class JobTable:
         With a memory directory, only its jobs and those of directories in the folders ``below``.
         """
         query = f"{PARKED_ROWS} AND" if parked else f"{ROWS} WHERE"
-        places = " OR ".join(
-            ["? IN ('', directory)", *("substr(directory, 1, ?) = ?" for _ in below)]
-        )
-        within = (value for folder in below for value in (len(folder) + 1, f"{folder}/"))
+        conditions, values = ["? IN ('', directory)"], list[object]([directory])
+        for folder in below:
+            conditions.append("substr(directory, 1, ?) = ?")
+            values += [len(folder) + 1, f"{folder}/"]
+        places = " OR ".join(conditions)
         rows = self._database.read(
-            f"{query} ({places}) ORDER BY number DESC LIMIT ?", (directory, *within, limit)
+            f"{query} ({places}) ORDER BY number DESC LIMIT ?", (*values, limit)
         )
         return self._read_jobs(rows)
 
@@ -209,13 +212,13 @@ class JobTable:
             f"{ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
             " AND ended IS NOT NULL AND number < ? ORDER BY number DESC LIMIT 1"
         )
-        below = sys.maxsize
+        number_bound = sys.maxsize
         # One row at a time: results can be large, and usually the first row counts.
-        while rows := self._database.read(query, (directory, kind, below)):
+        while rows := self._database.read(query, (directory, kind, number_bound)):
             job = read_job(rows[0], self._pid)
             if (job.result or {}).get("status") != "skipped":
                 return job
-            below = rows[0]["number"]
+            number_bound = rows[0]["number"]
         return None
 
     def _read_jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:

@@ -9,7 +9,7 @@ from memd.state.database import Row
 from memd.state.rows import read_rows
 
 # Kinds that are delivered before all others.
-_CONTROL = (
+_CONTROL_KINDS = (
     MessageKind.SHUTDOWN_REQUEST,
     MessageKind.SHUTDOWN_RESPONSE,
     MessageKind.PLAN_REQUEST,
@@ -18,12 +18,7 @@ _CONTROL = (
 
 
 class NewMessage(Struct, frozen=True):
-    """A message to be stored; times are seconds since 1970.
-
-    ``request`` is the number of the request that a response answers, 0 for none. ``answer_by`` is
-    when an answer is due, ``None`` if none is wanted. ``ttl`` is how many seconds the message may
-    wait. ``request_id`` is the sender's own id of the call, "" for none.
-    """
+    """A message to be stored; times are seconds since 1970."""
 
     sender: Sender
     kind: MessageKind
@@ -31,26 +26,26 @@ class NewMessage(Struct, frozen=True):
     body: str
     sent: float
     reply_to: str = ""
-    request: int = 0
+    request: int = 0  # the number of the request that a response answers, 0 for none
     approve: bool | None = None
-    answer_by: float | None = None
-    ttl: float = TTL_SECONDS
-    request_id: str = ""
+    answer_by: float | None = None  # when an answer is due, ``None`` if none is wanted
+    ttl: float = TTL_SECONDS  # seconds that the message may wait
+    request_id: str = ""  # the sender's own id of the call, "" for none
 
 
 class MessageCopy(Struct, frozen=True):
-    """One receiver's copy of a message; ``until`` is when it expires, in seconds since 1970."""
+    """One receiver's copy of a message; times are seconds since 1970."""
 
-    message: int
-    receiver: int
+    message: int  # its number
+    receiver: int  # the id of an agent, like ``sender``
     address: str
     sender: int
     state: MessageState
     reason: str = ""
-    control: bool = False
+    control: bool = False  # it is delivered before others
     size: int = 0
-    deliveries: int = 0
-    until: float = 0.0
+    deliveries: int = 0  # how often it was delivered
+    until: float = 0.0  # when it expires
     ended: float | None = None
 
 
@@ -65,7 +60,7 @@ Notice = tuple[NewMessage, MessageCopy]  # a message of memd's own about another
 
 def is_control(kind: MessageKind) -> bool:
     """Return whether messages of a kind are delivered before others."""
-    return kind in _CONTROL
+    return kind in _CONTROL_KINDS
 
 
 def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
@@ -74,6 +69,6 @@ def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
     for row in rows:
         # Without NULLs, so that the defaults of the class apply.
         columns = {name: value for name, value in dict(row).items() if value is not None}
-        sender = columns | {"agent": columns["sender"]}
-        result += read_rows([columns | {"sender": sender}], StoredMessage)
+        sender_columns = columns | {"agent": columns["sender"]}
+        result += read_rows([columns | {"sender": sender_columns}], StoredMessage)
     return tuple(result)

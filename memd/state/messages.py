@@ -113,8 +113,8 @@ class MessageTable:
             f"SELECT * FROM messages WHERE number IN ({slots})",  # noqa: S608 - question marks alone
             tuple(numbers),
         )
-        by_number = {each.number: each for each in stored_messages(rows)}
-        return tuple(by_number[number] for number in numbers if number in by_number)
+        messages = {message.number: message for message in stored_messages(rows)}
+        return tuple(messages[number] for number in numbers if number in messages)
 
     def copies(self, number: int) -> tuple[MessageCopy, ...]:
         """Return all copies of a message, one for each receiver."""
@@ -189,10 +189,12 @@ class MessageTable:
                     " WHERE (message, receiver) = (?, ?) AND ended IS NULL",
                     (state.value, reason, now, number, receiver),
                 )
-                if cursor.rowcount:
-                    newly_ended.add((number, receiver))
-                    if notice := (notices or {}).get((number, receiver)):
-                        _insert_notice(cursor, notice)
+                if not cursor.rowcount:  # the copy had ended before
+                    continue
+                newly_ended.add((number, receiver))
+                notice = (notices or {}).get((number, receiver))
+                if notice is not None:
+                    _insert_notice(cursor, notice)
             _delete_unused_bodies(cursor, {number for number, _ in newly_ended})
         return frozenset(newly_ended)
 
@@ -267,30 +269,32 @@ class MessageTable:
         and ``state`` those with a copy in this state. ``before`` is a number that all results are
         below.
         """
-        # The condition has only fixed words; all input goes into ``values``.
-        condition, values = "m.kind <> 'notice'", []  # type: ignore[var-annotated]
+        # The conditions have only fixed words; all input goes into ``values``.
+        conditions = ["m.kind <> 'notice'"]
+        values: list[object] = []
         if before:
-            condition, values = f"{condition} AND m.number < ?", [*values, before]
+            conditions.append("m.number < ?")
+            values.append(before)
         if state:
-            condition += (
-                " AND EXISTS (SELECT 1 FROM message_copies c"
-                " WHERE c.message = m.number AND c.state = ?)"
+            conditions.append(
+                "EXISTS (SELECT 1 FROM message_copies c WHERE c.message = m.number AND c.state = ?)"
             )
-            values = [*values, state]
+            values.append(state)
         if agent:
-            condition += (
-                " AND (m.sender = ? OR EXISTS (SELECT 1 FROM message_copies c"
+            conditions.append(
+                "(m.sender = ? OR EXISTS (SELECT 1 FROM message_copies c"
                 " WHERE c.message = m.number AND c.receiver = ?))"
             )
-            values = [*values, agent, agent]
+            values += [agent, agent]
         elif root:
-            condition += (
-                " AND (m.root = ? OR EXISTS (SELECT 1 FROM message_copies c"
+            conditions.append(
+                "(m.root = ? OR EXISTS (SELECT 1 FROM message_copies c"
                 " JOIN agents a ON a.id = c.receiver WHERE c.message = m.number AND a.root = ?))"
             )
-            values = [*values, root, root]
+            values += [root, root]
+        where = " AND ".join(conditions)
         rows = self._database.read(
-            f"SELECT m.* FROM messages m WHERE {condition} ORDER BY m.number DESC LIMIT ?",  # noqa: S608
+            f"SELECT m.* FROM messages m WHERE {where} ORDER BY m.number DESC LIMIT ?",  # noqa: S608
             (*values, limit),
         )
         return stored_messages(rows)

@@ -75,14 +75,14 @@ _OLD_PROPOSALS = (
 _OLD_REFUSALS = (
     "SELECT CAST(path AS BLOB) AS path, CAST(reason AS BLOB) AS reason, at FROM refusals"
 )
-_CHARACTERS = 1000
-_Name = Annotated[str, msgspec.Meta(max_length=_CHARACTERS)]
+_NAME_CHARACTERS = 1000  # what is longer is from a damaged row
+_Name = Annotated[str, msgspec.Meta(max_length=_NAME_CHARACTERS)]
 
 
 class _OldEdit(msgspec.Struct):
     """An edit as version 1 wrote it; bytes that are not UTF-8 are surrogates in its texts."""
 
-    path: Annotated[str, msgspec.Meta(min_length=1, max_length=_CHARACTERS)]
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=_NAME_CHARACTERS)]
     content: str | None = None
     before: str | None = None
     base: _Name | None = None
@@ -116,10 +116,10 @@ def _convert_proposal(cursor: Cursor, row: Row) -> None:
     """Insert an old proposal as a change set, with its files and decisions."""
     content = read_object(_decode(row["content"]))
     edits = _read_edits(content.get("edits"))
+    readable_edits = edits or ()
     engine = _clean_text(content.get("engine"))
-    author = Provenance(
-        Actor.DREAM, model="" if engine == "local" else engine, reason="consolidation"
-    )
+    model = "" if engine == "local" else engine  # version 1 called the fixed pass "local"
+    author = Provenance(Actor.DREAM, model=model, reason="consolidation")
     problems = content.get("problems")
     directory = _decode(row["directory"])
     proposal = Proposal(
@@ -131,17 +131,18 @@ def _convert_proposal(cursor: Cursor, row: Row) -> None:
         problems=tuple(map(_clean_text, problems)) if isinstance(problems, list) else (),
         reason=_decode(row["reason"]),
     )
-    # realpath raises for a null byte, which a damaged row may hold.
-    real = os.path.realpath(directory) if "\0" not in directory else directory
-    intent = replace(intent_of(real, proposal.at, author, edits or ()), request=f"p{row['number']}")
-    note = note_of(proposal, edits or ())
+    # realpath raises for a null byte, which a damaged row may have.
+    real_path = os.path.realpath(directory) if "\0" not in directory else directory
+    change = intent_of(real_path, proposal.at, author, readable_edits)
+    intent = replace(change, request=f"p{row['number']}")  # it keeps its name
+    note = note_of(proposal, readable_edits)
     decided = None if row["decided"] is None else time_of(row["decided"])
-    refused = _refusals(cursor, row["number"])
-    for edit, file in zip(edits or (), note.files, strict=True):
-        _copy_decision(file, edit, decided, refused.get(edit.path))
+    refusals = _refusals(cursor, row["number"])
+    for edit, file in zip(readable_edits, note.files, strict=True):
+        _copy_decision(file, edit, decided, refusals.get(edit.path))
     if edits is None:
-        note.files = [FileNote()]  # one more than there are: it cannot be read
-    state = state_of(edit.state for edit in edits or ())
+        note.files = [FileNote()]  # one more than there are, so that it can only be rejected
+    state = state_of(edit.state for edit in readable_edits)
     if row["state"] == REJECTED and not edits:
         state = REJECTED
     number = insert_proposal(cursor, intent, note)
@@ -174,11 +175,13 @@ def _refusals(cursor: Cursor, number: int) -> dict[str, tuple[float, str]]:
 def _read_edits(items: object) -> tuple[ProposedEdit, ...] | None:
     """Return the edits of an old proposal, ``None`` if they are damaged."""
     try:
-        edits = tuple(map(_read_edit, msgspec.convert(items, type=list[_OldEdit])))
+        old_edits = msgspec.convert(items, type=list[_OldEdit])
+        edits = tuple(_read_edit(old) for old in old_edits)
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
     # Two edits of one path contradict each other, so the row is damaged.
-    return edits if len(edits) == len({edit.path for edit in edits}) else None
+    distinct_paths = {edit.path for edit in edits}
+    return edits if len(edits) == len(distinct_paths) else None
 
 
 def _read_edit(old: _OldEdit) -> ProposedEdit:
@@ -189,7 +192,7 @@ def _read_edit(old: _OldEdit) -> ProposedEdit:
     base = old.base
     if base is None:  # the earliest files had none; then a file that was not read stays as it is
         base = "" if before is None else sha256(before)
-    reason = one_line(old.reason, _CHARACTERS)
+    reason = one_line(old.reason, _NAME_CHARACTERS)
     return ProposedEdit(
         old.path, content, base, before, reason, old.merged_into, old.state, old.mtime_ns
     )

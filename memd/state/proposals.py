@@ -45,7 +45,8 @@ from memd.state.records import PlannedChange, Step, text_of, time_of
 from memd.state.usage import UsageTable
 
 _MOST_OPEN = 20  # of one directory
-_BYTES = 4 * 1024 * 1024  # of the texts of one proposal
+# The most that one proposal stores.
+_BYTES = 4 * 1024 * 1024  # of its texts
 _IMPORT_BYTES = 16 * 1024 * 1024
 _SAID_CHARACTERS = 20_000
 _PROBLEMS = 200
@@ -54,8 +55,8 @@ _FILES = 2000  # four times what one change may have
 _IMPORT_FILES = limits.IMPORT_FILES + len(INDEXES)
 _PATH_CHARACTERS = 1000
 _REASON_CHARACTERS = 500
-_REQUEST_CHARACTERS = 1000
-_LISTED = 100
+_REQUEST_CHARACTERS = 1000  # of what ``refusals`` says was wanted
+_MOST_LISTED = 100  # proposals of one result
 _SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: S608 - fixed words
 
 
@@ -131,11 +132,11 @@ class ProposalTable:
         Without edits the open one is only closed, and the result is ``None``. ``by`` has the
         reason ``UNUSED``.
         """
-        open_ = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
+        is_open_question = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
         with self._database.transaction() as cursor:
             name = self._propose(cursor, question, by) if question.edits else None
             # At most one question is open in a directory.
-            for row in self._rows(open_, _real(question.directory), UNUSED):
+            for row in self._rows(is_open_question, _real(question.directory), UNUSED):
                 if row["name"] != name:
                     _close(cursor, row)
         return name
@@ -143,7 +144,7 @@ class ProposalTable:
     def of_directory(self, directory: str, *, decided: bool = False) -> tuple[Proposal, ...]:
         """Return the open proposals for a memory directory, newest first; all with ``decided``."""
         condition = "directory = ?" if decided else f"directory = ? AND state = '{PROPOSED}'"
-        rows = self._rows(f"{condition} ORDER BY id DESC LIMIT {_LISTED}", _real(directory))
+        rows = self._rows(f"{condition} ORDER BY id DESC LIMIT {_MOST_LISTED}", _real(directory))
         return tuple(self._read(row) for row in rows)
 
     def find(self, directory: str, proposal: str) -> Proposal | None:
@@ -170,21 +171,22 @@ class ProposalTable:
 
     def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
         """Return the refused edits of a memory directory, the newest decision first."""
-        # By the time of the decision, the proposal's number and the reason.
+        # By time of the decision, number of the proposal and reason: paths and what was wanted.
         decisions: dict[tuple[float, int, str], list[tuple[str, str]]] = {}
-        seen: set[tuple[str, str | None]] = set()
-        for number, step, file in self._refused(directory):
+        decided_texts: set[tuple[str, str | None]] = set()  # by path and hash
+        for number, step, file in self._refused_files(directory):
             # Only the newest decision about the same text counts.
-            if (step.path, step.before) not in seen:
-                seen.add((step.path, step.before))
-                key = (file.decided or 0.0, number, file.refusal)
-                decisions.setdefault(key, []).append((step.path, _describe_request(step, file)))
-        newest = sorted(decisions.items(), key=lambda item: item[0][:2], reverse=True)
+            if (step.path, step.before) in decided_texts:
+                continue
+            decided_texts.add((step.path, step.before))
+            decision = (file.decided or 0.0, number, file.refusal)
+            decisions.setdefault(decision, []).append((step.path, _describe_request(step, file)))
+        newest_first = sorted(decisions.items(), key=lambda item: item[0][:2], reverse=True)
         result = []
-        for (at, _, reason), edits in newest[: max(0, limit)]:
-            paths, lines = zip(*edits, strict=True)
-            line = one_line("; ".join(lines), _REQUEST_CHARACTERS)
-            result.append(RefusedEdits(paths, line, reason, time_of(at)))
+        for (at, _, reason), edits in newest_first[: max(0, limit)]:
+            paths, requests = zip(*edits, strict=True)
+            wanted = one_line("; ".join(requests), _REQUEST_CHARACTERS)
+            result.append(RefusedEdits(paths, wanted, reason, time_of(at)))
         return tuple(result)
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
@@ -192,21 +194,22 @@ class ProposalTable:
 
         Keeping an unused memory does not refuse changes of its text.
         """
-        refused = self._refused(directory, "AND reason <> ?", UNUSED)
+        refused = self._refused_files(directory, "AND reason <> ?", UNUSED)
         return frozenset((step.path, step.before or "") for _, step, _ in refused)
 
-    def _refused(
-        self, directory: str, more: str = "", *values: object
+    def _refused_files(
+        self, directory: str, more_conditions: str = "", *values: object
     ) -> Iterator[tuple[int, Step, FileNote]]:
         """Yield proposal number, step and note of each refused file of dreams, newest first."""
-        decided = f"directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? {more}"
+        decided = f"directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? {more_conditions}"
         condition = f"{decided} ORDER BY id DESC"
         for row in self._rows(condition, _real(directory), f"{IMPORT}%", *values):
             steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
-            if note is not None and len(steps) == len(note.files):
-                for step, file in zip(steps, note.files, strict=True):
-                    if file.state == REJECTED:
-                        yield row["id"], step, file
+            if note is None or len(steps) != len(note.files):  # a damaged row
+                continue
+            for step, file in zip(steps, note.files, strict=True):
+                if file.state == REJECTED:
+                    yield row["id"], step, file
 
     def _propose(self, cursor: Cursor, proposal: Proposal, by: Provenance) -> str:
         """Insert a proposal, or return the id of an open one with the same edits."""
@@ -233,22 +236,22 @@ class ProposalTable:
     def _read(self, row: Row) -> Proposal:
         """Return the proposal in a row, with its texts."""
         note, state = read_note(row["proposal"]), row["state"]
-        readable = note or Note()
+        edits = None if note is None else self._edits(self._journal.steps(row["id"]), note)
+        readable_note = note or Note()
+        problems = readable_note.problems[:_PROBLEMS]
         decided = row["decided"]
         return Proposal(
             id=text_of(row["name"]),
             directory=text_of(row["directory"]),
             at=time_of(row["at"]),
-            job=_storable(readable.job, _PATH_CHARACTERS),
+            job=_storable(readable_note.job, _PATH_CHARACTERS),
             engine=text_of(row["model"]),
-            said=_storable(readable.said, _SAID_CHARACTERS),
-            problems=tuple(
-                _storable(p, _PROBLEM_CHARACTERS) for p in readable.problems[:_PROBLEMS]
-            ),
+            said=_storable(readable_note.said, _SAID_CHARACTERS),
+            problems=tuple(_storable(problem, _PROBLEM_CHARACTERS) for problem in problems),
             state=OPEN if state == PROPOSED else state,
             decided=None if decided is None else time_of(decided),
-            reason=_storable(readable.reason, _REASON_CHARACTERS),
-            edits=None if note is None else self._edits(self._journal.steps(row["id"]), note),
+            reason=_storable(readable_note.reason, _REASON_CHARACTERS),
+            edits=edits,
             origin=text_of(row["origin"]),
             asks=row["reason"] == UNUSED,
         )
@@ -263,7 +266,8 @@ class ProposalTable:
         edits = []
         for step, file in zip(steps, note.files, strict=True):
             content = None if step.after is None else self._journal.blob(step.after)
-            if (content is None) != (step.after is None) or step.conflict:
+            is_text_missing = content is None and step.after is not None
+            if is_text_missing or step.conflict:
                 return None
             edits.append(
                 ProposedEdit(
@@ -283,8 +287,7 @@ class ProposalTable:
 def insert_proposal(cursor: Cursor, intent: PlannedChange, note: Note) -> int:
     """Insert a proposal with its note inside a transaction and return its number."""
     number = insert(cursor, intent, PROPOSED).number
-    text = to_text(note)
-    cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (text, number))
+    cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (to_text(note), number))
     return number
 
 
@@ -306,27 +309,24 @@ def intent_of(
 
 def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
     """Return the note for the row of a proposal with these edits, cut to its limits."""
-    return Note(
-        proposal.job,
-        _storable(proposal.said, _SAID_CHARACTERS),
-        [_storable(problem, _PROBLEM_CHARACTERS) for problem in proposal.problems[:_PROBLEMS]],
-        proposal.reason,
-        [
-            FileNote(
-                _storable(one_line(edit.reason, _REASON_CHARACTERS)), _storable(edit.merged_into)
-            )
-            for edit in edits
-        ],
-    )
+    said = _storable(proposal.said, _SAID_CHARACTERS)
+    first_problems = proposal.problems[:_PROBLEMS]
+    problems = [_storable(problem, _PROBLEM_CHARACTERS) for problem in first_problems]
+    files = [
+        FileNote(_storable(one_line(edit.reason, _REASON_CHARACTERS)), _storable(edit.merged_into))
+        for edit in edits
+    ]
+    return Note(proposal.job, said, problems, proposal.reason, files)
 
 
 def fits(edits: Sequence[ProposedEdit], origin: str) -> bool:
     """Return whether a proposal of this origin can store these edits with their texts."""
     files, size = (_IMPORT_FILES, _IMPORT_BYTES) if is_import(origin) else (_FILES, _BYTES)
-    texts = {edit.base: edit.before for edit in edits if edit.before is not None}
+    texts = {edit.base: edit.before for edit in edits if edit.before is not None}  # by hash
     texts |= {sha256(edit.content): edit.content for edit in edits if edit.content is not None}
-    small = len(edits) <= files and sum(len(text or b"") for text in texts.values()) <= size
-    return small and all(map(_is_storable, edits))
+    total_bytes = sum(map(len, texts.values()))
+    is_small = len(edits) <= files and total_bytes <= size
+    return is_small and all(map(_is_storable, edits))
 
 
 def _prepare(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
@@ -334,12 +334,12 @@ def _prepare(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
     edits = proposal.edits or ()
     intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
     note = note_of(proposal, edits)
-    if not fits(edits, by.origin):
-        sentence = f"the texts of {len(edits)} files are too large to be kept"
-        bare = note_of(proposal, ())
-        bare.problems = [*bare.problems[: _PROBLEMS - 1], sentence]
-        return intent_of(intent.directory, proposal.at, by, ()), bare
-    return intent, note
+    if fits(edits, by.origin):
+        return intent, note
+    sentence = f"the texts of {len(edits)} files are too large to be kept"
+    bare_note = note_of(proposal, ())
+    bare_note.problems = [*bare_note.problems[: _PROBLEMS - 1], sentence]
+    return intent_of(intent.directory, proposal.at, by, ()), bare_note
 
 
 def _drop_oldest(cursor: Cursor, directory: str) -> None:
@@ -372,9 +372,12 @@ def _edit_keys(steps: Sequence[Step]) -> set[tuple[str, str | None, str | None]]
 
 def _describe_request(step: Step, file: FileNote) -> str:
     """Return one line that says what the dream requested for a file, and why."""
-    if step.after is None and file.merged_into:
-        return f"merge {step.path} into {file.merged_into}"
-    verb = "remove" if step.after is None else "change" if step.before else "create"
+    if step.after is None:
+        if file.merged_into:
+            return f"merge {step.path} into {file.merged_into}"
+        verb = "remove"
+    else:
+        verb = "change" if step.before else "create"
     reason = f": {file.reason}" if file.reason else ""
     return one_line(f"{verb} {step.path}{reason}", _REASON_CHARACTERS)
 
@@ -390,4 +393,5 @@ def _storable(text: str, characters: int = _PATH_CHARACTERS) -> str:
 
 
 def _real(directory: str) -> str:
+    """Return the real path of a directory."""
     return os.path.realpath(directory)

@@ -28,23 +28,23 @@ NAME = "coalesce(nullif(request, ''), 'p' || id)"
 
 
 class FileNote(msgspec.Struct, omit_defaults=True):
-    """What a proposal's note says of one file, and how, when and why that file was decided."""
+    """What a proposal's note says of one file."""
 
-    reason: str = ""
-    merged_into: str = ""
+    reason: str = ""  # why the edit was proposed
+    merged_into: str = ""  # the memory with which a removed one is merged
     state: Literal["open", "accepted", "rejected"] = "open"
-    decided: float | None = None
-    refusal: str = ""
+    decided: float | None = None  # when a person decided, in seconds since 1970
+    refusal: str = ""  # why a person rejected the edit
 
 
 class Note(msgspec.Struct, omit_defaults=True):
-    """What a proposal's row says beside its files; ``reason`` is that of the last refusal."""
+    """What a proposal's row says beside its files."""
 
     job: str = ""
-    said: str = ""
-    problems: list[str] = []  # msgspec copies it
-    reason: str = ""
-    files: list[FileNote] = []
+    said: str = ""  # the model's last message
+    problems: list[str] = []  # why the edits wait for a person; msgspec copies the list
+    reason: str = ""  # of the last refusal
+    files: list[FileNote] = []  # in the order of the steps
 
 
 class ProposedEdit(Struct, frozen=True):
@@ -80,10 +80,10 @@ def read_note(text: object) -> Note | None:
 
 def state_of(states: Iterable[str]) -> str:
     """Return the state of a whole proposal from its files' states: open if one of them is."""
-    known = set(states)
-    if OPEN in known or not known:
+    distinct_states = set(states)
+    if OPEN in distinct_states or not distinct_states:
         return OPEN
-    return known.pop() if len(known) == 1 else PARTLY
+    return distinct_states.pop() if len(distinct_states) == 1 else PARTLY
 
 
 def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
@@ -99,8 +99,9 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     row = cursor.fetchone()
     if row is None or decided.state not in (ACCEPTED, REJECTED):
         return
-    note, paths = read_note(row["proposal"]) or Note(), _read_paths(decided.paths)
-    if decided.state == REJECTED and not paths:
+    note = read_note(row["proposal"]) or Note()
+    paths = _read_paths(decided.paths)
+    if decided.state == REJECTED and not paths:  # the whole proposal
         state = REJECTED
     else:
         files = _open_files(cursor, row["id"], note, paths)
@@ -133,4 +134,6 @@ def _open_files(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> di
 def _read_paths(text: str) -> set[str]:
     """Return the paths in a JSON list, without items that are not texts."""
     paths = read_json(text)
-    return {path for path in paths if isinstance(path, str)} if isinstance(paths, list) else set()
+    if not isinstance(paths, list):
+        return set()
+    return {path for path in paths if isinstance(path, str)}

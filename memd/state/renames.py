@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from memd.core.names import TEAM
 from memd.state.records import Step
 
+# Makes a key of a file's path, hash and mtime, ``None`` if they make none.
 Key = Callable[[str, str | None, int | None], Hashable]
 
 
@@ -19,29 +20,31 @@ def renamed_paths(steps: Sequence[Step]) -> dict[str, str]:
     gone = {step.path: step for step in steps if step.before is not None and step.after is None}
     new = {step.path: step for step in steps if step.before is None and step.after is not None}
     result: dict[str, str] = {}
+    if not gone or not new:
+        return result
     # Each key is tried on the files that the ones before it did not match.
-    for key in _KEYS if gone and new else ():
-        unmatched: dict[Hashable, deque[str]] = defaultdict(deque)
+    for key_of in _KEYS:
+        new_paths_by_key: dict[Hashable, deque[str]] = defaultdict(deque)
         for path, step in new.items():
-            unmatched[key(path, step.after, step.after_mtime_ns)].append(path)
+            new_paths_by_key[key_of(path, step.after, step.after_mtime_ns)].append(path)
         for path, step in list(gone.items()):
-            match = key(path, step.before, step.before_mtime_ns)
-            if match is not None and unmatched.get(match):
-                result[path] = unmatched[match].popleft()
+            key = key_of(path, step.before, step.before_mtime_ns)
+            if key is not None and new_paths_by_key.get(key):
+                result[path] = new_paths_by_key[key].popleft()
                 del gone[path], new[result[path]]
     return result
 
 
 def _file_name(path: str) -> str:
+    """Return the last component of a path."""
     return path.rpartition("/")[2]
 
 
-# Tried in this order. Each makes a key of a file's path, hash and mtime; a removed and a new file
-# with equal keys are the same memory.
+# Tried in this order. A removed and a new file with equal keys are the same memory.
 _KEYS: tuple[Key, ...] = (
-    lambda path, key, _: (key, _file_name(path)),
-    lambda _path, key, _time: key,
-    lambda path, _key, _time: path.removeprefix(TEAM),
-    lambda path, _, time: None if time is None else (time, _file_name(path)),
-    lambda _path, _key, time: time,
+    lambda path, body_hash, _mtime_ns: (body_hash, _file_name(path)),
+    lambda _path, body_hash, _mtime_ns: body_hash,
+    lambda path, _body_hash, _mtime_ns: path.removeprefix(TEAM),
+    lambda path, _body_hash, mtime_ns: None if mtime_ns is None else (mtime_ns, _file_name(path)),
+    lambda _path, _body_hash, mtime_ns: mtime_ns,
 )

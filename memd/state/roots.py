@@ -20,7 +20,7 @@ class Roots:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: Recent[str, str] = Recent()
+        self._known: Recent[str, str] = Recent()  # owners by memory directory
 
     def owner(self, directory: str, root: str) -> str:
         """Return the root that owns a directory; ``root`` becomes the owner if there is none."""

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS said_again (
     PRIMARY KEY (directory, path)
 ) STRICT, WITHOUT ROWID;
 """
-_SAID_MOST = 1000  # repeated memories stored for one directory
+_MOST_REPEATED = 1000  # repeated memories stored for one directory
 _ADD = """
 INSERT INTO rules (directory, path, digest, answer, enabled, at) VALUES (?, ?, ?, ?, 1, ?)
 ON CONFLICT (directory, path) DO UPDATE SET
@@ -45,7 +45,7 @@ _SAY = """
 INSERT INTO said_again VALUES (?, ?, 1, ?)
 ON CONFLICT (directory, path) DO UPDATE SET times = times + 1, last_at = excluded.last_at
 """
-# All repeated memories of a directory but the latest _SAID_MOST.
+# All repeated memories of a directory but the latest ones, whose number is the second value.
 _FORGET = """
 DELETE FROM said_again WHERE directory = ?1 AND path IN (
     SELECT path FROM said_again WHERE directory = ?1 ORDER BY last_at DESC LIMIT -1 OFFSET ?2)
@@ -53,21 +53,17 @@ DELETE FROM said_again WHERE directory = ?1 AND path IN (
 
 
 class StoredRule(Struct, frozen=True):
-    """A rule that a person switched on: a memory, the ``digest`` of its text, ask or deny.
-
-    ``answered`` counts the tool calls that it answered, ``last_at`` is when it last did (seconds
-    since 1970).
-    """
+    """A rule that a person switched on for a memory; times are seconds since 1970."""
 
     number: int
     directory: str
     path: str
-    digest: str
-    answer: str
+    digest: str  # of the memory's text that the person consented to
+    answer: str  # "ask" or "deny"
     enabled: bool
-    at: float
-    answered: int = 0
-    last_at: float | None = None
+    at: float  # when the person switched it on
+    answered: int = 0  # tool calls that it answered
+    last_at: float | None = None  # when it last answered one
 
 
 class RuleTable:
@@ -79,8 +75,8 @@ class RuleTable:
     def all(self) -> tuple[StoredRule, ...]:
         """Return every rule, also those switched off, oldest first; skip damaged rows."""
         rows = self._database.read("SELECT * FROM rules ORDER BY number")
-        read = (StoredRule(**dict(row)) for row in rows)
-        return tuple(rule for rule in read if rule.answer in {"ask", "deny"})
+        rules = (StoredRule(**dict(row)) for row in rows)
+        return tuple(rule for rule in rules if rule.answer in {"ask", "deny"})
 
     def switch_on(self, directory: str, path: str, digest: str, answer: str, at: float) -> None:
         """Store a memory's rule with the digest of its text, or switch it on again."""
@@ -90,9 +86,9 @@ class RuleTable:
 
     def switch_off(self, number: int, *, forget: bool = False) -> None:
         """Switch a rule off; with ``forget``, delete it."""
-        change = "DELETE FROM rules" if forget else "UPDATE rules SET enabled = 0"
+        statement = "DELETE FROM rules" if forget else "UPDATE rules SET enabled = 0"
         with self._database.transaction() as cursor:
-            cursor.execute(f"{change} WHERE number = ?", (number,))
+            cursor.execute(f"{statement} WHERE number = ?", (number,))
 
     def answered(self, number: int, at: float) -> bool:
         """Count one answer of a rule; return whether the rule is still on.
@@ -112,7 +108,7 @@ class RuleTable:
         real = os.path.realpath(directory)
         with self._database.transaction(synced=False) as cursor:
             cursor.executemany(_SAY, [(real, path, at) for path in paths])
-            cursor.execute(_FORGET, (real, _SAID_MOST))
+            cursor.execute(_FORGET, (real, _MOST_REPEATED))
 
     def repeated(self, directory: str) -> Mapping[str, int]:
         """Return how often a person repeated what each memory of a directory says, by path."""

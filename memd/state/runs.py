@@ -46,4 +46,6 @@ class Runs:
         """Return the turns of a job's last run, empty if no model was used in it."""
         rows = self._database.read("SELECT turns FROM runs WHERE job = ?", (job,))
         turns = read_json(rows[0]["turns"]) if rows else None
-        return [t for t in turns if isinstance(t, dict)] if isinstance(turns, list) else []
+        if not isinstance(turns, list):
+            return []
+        return [turn for turn in turns if isinstance(turn, dict)]

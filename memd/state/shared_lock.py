@@ -14,8 +14,8 @@ class SharedLock:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._users = 0
+        self._changed = threading.Condition()  # ``alone`` holds it; it guards ``_users``
+        self._users = 0  # shared holders
 
     @contextmanager
     def shared(self) -> Iterator[None]:

@@ -46,9 +46,9 @@ OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
 OPEN_MOST = 20  # open suggestions of a memory directory
 OPEN_DAYS = 30
 CHARACTERS = 2000  # of a text: what is longer is no statement
-_CLOSED_MOST = 1000  # decided or expired rows kept for a directory
-_LATEST = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
-_SECONDS = OPEN_DAYS * 86_400.0
+_CLOSED_MOST = 1000  # decided or expired rows of a directory
+_LATEST_TIME = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
+_OPEN_SECONDS = OPEN_DAYS * 86_400.0
 _SIGNS = re.compile(r"[\W_]+")
 # An expired suggestion opens again. An open one is replaced, except a person's words by a model's.
 _SAVE = """
@@ -86,10 +86,7 @@ FROM suggestions GROUP BY 1
 
 
 class OpenSuggestion(Struct, frozen=True):
-    """A suggestion that nobody has decided yet.
-
-    ``offered`` are the sessions that it was shown to; the rest is as in ``Suggestion``.
-    """
+    """A suggestion that nobody has decided yet; most of it is as in ``Suggestion``."""
 
     id: str
     text: str
@@ -98,7 +95,7 @@ class OpenSuggestion(Struct, frozen=True):
     origin: str
     type: str
     reason: str
-    offered: tuple[str, ...]
+    offered: tuple[str, ...]  # the sessions that it was shown to
 
 
 class SuggestionCounts(Struct, frozen=True):
@@ -122,7 +119,7 @@ class SuggestionTable:
         rows = self._database.read(
             "SELECT * FROM suggestions WHERE directory = ? AND state = 'open' AND filed >= ?"
             " ORDER BY filed DESC, number DESC",
-            (os.path.realpath(directory), now - _SECONDS),
+            (os.path.realpath(directory), now - _OPEN_SECONDS),
         )
         return tuple(map(_read_row, rows))
 
@@ -147,7 +144,7 @@ class SuggestionTable:
 
     def counts(self, now: float) -> SuggestionCounts:
         """Return the counts of suggestions of all directories."""
-        rows = self._database.read(_COUNTS, (now - _SECONDS,))
+        rows = self._database.read(_COUNTS, (now - _OPEN_SECONDS,))
         known = {row["state"]: int(row["rows"]) for row in rows}
         return SuggestionCounts(
             offered=sum(int(row["offered"]) for row in rows),
@@ -158,12 +155,21 @@ class SuggestionTable:
 def save(cursor: Cursor, directory: str, suggestion: Suggestion, at: float) -> None:
     """Store a suggestion inside a transaction at the time ``at``, unless its text has no letter."""
     text = _storable(suggestion.text)[:CHARACTERS]
-    key = letters(text)
-    if not key:
+    text_letters = letters(text)
+    if not text_letters:
         return
-    names = map(_storable, (suggestion.origin, suggestion.type, suggestion.reason))
-    session, when = _storable(suggestion.session), _clamp_time(suggestion.at)
-    cursor.execute(_SAVE, (directory, sha256(key.encode()), at, session, text, when, *names))
+    values = (
+        directory,
+        sha256(text_letters.encode()),
+        at,
+        _storable(suggestion.session),
+        text,
+        _clamp_time(suggestion.at),
+        _storable(suggestion.origin),
+        _storable(suggestion.type),
+        _storable(suggestion.reason),
+    )
+    cursor.execute(_SAVE, values)
     _expire_old(cursor, directory, at)
     cursor.execute(_FORGET, (directory, _CLOSED_MOST))
 
@@ -187,7 +193,7 @@ def letters(text: str) -> str:
 
 def _expire_old(cursor: Cursor, directory: str, now: float) -> None:
     """Expire suggestions that are too old, and the oldest ones that are too many."""
-    cursor.execute(f"{_EXPIRE} AND filed < ?", (now - _SECONDS,))
+    cursor.execute(f"{_EXPIRE} AND filed < ?", (now - _OPEN_SECONDS,))
     cursor.execute(f"{_EXPIRE}{_TOO_MANY}", (directory, OPEN_MOST))
 
 
@@ -215,12 +221,14 @@ def _read_row(row: Row) -> OpenSuggestion:
 def _parse_id(id_: str) -> int:
     """Return the row number in an id such as s12, 0 if it is not one."""
     digits = id_.removeprefix("s")
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0  # noqa: PLR2004
+    is_number = digits.isascii() and digits.isdigit()
+    fits_sqlite = len(digits) < 19  # noqa: PLR2004 - 18 digits fit SQLite's 64 bits
+    return int(digits) if is_number and fits_sqlite else 0
 
 
 def _clamp_time(at: float) -> float:
     """Return a time limited to the range that has an ISO 8601 form."""
-    return float(min(max(0.0, at), _LATEST))  # NaN becomes 0 in this order
+    return float(min(max(0.0, at), _LATEST_TIME))  # NaN becomes 0 in this order
 
 
 def _storable(text: str) -> str:

@@ -17,9 +17,9 @@ from msgspec.structs import astuple
 from memd.core.text import read_object
 from memd.state.caps import KINDS, Sum
 
-_BYTES = 4096
-_NOTHING: Mapping[str, Any] = dict.fromkeys(KINDS, astuple(Sum()))
-_MOST = 2**53  # tokens; a larger number is not from memd
+_MOST_BYTES = 4096  # of the file; memd's own are shorter
+_NO_USAGE: Mapping[str, Any] = dict.fromkeys(KINDS, astuple(Sum()))
+_MOST_TOKENS = 2**53  # a larger number is not from memd
 
 
 class DaySpent(Struct, frozen=True):
@@ -39,9 +39,10 @@ class Tally:
         """Return the day's usage in the file, an empty one if it is missing or damaged."""
         try:
             with open(self._path, "rb") as file:
-                result = read_object(file.read(_BYTES))
-            kinds = _NOTHING | result["kinds"]  # an earlier memd knew fewer kinds
-            return DaySpent(_read_text(result["day"]), {k: _read_sum(kinds[k]) for k in KINDS})
+                result = read_object(file.read(_MOST_BYTES))
+            kinds = _NO_USAGE | result["kinds"]  # an earlier memd knew fewer kinds
+            sums = {kind: _read_sum(kinds[kind]) for kind in KINDS}
+            return DaySpent(_read_text(result["day"]), sums)
         except (OSError, ValueError, KeyError, TypeError):
             return DaySpent()
 
@@ -68,9 +69,9 @@ def _read_text(value: Any) -> str:
 def _read_sum(value: Any) -> Sum:
     """Return the usage in a list of numbers; raise TypeError or ValueError if it is invalid."""
     *counts, money = value
-    if not all(type(count) is int and 0 <= count <= _MOST for count in counts):
+    if not all(type(count) is int and 0 <= count <= _MOST_TOKENS for count in counts):
         raise TypeError
     if not isinstance(money, int | float) or not 0 <= money < math.inf:
         raise TypeError
-    requests, read, written, cached, created = counts
-    return Sum(requests, read, written, cached, created, float(money))
+    requests, input_, output, cache_read, cache_created = counts
+    return Sum(requests, input_, output, cache_read, cache_created, float(money))

@@ -119,11 +119,12 @@ class TeamTable:
         with self._database.transaction() as cursor:
             _store_bodies(cursor, os.path.realpath(directory), bodies)
 
-    def body(self, directory: str, key: str) -> bytes | None:
+    def body(self, directory: str, body_hash: str) -> bytes | None:
         """Return the body with this hash, ``None`` if the directory has none or it was purged."""
-        values = (key, os.path.realpath(directory))
+        values = (body_hash, os.path.realpath(directory))
         query = "SELECT 1 FROM team_bodies WHERE (hash, directory) = (?, ?)"
-        return blobs.read(self._database, key) if self._database.read(query, values) else None
+        is_of_directory = bool(self._database.read(query, values))
+        return blobs.read(self._database, body_hash) if is_of_directory else None
 
     def recorded(self, directory: str, key: str, body_hash: str) -> bytes | None:
         """Return an earlier text of a file by its hash, ``None`` if the journal has none."""
@@ -137,7 +138,8 @@ class TeamTable:
 
     def prune(self, directory: str) -> None:
         """Delete the names of bodies without a base, batch or conflict; retention does the rest."""
-        real, named = os.path.realpath(directory), {body for _, body in self._named(directory)}
+        real = os.path.realpath(directory)
+        named = {body_hash for _, body_hash in self._named_bodies(directory)}
         rows = self._database.read("SELECT hash FROM team_bodies WHERE directory = ?", (real,))
         unused = [(row["hash"], real) for row in rows if row["hash"] not in named]
         if unused:
@@ -147,8 +149,8 @@ class TeamTable:
 
     def hashes(self, directory: str, path: str) -> frozenset[str]:
         """Return the hashes of one file's bodies that bases, the batch or conflicts name."""
-        named = self._named(directory)
-        return frozenset(h for key, h in named if TEAM + key == path)
+        named = self._named_bodies(directory)
+        return frozenset(body_hash for key, body_hash in named if TEAM + key == path)
 
     def forget(self, directory: str) -> None:
         """Delete all rows of a directory's sync."""
@@ -164,18 +166,22 @@ class TeamTable:
         """
         if not path.startswith(TEAM):
             return None
-        base = next(iter(self._rows(directory, Base, path.removeprefix(TEAM)).values()), None)
+        key = path.removeprefix(TEAM)
+        base = self._rows(directory, Base, key).get(key)
         if base is None or base.hash == REMOVED or body not in ("", base.hash):
             return None
         return Author(base.member, base.device, base.at, base.revision)
 
-    def _named(self, directory: str) -> Iterator[tuple[str, str]]:
+    def _named_bodies(self, directory: str) -> Iterator[tuple[str, str]]:
         """Yield key and hash of each body that a base, the batch or a conflict names."""
-        yield from ((base.key, base.hash) for base in self.bases(directory).values())
+        for base in self.bases(directory).values():
+            yield base.key, base.hash
         batch = self.batch(directory)
-        yield from ((entry.key, entry.hash) for entry in (batch.entries if batch else ()))
-        for item in self.conflicts(directory).values():
-            yield from ((item.key, body) for body in (item.ours, item.theirs, item.base))
+        for entry in batch.entries if batch else ():
+            yield entry.key, entry.hash
+        for conflict in self.conflicts(directory).values():
+            for body_hash in (conflict.ours, conflict.theirs, conflict.base):
+                yield conflict.key, body_hash
 
     def _rows(self, directory: str, noun: type[_Noun], *keys: str) -> dict[str, _Noun]:
         """Return a directory's objects of one class by key; with ``keys`` only that one."""
@@ -225,8 +231,13 @@ def _insert_rows(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
     cursor.executemany(
         "INSERT OR REPLACE INTO team_rows VALUES (?, ?, ?, ?)",
         [
-            (directory, type(n).__name__, getattr(n, "key", ""), msgspec.json.encode(n).decode())
-            for n in nouns
+            (
+                directory,
+                type(noun).__name__,
+                getattr(noun, "key", ""),
+                msgspec.json.encode(noun).decode(),
+            )
+            for noun in nouns
         ],
     )
 
@@ -248,5 +259,6 @@ def _store_bodies(cursor: Cursor, directory: str, bodies: Mapping[str, bytes]) -
 def _name_bodies(cursor: Cursor, directory: str, hashes: Iterable[str]) -> None:
     """Add the rows that make pruning keep these bodies."""
     cursor.executemany(
-        "INSERT OR IGNORE INTO team_bodies VALUES (?, ?)", [(key, directory) for key in hashes]
+        "INSERT OR IGNORE INTO team_bodies VALUES (?, ?)",
+        [(body_hash, directory) for body_hash in hashes],
     )

@@ -38,7 +38,8 @@ NOT EXISTS (SELECT 1 FROM uses k WHERE k.kind = 'kept'
     AND (k.directory, k.path) = (u.directory, u.path))
 """
 _PAGE = 500  # rows read or written at once
-_THESE = "directory = ?1 AND u.path IN (SELECT value FROM json_each(?2))"
+# Values: a directory and a JSON list of paths.
+_OF_PATHS = "directory = ?1 AND u.path IN (SELECT value FROM json_each(?2))"
 # The file may have been created after the files were listed.
 _MISSING = f"""
 {GONE} AND NOT EXISTS (SELECT 1 FROM shadows WHERE (directory, path) = (?1, ?2))
@@ -120,11 +121,11 @@ class UsageTable:
         if paths is None:
             rows, unused = self._rows("*", directory), self.unused(directory)
         else:
-            these = (directory, json.dumps(sorted(paths)))
-            rows = iter(self._database.read(f"SELECT * FROM usage u WHERE {_THESE}", these))  # noqa: S608 - our own words
-            unused = self._unused(f"u.{_THESE}", *these)
-        first = "SELECT min(since) FROM usage WHERE directory = ?"
-        since = self._database.read(first, (directory,))[0][0]
+            values = (directory, json.dumps(sorted(paths)))
+            rows = iter(self._database.read(f"SELECT * FROM usage u WHERE {_OF_PATHS}", values))  # noqa: S608 - our own words
+            unused = self._unused(f"u.{_OF_PATHS}", *values)
+        query = "SELECT min(since) FROM usage WHERE directory = ?"
+        since = self._database.read(query, (directory,))[0][0]
         return DirectoryUse(
             None if since is None else time_of(since),
             {row["path"]: _read_use(row) for row in rows},
@@ -142,13 +143,18 @@ class UsageTable:
         before: int = 0,
     ) -> tuple[SingleUse, ...]:
         """Return the newest single uses that meet all given conditions; ``before`` is an id."""
-        filters = {"kind": kind, "directory": directory, "path": path, "session": session}
-        active = {name: value for name, value in filters.items() if value}
-        conditions = [f"{name} = ?" for name in active] + ["id < ?"] * bool(before)
-        values = [*active.values(), *[before] * bool(before), limit]
-        where = " AND ".join(conditions) or "1"
+        filters: dict[str, str | int] = {
+            "kind = ?": kind,
+            "directory = ?": directory,
+            "path = ?": path,
+            "session = ?": session,
+            "id < ?": before,
+        }
+        given = {condition: value for condition, value in filters.items() if value}
+        where = " AND ".join(given) or "1"
         query = f"SELECT * FROM uses WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608 - our own names
-        return tuple(map(_read_single_use, self._database.read(query, values)))
+        rows = self._database.read(query, (*given.values(), limit))
+        return tuple(_read_single_use(row) for row in rows)
 
     def read(self, directory: str, path: str, session: str, at: float) -> None:
         """Count that an assistant read a memory, in a ``session`` or "".
@@ -172,9 +178,10 @@ class UsageTable:
             days, date, steady, before = cursor.fetchone()
             # Seconds without a clock jump since the last counted day; after a jump ``steady``
             # begins at 0.
-            run = check.steady - (steady if check.steady >= steady else 0.0)
+            counted_seconds = steady if check.steady >= steady else 0.0
+            run_seconds = check.steady - counted_seconds
             today = int(check.at // DAY_SECONDS)
-            if today != date and run >= _RUN_SECONDS:
+            if today != date and run_seconds >= _RUN_SECONDS:
                 days, date, steady = days + 1, today, check.steady
             before = before if bound == NO_BOUND else bound.before
             cursor.execute(
@@ -187,13 +194,15 @@ class UsageTable:
 
         ``files`` are all paths of the directory. Above the limit of rows none are added.
         """
-        known = {row["path"] for row in self._rows("path, gone", directory) if row["gone"] is None}
+        rows = self._rows("path, gone", directory)
+        known = {row["path"] for row in rows if row["gone"] is None}
         existing = {path for path in files if in_catalogue(path)}
-        room = self._most - int(self._database.read("SELECT count(*) FROM usage")[0][0])
-        self._run_in_pages(
-            BEGIN, [(directory, path, at) for path in sorted(existing - known)[: max(0, room)]]
-        )
-        self._run_in_pages(_MISSING, [(directory, path) for path in sorted(known - existing)])
+        row_count = int(self._database.read("SELECT count(*) FROM usage")[0][0])
+        room = max(0, self._most - row_count)
+        new = sorted(existing - known)[:room]
+        removed = sorted(known - existing)
+        self._run_in_pages(BEGIN, [(directory, path, at) for path in new])
+        self._run_in_pages(_MISSING, [(directory, path) for path in removed])
 
     def prune(self) -> None:
         """Delete rows of memories removed 90 counted days ago, and older single uses."""
@@ -209,7 +218,9 @@ class UsageTable:
         self, queries: Iterable[str], directory: str, path: str, session: str, at: float
     ) -> None:
         """Run the statements that count one use, in one transaction."""
-        use = (os.path.realpath(directory), path, session.encode(errors="replace").decode(), at)
+        # SQLite cannot store characters that UTF-8 cannot encode.
+        storable_session = session.encode(errors="replace").decode()
+        use = (os.path.realpath(directory), path, storable_session, at)
         with self._database.transaction(synced=False) as cursor:
             for query in queries:
                 cursor.execute(query, use)

@@ -55,11 +55,11 @@ CREATE TABLE IF NOT EXISTS usage_days (
 ) STRICT;
 """
 UNUSED_DAYS = 90
-_USES = 200_000  # single uses stored at most
-_HALF_SECONDS = 600.0  # at most, between noticing the two halves of a rename
-_ACTORS = (Actor.CLIENT, Actor.ASSISTANT, Actor.EXTRACT)
-# Whether the memory was surfaced to this session before.
-_HAD = """
+_MOST_USES = 200_000  # single uses in the table
+_RENAME_SECONDS = 600.0  # at most, between noticing the two halves of a rename
+_ACTORS_WITH_SESSION = (Actor.CLIENT, Actor.ASSISTANT, Actor.EXTRACT)
+# SQL: whether the memory was surfaced to this session before.
+_WAS_SURFACED = """
 EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
     AND kind = 'surfaced')
 """
@@ -90,19 +90,20 @@ def _statements(script: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in script.split(";") if part.strip())
 
 
-_SURFACED, READ, ACTED = _count("surfaced", f"NOT {_HAD}"), _count("read"), _count("acted")
+_SURFACED = _count("surfaced", f"NOT {_WAS_SURFACED}")
+READ, ACTED = _count("read"), _count("acted")
 # Values: (directory, path, session).
 _NOT_SURFACED = _statements(f"""
 DELETE FROM uses WHERE id = (
     SELECT max(id) FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
     AND kind = 'surfaced');
-UPDATE usage SET surfaced = max(0, surfaced - 1), sessions = max(0, sessions - NOT {_HAD}),
+UPDATE usage SET surfaced = max(0, surfaced - 1), sessions = max(0, sessions - NOT {_WAS_SURFACED}),
     last_surfaced = (SELECT max(at) FROM uses WHERE directory = ?1 AND path = ?2
     AND kind = 'surfaced')
 WHERE (directory, path) = (?1, ?2)
 """)  # noqa: S608 - our own words
 # Whether the memory was surfaced to the session, or the session has read it.
-_KNOWS = """
+_IS_KNOWN_TO_SESSION = """
 SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
 AND kind IN ('surfaced', 'read') LIMIT 1
 """
@@ -116,24 +117,24 @@ GONE = f"UPDATE usage SET gone = {DAYS} WHERE (directory, path) = (?1, ?2)"  # n
 # Values: (directory, hash, at, path). Finds the other half of a rename that was noticed earlier: a
 # new file with the bytes of the removed one, not used yet, or a removed file with the bytes of the
 # new one. A file that changed again since then is not the other half.
-_HALF = f"""
+_OTHER_HALF = f"""
 SELECT f.path FROM change_files f JOIN changes c ON c.id = f.change
 JOIN usage u ON (u.directory, u.path) = (c.directory, f.path)
-WHERE c.directory = ?1 AND c.state = 'applied' AND abs(c.at - ?3) <= {_HALF_SECONDS}
+WHERE c.directory = ?1 AND c.state = 'applied' AND abs(c.at - ?3) <= {_RENAME_SECONDS}
     AND f.path <> ?4 AND NOT f.conflict AND {{}} AND NOT EXISTS (
         SELECT 1 FROM change_files l JOIN changes k ON k.id = l.change
         WHERE k.directory = ?1 AND k.state = 'applied' AND l.path = f.path AND l.change > f.change)
     ORDER BY f.change DESC LIMIT 1
 """  # noqa: S608 - our own words
-_CAME = _HALF.format(
+_NEW_HALF = _OTHER_HALF.format(
     "f.after = ?2 AND f.before IS NULL AND u.gone IS NULL AND u.surfaced + u.read + u.acted = 0"
 )
-_WENT = _HALF.format("f.before = ?2 AND f.after IS NULL AND u.gone IS NOT NULL")
+_REMOVED_HALF = _OTHER_HALF.format("f.before = ?2 AND f.after IS NULL AND u.gone IS NOT NULL")
 PRUNE = _statements(f"""
 DELETE FROM usage WHERE gone < {DAYS} - {UNUSED_DAYS};
 DELETE FROM uses WHERE counted < {DAYS} - CASE kind WHEN 'kept' THEN {REFUSED_DAYS}
     ELSE {UNUSED_DAYS} END;
-DELETE FROM uses WHERE id <= (SELECT max(id) FROM uses) - {_USES} AND kind <> 'kept';
+DELETE FROM uses WHERE id <= (SELECT max(id) FROM uses) - {_MOST_USES} AND kind <> 'kept';
 DELETE FROM usage WHERE (directory, path) IN (
     SELECT directory, path FROM usage
     ORDER BY gone IS NOT NULL, counted DESC, at DESC LIMIT -1 OFFSET {{}})
@@ -145,8 +146,8 @@ def count_surfaced(
     memories: Iterable[tuple[str, str]], session: str, at: float
 ) -> Iterator[Statement]:
     """Return the statements that count memories (directory, path) as surfaced to a session."""
-    values = [(*memory, session, at) for memory in memories]
-    return ((query, each) for query in _SURFACED for each in values)
+    rows = [(*memory, session, at) for memory in memories]
+    return ((query, values) for query in _SURFACED for values in rows)
 
 
 def uncount_surfaced(directory: str, path: str, session: str) -> tuple[Statement, ...]:
@@ -177,30 +178,33 @@ def follow_steps(
         if step.after is None:
             cursor.execute(GONE, (directory, step.path))
         else:
-            began = step.before is None
-            cursor.execute(BEGIN if began else _CHANGED, (directory, step.path, at))
+            is_new = step.before is None
+            cursor.execute(BEGIN if is_new else _CHANGED, (directory, step.path, at))
 
 
 def _find_other_half(cursor: Cursor, directory: str, step: Step, at: float) -> dict[str, str]:
     """Return old and new path of a rename whose other half was noticed earlier, or ``{}``."""
-    if (step.before is None) == (step.after is None):
+    if (step.before is None) == (step.after is None):  # it neither creates nor removes a file
         return {}
-    query = _CAME if step.after is None else _WENT
+    is_removed = step.after is None
+    query = _NEW_HALF if is_removed else _REMOVED_HALF
     cursor.execute(query, (directory, step.before or step.after, at, step.path))
     row = cursor.fetchone()
     if row is None:
         return {}
-    return {step.path: row["path"]} if step.after is None else {row["path"]: step.path}
+    return {step.path: row["path"]} if is_removed else {row["path"]: step.path}
 
 
 def count_acted(
     cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float
 ) -> None:
     """Count the memories that a session changed after they were surfaced to it or read by it."""
-    if not by.session or by.actor not in _ACTORS:
+    if not by.session or by.actor not in _ACTORS_WITH_SESSION:
         return
     for step in steps:
-        values = (directory, step.path, by.session, at)
-        if step.before is not None and cursor.execute(_KNOWS, values[:3]).fetchone():
+        if step.before is None:  # no session can know a new memory
+            continue
+        memory_and_session = (directory, step.path, by.session)
+        if cursor.execute(_IS_KNOWN_TO_SESSION, memory_and_session).fetchone():
             for query in ACTED:
-                cursor.execute(query, values)
+                cursor.execute(query, (*memory_and_session, at))

@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS visits (
 ) STRICT, WITHOUT ROWID;
 """
 ROWS_KEPT = 1000  # directories; the timer looks at each of them
-_DAY = 86_400.0
+_DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Visits:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: Recent[str, tuple[str, float]] = Recent(ROWS_KEPT)
+        # By directory: the visit that was stored last, as JSON, and when.
+        self._stored: Recent[str, tuple[str, float]] = Recent(ROWS_KEPT)
 
     def remember(self, directory: str, visit: Visit, at: float) -> None:
         """Store a client's visit without its session, unless an equal one was stored today.
@@ -54,9 +55,9 @@ class Visits:
         ``at`` is in seconds since 1970. Beyond ``ROWS_KEPT`` directories the oldest are deleted.
         """
         environment = json.dumps(dict(visit.environment), sort_keys=True)
-        key = json.dumps([visit.cwd, visit.client, environment])
-        previous, since = self._known.get(directory, ("", at))
-        if previous == key and abs(at - since) < _DAY:
+        visit_text = json.dumps([visit.cwd, visit.client, environment])
+        stored_text, stored_at = self._stored.get(directory, ("", at))
+        if stored_text == visit_text and abs(at - stored_at) < _DAY_SECONDS:
             return
         with self._database.transaction() as cursor:
             cursor.execute(
@@ -70,7 +71,7 @@ class Visits:
                 " LIMIT -1 OFFSET ?)",
                 (directory, ROWS_KEPT),
             )
-        self._known[directory] = (key, at)
+        self._stored[directory] = (visit_text, at)
 
     def all(self) -> tuple[Visit, ...]:
         """Return the last visit to each directory, the newest first."""
