@@ -20,7 +20,7 @@ from memd.files.directory import Directory, FileUnreadableError, PathRefusedErro
 
 PIECE_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is passed over
-_MARGIN = 4096  # also cut off a line that is too long: it may have half of a credential
+_CUT_BYTES = 4096  # also cut off a line that is too long: they may have half of a credential
 _SEVERAL_NAMES = "the file has several names (hard links), and may be one from elsewhere"
 
 
@@ -43,6 +43,7 @@ class Confined:
     def __init__(self, path: str, *, openat2: bool | None = None) -> None:
         self._directory = Directory(path, openat2=openat2)
         status = os.fstat(self._directory.fd)
+        # Users whose files may be read: root, this user, and the owner of the folder.
         self._owners = frozenset((0, os.geteuid(), status.st_uid))
 
     def __enter__(self) -> Self:
@@ -129,21 +130,21 @@ def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
     Of a line that is too long only the beginning is yielded. ``name`` is for the error.
     """
     pending = b""  # read, but not yet a whole line
-    skipping = False  # the rest of a line that is too long
+    is_in_long_line = False  # whose rest is passed over
     try:
         os.lseek(fd, start, os.SEEK_SET)
         while chunk := os.read(fd, PIECE_BYTES):
-            if skipping:
+            if is_in_long_line:
                 _, line_end, chunk = chunk.partition(b"\n")
-                skipping = not line_end
+                is_in_long_line = not line_end
             pending += chunk
             whole_lines, line_end, rest = pending.rpartition(b"\n")
             if line_end:
                 yield whole_lines + line_end
                 pending = rest
             elif len(pending) > LINE_BYTES:
-                yield pending[: LINE_BYTES - _MARGIN] + b"\n"
-                pending, skipping = b"", True
+                yield pending[: LINE_BYTES - _CUT_BYTES] + b"\n"
+                pending, is_in_long_line = b"", True
         if pending:
             yield pending
     except OSError as error:

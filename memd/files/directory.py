@@ -32,22 +32,21 @@ from memd.files.errors import cause_of as cause_of
 from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
-_CHUNK = 64 * 1024
-_MORE = 4096  # bytes requested once a file was read, in case it has grown meanwhile
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
-_FOREIGN = "it belongs to another user"
+_CHUNK_BYTES = 64 * 1024
+_FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_ERRORS_OF_ABSENCE = (errno.ENOENT, errno.ENOTDIR)
 
 # Why something is refused, in words for the sentence of its error.
-_NOT_PLAIN = "it is not a relative path of plain parts"
-_NO_NAME = "it has a character that no name can have"
-_LINK = "it is a link"
-_NO_FILE = "it is no regular file"
-_LINKED = "a part of it is a link"
-_TOO_LONG = "it is too long"
-_NOT_ABSOLUTE = "a memory directory's path is absolute"
-_NO_PATH = "it has a character that no path can have"
-_NO_FOLDER = "a part of it is no folder"
+_IS_OF_OTHER_USER = "it belongs to another user"
+_IS_NOT_PLAIN = "it is not a relative path of plain parts"
+_IS_NO_NAME = "it has a character that no name can have"
+_IS_LINK = "it is a link"
+_IS_NO_FILE = "it is no regular file"
+_HAS_LINK = "a part of it is a link"
+_IS_TOO_LONG = "it is too long"
+_IS_NOT_ABSOLUTE = "a memory directory's path is absolute"
+_IS_NO_PATH = "it has a character that no path can have"
+_HAS_NO_FOLDER = "a part of it is no folder"
 
 
 class Directory:
@@ -61,7 +60,7 @@ class Directory:
     def __init__(self, path: str, *, create: bool = False, openat2: bool | None = None) -> None:
         self.path = path
         if not path.startswith("/"):
-            raise PathRefusedError(path, _NOT_ABSOLUTE)
+            raise PathRefusedError(path, _IS_NOT_ABSOLUTE)
         try:
             self._openat2 = kernel_walks() if openat2 is None else openat2
             if create:
@@ -70,7 +69,7 @@ class Directory:
         except FileNotFoundError as error:
             raise DirectoryMissingError(path) from error
         except ValueError as error:  # a NUL, or a character that no file name can have
-            raise PathRefusedError(path, _NO_PATH) from error
+            raise PathRefusedError(path, _IS_NO_PATH) from error
         except OSError as error:
             raise DirectoryUnusableError(path, cause_of(error)) from error
         # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
@@ -136,7 +135,7 @@ class Directory:
         """
         fd = -1
         try:
-            fd = os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=folder)
+            fd = os.open(name, _FILE_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
             status = os.fstat(fd)
             is_allowed = stat.S_ISREG(status.st_mode) and status.st_uid in self._owners
             return (os.read(fd, limit), status) if is_allowed else None
@@ -149,10 +148,11 @@ class Directory:
     def holds(self, name: str) -> bool:
         """Say whether there is a regular file of this name, whoever owns it."""
         try:
-            with self.parent(name) as (fd, last):
-                return stat.S_ISREG(os.stat(last, dir_fd=fd, follow_symlinks=False).st_mode)
+            with self.parent(name) as (fd, file_name):
+                status = os.stat(file_name, dir_fd=fd, follow_symlinks=False)
         except (MemdError, OSError):
             return False
+        return stat.S_ISREG(status.st_mode)
 
     def stat(self, name: str) -> os.stat_result | None:
         """Return the status of a file, ``None`` when there is none.
@@ -160,8 +160,8 @@ class Directory:
         Raises PathRefusedError (also for what is no regular file) and FileUnreadableError.
         """
         try:
-            with self.parent(name) as (fd, last):
-                status = os.stat(last, dir_fd=fd, follow_symlinks=False)
+            with self.parent(name) as (fd, file_name):
+                status = os.stat(file_name, dir_fd=fd, follow_symlinks=False)
         except DirectoryMissingError:
             return None
         except OSError as error:
@@ -187,7 +187,7 @@ class Directory:
         Raises PathRefusedError and FileUnreadableError.
         """
         _checked_parts(name)
-        fd = self._open(name, _FILE)
+        fd = self._open(name, _FILE_FLAGS)
         if fd is not None:
             try:
                 _check(name, os.fstat(fd), self._owners)
@@ -215,10 +215,9 @@ class Directory:
             if opened is None:
                 return None
             fd, status = opened
-            hasher, bytes_left = hashlib.sha256(), status.st_size
-            while bytes_left > 0 and (chunk := os.read(fd, min(bytes_left, _CHUNK))):
+            hasher = hashlib.sha256()
+            for chunk in kernel.chunks(fd, status.st_size, _CHUNK_BYTES, _CHUNK_BYTES):
                 hasher.update(chunk)
-                bytes_left -= len(chunk)
         return hasher.hexdigest(), status
 
     @contextmanager
@@ -252,7 +251,7 @@ class Directory:
                 return None
             fd, status = opened
             # One byte more than the limit shows that a file has grown beyond it.
-            content = _read_bytes(fd, limit + 1 if whole else limit, status.st_size)
+            content = kernel.read_bytes(fd, limit + 1 if whole else limit, status.st_size)
         size = max(status.st_size, len(content))  # it may have grown meanwhile
         if whole and size > limit:
             raise FileTooLargeError(name, size, limit)
@@ -290,24 +289,24 @@ class Directory:
 
         Raises PathRefusedError if one is a link or no folder, and FileUnreadableError.
         """
-        here = os.dup(self.fd)
+        folder = os.dup(self.fd)
         try:
             for part in parts:
                 try:
-                    os.mkdir(part, 0o700, dir_fd=here)
-                    os.fsync(here)  # a file in a folder that a power cut takes away is lost
+                    os.mkdir(part, 0o700, dir_fd=folder)
+                    os.fsync(folder)  # a file in a folder that a power cut takes away is lost
                 except FileExistsError:
                     pass
-                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=here)
-                os.close(here)
-                here = below
+                next_folder = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = next_folder
         except OSError as error:
-            os.close(here)
+            os.close(folder)
             name = "/".join(parts)
             if error.errno in (errno.ENOTDIR, errno.ELOOP):
-                raise PathRefusedError(name, _NO_FOLDER) from error
+                raise PathRefusedError(name, _HAS_NO_FOLDER) from error
             raise FileUnreadableError(name, cause_of(error)) from error
-        return here
+        return folder
 
     def _list_memories(
         self, fd: int, folder: str, folders: list[str], problems: list[str]
@@ -336,20 +335,20 @@ def _checked_parts(name: str) -> list[str]:
     """Return the components of a name; raises PathRefusedError if it may lead out."""
     parts = name.split("/")
     if "" in parts or "." in parts or ".." in parts:
-        raise PathRefusedError(name, _NOT_PLAIN)
+        raise PathRefusedError(name, _IS_NOT_PLAIN)
     if "\0" in name or not names.is_text(name):
-        raise PathRefusedError(name, _NO_NAME)
+        raise PathRefusedError(name, _IS_NO_NAME)
     return parts
 
 
 def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
     """Refuse a link, another user's file, and anything but a regular file."""
     if stat.S_ISLNK(status.st_mode):
-        raise PathRefusedError(name, _LINK)
+        raise PathRefusedError(name, _IS_LINK)
     if not stat.S_ISREG(status.st_mode):
-        raise PathRefusedError(name, _NO_FILE)
+        raise PathRefusedError(name, _IS_NO_FILE)
     if status.st_uid not in owners:
-        raise PathRefusedError(name, _FOREIGN)
+        raise PathRefusedError(name, _IS_OF_OTHER_USER)
 
 
 def _refuse_unless_absent(name: str, error: OSError) -> None:
@@ -357,14 +356,14 @@ def _refuse_unless_absent(name: str, error: OSError) -> None:
 
     For any other error raise PathRefusedError or FileUnreadableError.
     """
-    if error.errno in _ABSENT:
+    if error.errno in _ERRORS_OF_ABSENCE:
         return
     if error.errno in (errno.ELOOP, errno.EXDEV, errno.EMLINK):  # EMLINK: a BSD's O_NOFOLLOW
-        raise PathRefusedError(name, _LINKED) from error
+        raise PathRefusedError(name, _HAS_LINK) from error
     if error.errno == errno.ENAMETOOLONG:
-        raise PathRefusedError(name, _TOO_LONG) from error
+        raise PathRefusedError(name, _IS_TOO_LONG) from error
     if error.errno == errno.ENXIO:
-        raise PathRefusedError(name, _NO_FILE) from error
+        raise PathRefusedError(name, _IS_NO_FILE) from error
     raise FileUnreadableError(name, cause_of(error)) from error
 
 
@@ -383,16 +382,3 @@ def _make_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _read_bytes(fd: int, limit: int, size: int) -> bytes:
-    """Return the first bytes of an open file, ``limit`` at most; ``size`` was its size."""
-    chunks: list[bytes] = []
-    # Python allocates the requested size and then shrinks it. Requesting much more than the file
-    # has would leave holes in the heap, which small objects soon keep from being freed.
-    wanted = size + 1
-    while limit > 0 and (chunk := os.read(fd, min(limit, wanted))):
-        chunks.append(chunk)
-        limit -= len(chunk)
-        wanted = _MORE
-    return b"".join(chunks)

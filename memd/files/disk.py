@@ -43,13 +43,13 @@ FILE_MODE = 0o600
 NOT_A_MEMORY = ""  # the hash of anything but a readable regular file of a memory's size
 
 # The system does not know the call, or this file system does not know the flag.
-_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+_ERRORS_OF_NO_SUPPORT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 _LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
 _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
-_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-_SYNCFS_REPORTS_ERRORS = (5, 8)  # since this version of Linux
-_CHUNK = 256 * 1024
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
+_VERSION_WITH_SYNCFS_ERRORS = (5, 8)  # of Linux: since then syncfs reports errors
+_CHUNK_BYTES = 256 * 1024
 _PROBE = b"memd looks whether this directory can be written\n"
 _PROBE_NAME = re.compile(r"\.memd-probe-[0-9a-f]{8}\.tmp")
 
@@ -115,8 +115,8 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
         return None
 
     def rename(folder: int, source: str, target: str, how: str) -> None:
-        one, other = os.fsencode(source), os.fsencode(target)
-        if native(folder, one, folder, other, ctypes.c_uint(flags[how])) != 0:
+        raw_source, raw_target = os.fsencode(source), os.fsencode(target)
+        if native(folder, raw_source, folder, raw_target, ctypes.c_uint(flags[how])) != 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code), target)
 
@@ -131,7 +131,8 @@ def find_syncer(system: str, release: str, library: Any) -> Syncer | None:
     """
     native = getattr(library, "syncfs", None)
     version = tuple(map(int, re.findall(r"\d+", release)[:2]))
-    if not system.startswith("linux") or native is None or version < _SYNCFS_REPORTS_ERRORS:
+    is_linux = system.startswith("linux")
+    if not is_linux or native is None or version < _VERSION_WITH_SYNCFS_ERRORS:
         return None
 
     def sync(folder: int) -> None:
@@ -151,9 +152,9 @@ class Disk:
         full_sync: int | None = _FULL_SYNC,
         syncer: Syncer | None = None,
     ) -> None:
-        self._renamer = renamer
-        self._full_sync = full_sync
-        self._syncer = syncer
+        self._renamer = renamer  # ``None`` where the system cannot exchange files
+        self._full_sync = full_sync  # the command of fcntl that flushes, ``None`` for fsync
+        self._syncer = syncer  # flushes a file system, ``None`` where that is not possible
 
     def create(self, folder: int, name: str) -> int:
         """Make a file that was not there, mode 0600 at most, and return its descriptor."""
@@ -259,7 +260,7 @@ class Disk:
         try:
             self._renamer(folder, source, target, how)
         except OSError as error:
-            if error.errno not in _UNSUPPORTED:
+            if error.errno not in _ERRORS_OF_NO_SUPPORT:
                 raise
             return False
         return True
@@ -271,9 +272,9 @@ def _link(folder: int, name: str, spare: str) -> None:
         os.link(name, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         # A crash may have left exactly this link; anything else under the name is not ours.
-        one = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        other = os.stat(spare, dir_fd=folder, follow_symlinks=False)
-        if not os.path.samestat(one, other):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        spare_status = os.stat(spare, dir_fd=folder, follow_symlinks=False)
+        if not os.path.samestat(status, spare_status):
             raise
 
 
@@ -283,7 +284,7 @@ def _read(file: int) -> Content:
     if not stat.S_ISREG(status.st_mode) or status.st_size > limits.READ_BYTES:
         return Content(NOT_A_MEMORY, b"", 0, 0)
     chunks = []
-    while chunk := os.read(file, _CHUNK):
+    while chunk := os.read(file, _CHUNK_BYTES):
         chunks.append(chunk)
     content = b"".join(chunks)
     return Content(sha256(content), content, status.st_mtime_ns, stat.S_IMODE(status.st_mode))

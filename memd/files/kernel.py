@@ -1,4 +1,4 @@
-"""Direct calls of the kernel: opening names beneath a directory, and who has a file open.
+"""Direct calls of the kernel: opening names beneath a directory, reading, who has a file open.
 
 A name is opened beneath an open directory, following no link, in two ways with one behaviour.
 The kernel's ``openat2`` walks in one call and loses no symlink race. Where there is none (macOS, a
@@ -17,26 +17,29 @@ import signal
 import stat
 import struct
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NR_OPENAT2 = 437  # one number on every architecture that Linux still adds calls to
 _RESOLVE_NO_SYMLINKS = 0x04  # linux/openat2.h
 _RESOLVE_BENEATH = 0x08
-_RACES = 16  # openat2 answers EAGAIN while a rename runs; the walk takes over after so many
+# openat2 fails with EAGAIN while a rename runs; after so many failures the walk is made here.
+_OPENAT2_TRIES = 16
 _SET_SIGNAL: int | None = getattr(fcntl, "F_SETSIG", None)
 _SET_LEASE: int | None = getattr(fcntl, "F_SETLEASE", None)
-_IN_USE = (errno.EAGAIN, errno.EBUSY)
-_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_ERRORS_OF_OPEN_FILE = (errno.EAGAIN, errno.EBUSY)  # for a lease on a file that is being written
+_BYTES_AFTER_END = 4096  # requested once a file was read, in case it has grown meanwhile
+_ERRORS_OF_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 def open_beneath(root: int, name: str, flags: int, *, kernel: bool) -> int:
     """Return a descriptor of the file or folder ``name`` below the folder ``root``.
 
-    ``kernel`` asks for openat2 where it works. Raises OSError: ELOOP or EXDEV for a link.
+    With ``kernel`` it is opened with openat2. Raises OSError: ELOOP or EXDEV for a link.
     """
-    for _ in range(_RACES if kernel else 0):
-        with suppress(BlockingIOError, InterruptedError):  # a rename or a signal: ask again
+    for _ in range(_OPENAT2_TRIES if kernel else 0):
+        with suppress(BlockingIOError, InterruptedError):  # a rename or a signal: try again
             return _openat2(root, name, flags)
     return _walk_open(root, name.split("/"), flags)
 
@@ -53,7 +56,7 @@ def kernel_walks(platform: str = sys.platform, number: int = _NR_OPENAT2) -> boo
     try:
         os.close(_openat2(fd, ".", FOLDER, number))
     except OSError as error:
-        if error.errno in _NO_DESCRIPTORS:
+        if error.errno in _ERRORS_OF_NO_DESCRIPTOR:
             raise
         return False
     finally:
@@ -77,9 +80,31 @@ def open_for_writing(file: int) -> bool | None:
         fcntl.fcntl(file, _SET_SIGNAL, signal.SIGURG)
         fcntl.fcntl(file, _SET_LEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return True if error.errno in _IN_USE else None
+        return True if error.errno in _ERRORS_OF_OPEN_FILE else None
     fcntl.fcntl(file, _SET_LEASE, fcntl.F_UNLCK)
     return False
+
+
+def read_bytes(fd: int, limit: int, size: int) -> bytes:
+    """Return the first bytes of an open file, ``limit`` at most; ``size`` was its size."""
+    # Python allocates the requested size and then shrinks it. Requesting much more than the file
+    # has would leave holes in the heap, which small objects soon keep from being freed.
+    return b"".join(chunks(fd, limit, size + 1, _BYTES_AFTER_END))
+
+
+def chunks(fd: int, limit: int, first: int, others: int) -> Iterator[bytes]:
+    """Yield the first ``limit`` bytes of an open file, fewer if it is shorter.
+
+    ``first`` bytes are requested in the first call of the system, ``others`` in each other one.
+    """
+    requested, bytes_left = first, limit
+    while bytes_left > 0:
+        chunk = os.read(fd, min(bytes_left, requested))
+        if not chunk:
+            return
+        yield chunk
+        bytes_left -= len(chunk)
+        requested = others
 
 
 def _openat2(root: int, name: str, flags: int, number: int = _NR_OPENAT2) -> int:

@@ -54,45 +54,38 @@ _FINE_SECONDS = 0.1
 _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
 _CHUNK_FILES = 200  # of a first look, per transaction
-_LOOK_BYTES = 32 * 1024 * 1024  # of packed bodies that one look stores at most
-_NAMED_FILES = 10
-_QUIET_FILES = 64  # statuses kept in memory before they are written to the baseline
-_QUIET_PAGE = 1000  # the same while a look at all files runs
+_LOOK_BYTES = 32 * 1024 * 1024  # of compressed bodies that one look stores at most
+_NAMED_FILES = 10  # in the reason of a change
+# Statuses in memory before they are written to the baseline, after a look and while one runs.
+_MOST_LEARNED = 64
+_MOST_LEARNED_IN_LOOK = 1000
 
 
 class Detected(Struct, frozen=True):
-    """The result of a look: the change that it journalled, and the paths to look at again.
+    """The result of a look."""
 
-    ``looked`` is false if no look was possible because memd has an unfinished set there.
-    """
-
-    change: ChangeRecord | None = None
-    unsettled: frozenset[str] = frozenset()
-    looked: bool = True
+    change: ChangeRecord | None = None  # that the look journalled
+    unsettled: frozenset[str] = frozenset()  # paths to look at again
+    looked: bool = True  # false if memd has an unfinished set there, so that no look is possible
 
 
-class _Current(Struct, frozen=True):
-    """A file as it is now; ``content`` is ``None`` if it is too large to be stored."""
+class _CurrentFile(Struct, frozen=True):
+    """A file as it is now."""
 
     state: FileState
-    content: bytes | None
+    content: bytes | None  # ``None`` if it is too large to be stored
 
 
 class DetectionScope(Struct, frozen=True):
-    """How to look. ``at`` is seconds since 1970.
+    """How to look at a directory."""
 
-    A ``patient`` look leaves what may be half saved for the next one. With ``claim`` a missing
-    directory counts as looked at, so that any file that appears in it is a change. ``paths`` are
-    those that may differ, ``None`` if that is unknown. ``enter`` is as in ``Directory.walk``;
-    ``reported`` is called with each path that had to be read.
-    """
-
-    at: float
-    patient: bool = False
+    at: float  # the time now, in seconds since 1970
+    patient: bool = False  # leave what may be half saved for the next look
+    # A missing directory counts as looked at, so that any file that appears in it is a change.
     claim: bool = False
-    paths: Paths = None
-    enter: Callable[[str], None] | None = None
-    reported: Callable[[str], None] = lambda _path: None
+    paths: Paths = None  # those that may differ, ``None`` if that is unknown
+    enter: Callable[[str], None] | None = None  # as in ``Directory.walk``
+    reported: Callable[[str], None] = lambda _path: None  # is called with each path that was read
 
 
 class _Differences(Struct):
@@ -100,18 +93,19 @@ class _Differences(Struct):
 
     directory: str
     steps: list[Step] = field(default_factory=list)
-    states: dict[str, FileState | None] = field(default_factory=dict)
-    bodies: dict[str, bytes] = field(default_factory=dict)
-    unsettled: set[str] = field(default_factory=set)
-    size: int = 0  # of the bodies
+    states: dict[str, FileState | None] = field(default_factory=dict)  # new ones, by path
+    bodies: dict[str, bytes] = field(default_factory=dict)  # compressed, by hash
+    unsettled: set[str] = field(default_factory=set)  # paths to look at again
+    size: int = 0  # bytes of the bodies
 
-    def add(self, path: str, old: FileState | None, seen: _Current | None) -> None:
-        """Add one file whose state differs from the ``old`` one."""
-        new = seen.state if seen else None
+    def add(self, path: str, old: FileState | None, current: _CurrentFile | None) -> None:
+        """Add one file whose state differs from the ``old`` one; ``None`` stands for no file."""
+        new = current.state if current else None
         self.steps.append(_step(path, old, new))
         self.states[path] = new
-        if seen and new and seen.content is not None and self.size <= _LOOK_BYTES:
-            body = self.bodies[new.hash] = packed(seen.content)
+        has_room = self.size <= _LOOK_BYTES
+        if current and new and current.content is not None and has_room:
+            body = self.bodies[new.hash] = packed(current.content)
             self.size += len(body)
 
 
@@ -121,8 +115,9 @@ class ExternalEdits:
     def __init__(self, journal: Journal, baseline: Baseline) -> None:
         self._journal = journal
         self._baseline = baseline
-        # New statuses of files whose hash is unchanged, by directory; not yet in the baseline.
-        self._quiet: Recent[str, dict[str, FileState]] = Recent()
+        # By directory and path: new states of files whose hash is unchanged. They are not yet in
+        # the baseline.
+        self._learned_states: Recent[str, dict[str, FileState]] = Recent()
 
     def detect(self, directory: str, how: DetectionScope) -> Detected:
         """Journal external edits of a directory (its real path) since the last look.
@@ -152,11 +147,11 @@ class ExternalEdits:
 
         ``step`` is what replaced the file that the text was written into.
         """
-        key = sha256(body)
-        intent = PlannedChange(
-            directory, at, LATE_SAVE, "", "", (Step(step.path, step.before, key),), {}
-        )
-        return self._journal.record_external(intent, BaselineChange(bodies={key: packed(body)}))
+        body_hash = sha256(body)
+        late_step = Step(step.path, step.before, body_hash)
+        intent = PlannedChange(directory, at, LATE_SAVE, "", "", (late_step,), {})
+        moves = BaselineChange(bodies={body_hash: packed(body)})
+        return self._journal.record_external(intent, moves)
 
     def last_state(self, directory: str, path: str) -> FileState | None:
         """Return the last state of a file in the baseline, or ``None``."""
@@ -168,12 +163,13 @@ class ExternalEdits:
 
     def learn(self, directory: str, paths: Iterable[str], at: float) -> None:
         """Remember the status of files that a commit has just put there."""
-        quiet = self._quiet.setdefault(directory, {})
+        learned = self._learned_states.setdefault(directory, {})
         with suppress(MemdError), Directory(directory) as opened:
             for path in paths:
                 with suppress(MemdError):
-                    if seen := _read(opened, path, at):
-                        quiet[path] = seen.state
+                    current = _read(opened, path, at)
+                    if current:
+                        learned[path] = current.state
 
     def _fill(self, opened: Directory, how: DetectionScope) -> None:
         """Store the states of all files of a directory that is seen for the first time."""
@@ -181,8 +177,9 @@ class ExternalEdits:
         paths = (path for path, _, _ in opened.walk([], how.enter))
         for path in chain(paths, INDEXES):
             with suppress(MemdError):
-                if seen := _read(opened, path, how.at):
-                    result.add(path, None, seen)
+                current = _read(opened, path, how.at)
+                if current:
+                    result.add(path, None, current)
             if len(result.steps) >= _CHUNK_FILES or result.size > _LOOK_BYTES:
                 self._baseline.move(opened.path, BaselineChange(result.states, result.bodies))
                 result = _Differences(opened.path)
@@ -200,23 +197,23 @@ class ExternalEdits:
             rows = self._baseline.states(directory, chunk)
             for path in chunk:
                 self._compare_file(opened, path, rows.get(path), how, result)
-            self._flush_quiet(directory, _QUIET_PAGE)
+            self._flush_learned(directory, _MOST_LEARNED_IN_LOOK)
         return Detected(self._journal_change(result, how.at), frozenset(result.unsettled))
 
     def _to_check(self, directory: str, opened: Directory | None, how: DetectionScope) -> set[str]:
         """Return the paths whose file status differs from the known one, or is missing."""
-        known = self._baseline.fingerprints(directory)
+        remaining = self._baseline.fingerprints(directory)  # without those of unchanged files
         for path, entry, _ in opened.walk([], how.enter) if opened else ():
             yield_to_requests()
             try:
-                mark = fingerprint(entry.stat(follow_symlinks=False), how.at)
+                current = fingerprint(entry.stat(follow_symlinks=False), how.at)
             except OSError:  # deleted while we looked
-                mark = ""
-            if mark and known.get(path) == mark:
-                del known[path]
+                current = ""
+            if current and remaining.get(path) == current:
+                del remaining[path]
             else:
-                known[path] = ""
-        return {*INDEXES, *known}
+                remaining[path] = ""
+        return {*INDEXES, *remaining}
 
     def _compare_file(
         self,
@@ -228,8 +225,8 @@ class ExternalEdits:
     ) -> None:
         """Compare one file with its known state; add the difference, if any, to ``result``."""
         yield_to_requests()
-        quiet = self._quiet.setdefault(result.directory, {})
-        learned = quiet.get(path)
+        learned_states = self._learned_states.setdefault(result.directory, {})
+        learned = learned_states.get(path)
         known = learned if row and learned and learned.hash == row.hash else row
         try:
             status = opened.stat(path) if opened else None
@@ -237,58 +234,68 @@ class ExternalEdits:
             if known and mark and known.fingerprint == mark:
                 return  # the status is unchanged, so the bytes are
             how.reported(path)
-            seen = _read(opened, path, how.at) if opened and status else None
+            current = _read(opened, path, how.at) if opened and status else None
         except MemdError as error:
             if not isinstance(error, PathRefusedError) or (opened and opened.holds(path)):
                 return  # it exists but cannot be read: whether it changed is unknown
-            seen = None  # a link or a folder took its place
-        if seen is None:
-            if known is not None and how.patient:
+            current = None  # a link or a folder took its place
+        if current is None:
+            if known is not None and how.patient:  # it may be half saved
                 result.unsettled.add(path)
             elif known is not None:
                 result.add(path, known, None)
-        elif known is not None and known.hash == seen.state.hash:
-            quiet[path] = seen.state
-        elif seen.content == b"" and (how.patient or (opened and opened.open_for_writing(path))):
+        elif known is not None and known.hash == current.state.hash:
+            learned_states[path] = current.state
+        elif current.content == b"" and (how.patient or _is_open_for_writing(opened, path)):
             result.unsettled.add(path)
         else:
-            result.add(path, known, seen)
+            result.add(path, known, current)
 
     def _journal_change(self, result: _Differences, at: float) -> ChangeRecord | None:
         """Journal the differences as one change, ``None`` if there are none."""
         directory = result.directory
         if not result.steps:
-            self._flush_quiet(directory, _QUIET_FILES)
+            self._flush_learned(directory, _MOST_LEARNED)
             return None
-        moves = BaselineChange({**self._learned(directory), **result.states}, result.bodies)
-        lost = [step.path for step in result.steps if not self._retained(step, result.bodies)]
+        states = {**self._valid_learned(directory), **result.states}
+        moves = BaselineChange(states, result.bodies)
+        lost = [step.path for step in result.steps if not self._can_undo(step, result.bodies)]
         intent = PlannedChange(directory, at, _provenance(lost), "", "", tuple(result.steps), {})
         record = self._journal.record_external(intent, moves)
-        self._quiet.pop(directory, None)
+        self._learned_states.pop(directory, None)
         return record
 
-    def _retained(self, step: Step, bodies: Collection[str]) -> bool:
-        """Say whether both texts of a change can be brought back."""
-        keys = (key for key in (step.before, step.after) if key is not None)
-        return all(key in bodies or self._journal.has_body(key) for key in keys)
+    def _can_undo(self, step: Step, new_hashes: Collection[str]) -> bool:
+        """Say whether both texts of a change can be brought back.
 
-    def _flush_quiet(self, directory: str, most: int) -> None:
-        """Write the statuses kept in memory to the baseline if there are at least ``most``."""
-        if len(self._quiet.get(directory, ())) >= most:
-            self._baseline.move(directory, BaselineChange(self._learned(directory)))
-            self._quiet.pop(directory, None)
+        ``new_hashes`` are those of the texts that are stored with the change.
+        """
+        hashes = (each for each in (step.before, step.after) if each is not None)
+        return all(each in new_hashes or self._journal.has_body(each) for each in hashes)
 
-    def _learned(self, directory: str) -> dict[str, FileState]:
-        """Return the statuses kept in memory whose hash is still the one in the baseline."""
-        quiet = self._quiet.get(directory, {})
-        rows = self._baseline.states(directory, quiet)
-        return {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
+    def _flush_learned(self, directory: str, least: int) -> None:
+        """Write the states that are only in memory to the baseline if there are ``least``."""
+        if len(self._learned_states.get(directory, ())) >= least:
+            self._baseline.move(directory, BaselineChange(self._valid_learned(directory)))
+            self._learned_states.pop(directory, None)
+
+    def _valid_learned(self, directory: str) -> dict[str, FileState]:
+        """Return the states that are only in memory, if the baseline still has their hash."""
+        learned = self._learned_states.get(directory, {})
+        rows = self._baseline.states(directory, learned)
+        return {
+            path: state
+            for path, state in learned.items()
+            if path in rows and rows[path].hash == state.hash
+        }
 
 
 def fingerprint(status: os.stat_result, at: float) -> str:
     """Return a string that changes whenever the file does, "" if the status is too young."""
-    fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
-    if status.st_ctime >= at - (_FINE_SECONDS if fine else _COARSE_SECONDS):
+    has_fine_times = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
+    tick = _FINE_SECONDS if has_fine_times else _COARSE_SECONDS
+    is_young = status.st_ctime >= at - tick
+    if is_young:
         return ""
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 
@@ -302,26 +309,36 @@ def _provenance(lost: Sequence[str]) -> Provenance:
     return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {names}{more}")
 
 
-def _read(opened: Directory, path: str, at: float) -> _Current | None:
+def _is_open_for_writing(opened: Directory | None, path: str) -> bool:
+    """Say whether a program is known to have a file open for writing."""
+    return opened is not None and opened.open_for_writing(path) is True
+
+
+def _read(opened: Directory, path: str, at: float) -> _CurrentFile | None:
     """Return a file as it is now, or ``None``. Raises PathRefusedError, FileUnreadableError."""
     status = opened.stat(path)
     if status is None:
         return None
     content: bytes | None = None
     if status.st_size <= limits.READ_BYTES:
-        answer = opened.read_head(path, limits.READ_BYTES + 1)
-        if answer is None:
+        content_and_status = opened.read_head(path, limits.READ_BYTES + 1)
+        if content_and_status is None:
             return None
-        content, status = answer
+        content, status = content_and_status
     if content is not None and len(content) <= limits.READ_BYTES:
-        return _Current(_state_of(sha256(content), status, at), content)
-    digest = opened.digest(path)
-    return digest and _Current(_state_of(digest[0], digest[1], at), None)
+        return _CurrentFile(_state_of(sha256(content), status, at), content)
+    # Too large, or it has grown meanwhile.
+    hash_and_status = opened.digest(path)
+    if hash_and_status is None:
+        return None
+    body_hash, status = hash_and_status
+    return _CurrentFile(_state_of(body_hash, status, at), None)
 
 
-def _state_of(key: str, status: os.stat_result, at: float) -> FileState:
-    """Return the state of a file with a content key, from its status at a time in seconds."""
-    return FileState(key, fingerprint(status, at), status.st_mtime_ns, status.st_mode & 0o777)
+def _state_of(body_hash: str, status: os.stat_result, at: float) -> FileState:
+    """Return the state of a file with this hash, whose status was read at a time in seconds."""
+    mode = status.st_mode & 0o777  # the permissions
+    return FileState(body_hash, fingerprint(status, at), status.st_mtime_ns, mode)
 
 
 def _step(path: str, old: FileState | None, new: FileState | None) -> Step:

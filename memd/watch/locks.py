@@ -39,10 +39,10 @@ from memd.core.errors import MemdError
 
 LOCK = ".consolidate-lock"
 GUARD = ".consolidate-lock.guard"
-_NEW = ".consolidate-lock.new"
+_NEW = ".consolidate-lock.new"  # a new lock file, before it is renamed
 _BODY_BYTES = 64  # a PID and a time stamp have 25
 _PID_DIGITS = 10
-_PID_MAX = 2**31 - 1  # pid_t
+_PID_MAX = 2**31 - 1  # of the system's type pid_t
 _TOLERANCE_SECONDS = 2.0  # some file systems keep whole seconds
 # psutil counts a start in clock ticks since boot and the clock may have been set since.
 _START_SECONDS = 2.0
@@ -85,10 +85,10 @@ class _LockFile(Struct, frozen=True):
     pid: int
     mtime_ns: int
 
-    def of(self, pid: int, taken_ns: int) -> bool:
+    def was_taken(self, pid: int, taken_ns: int) -> bool:
         """Return whether it names this process and the time at which the process took it."""
-        near = abs(self.mtime_ns - taken_ns) <= int(_TOLERANCE_SECONDS * _NS)
-        return self.pid == pid and near
+        is_same_time = abs(self.mtime_ns - taken_ns) <= int(_TOLERANCE_SECONDS * _NS)
+        return self.pid == pid and is_same_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +97,24 @@ class ConsolidationLock:
 
     directory: str
     pid: int
-    taken_ns: int
-    prior_ns: int | None
-    _folder: int
-    _guard: int
+    taken_ns: int  # when the dream began
+    prior_ns: int | None  # the lock file's mtime before, ``None`` if there was no file
+    _folder: int  # a descriptor of the memory directory
+    _guard: int  # a descriptor that holds the guard's flock
 
     def ours(self) -> bool:
         """Return whether the lock is still ours; another program may have taken it over.
 
         Raises LockUnusableError if that cannot be found out.
         """
-        result = _read(self._folder, self.directory)
-        if result is None or result.pid != self.pid:
+        lock_file = _read(self._folder, self.directory)
+        if lock_file is None or lock_file.pid != self.pid:
             return False
         # If the guard file was deleted, another dream of this process may have taken the lock.
-        with _refusing(self.directory, GUARD):
-            return _same(self._folder, self._guard) or result.of(self.pid, self.taken_ns)
+        with _as_lock_errors(self.directory, GUARD):
+            if _is_current_guard(self._folder, self._guard):
+                return True
+            return lock_file.was_taken(self.pid, self.taken_ns)
 
     def commit(self) -> None:
         """End a dream that succeeded: its start is now the time of the last consolidation.
@@ -192,14 +194,14 @@ def take(
         raise LockUnusableError(directory, _MISSING)
     guard = -1
     try:
-        guard = _guard(folder, directory)
-        result = None if guard < 0 else _read(folder, directory)
-        if guard >= 0 and not _is_busy(result, now, is_alive):
-            prior_ns = None if result is None else result.mtime_ns
+        guard = _lock_guard(folder, directory)
+        lock_file = None if guard < 0 else _read(folder, directory)
+        if guard >= 0 and not _is_busy(lock_file, now, is_alive):
+            prior_ns = None if lock_file is None else lock_file.mtime_ns
             remember(pid, taken_ns, prior_ns)
             _write(folder, directory, f"{pid}\n".encode(), taken_ns)
             # Read again just before the rename: other programs do not use the guard.
-            if _read(folder, directory) == result:
+            if _read(folder, directory) == lock_file:
                 _put_in_place(folder, directory)
                 lock = ConsolidationLock(directory, pid, taken_ns, prior_ns, folder, guard)
                 if lock.ours():  # pragma: no branch - another program wrote after that read
@@ -222,15 +224,18 @@ def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> Re
         return Restored.WAITS
     guard = -1
     try:
-        guard = _guard(folder, directory)
+        guard = _lock_guard(folder, directory)
         if guard < 0:
             return Restored.WAITS
         with suppress(OSError):
             os.unlink(_NEW, dir_fd=folder)
-        result = _read(folder, directory)
-        ours = result is not None and result.of(pid, taken_ns)
-        behind = result is None or (result.pid == 0 and result.mtime_ns < taken_ns)
-        if not ours and not (behind and prior_ns == taken_ns):
+        lock_file = _read(folder, directory)
+        is_ours = lock_file is not None and lock_file.was_taken(pid, taken_ns)
+        has_no_holder = lock_file is None or lock_file.pid == 0
+        is_older = lock_file is None or lock_file.mtime_ns < taken_ns
+        was_committed = prior_ns == taken_ns
+        lacks_committed_time = was_committed and has_no_holder and is_older
+        if not is_ours and not lacks_committed_time:
             return Restored.NOT_OURS
         _put_back(folder, directory, prior_ns)
         return Restored.PUT_BACK
@@ -246,18 +251,18 @@ def read_holder(body: bytes) -> int:
     return int(line) if int(line) <= _PID_MAX else 0
 
 
-def _is_busy(result: _LockFile | None, now: float, is_alive: Alive) -> bool:
+def _is_busy(lock_file: _LockFile | None, now: float, is_alive: Alive) -> bool:
     """Say whether a lock file has a holder that is alive and took it less than an hour ago."""
-    if result is None or result.pid == 0:
+    if lock_file is None or lock_file.pid == 0:
         return False
-    mtime = result.mtime_ns / _NS
+    mtime = lock_file.mtime_ns / _NS
     # A time far in the future is as stale as one far in the past: it must not block for ever.
-    return abs(now - mtime) < limits.LOCK_STALE_SECONDS and is_alive(result.pid, mtime)
+    return abs(now - mtime) < limits.LOCK_STALE_SECONDS and is_alive(lock_file.pid, mtime)
 
 
 @contextmanager
-def _refusing(directory: str, name: str = LOCK) -> Iterator[None]:
-    """Turn the system's error for a file into LockUnusableError."""
+def _as_lock_errors(directory: str, name: str = LOCK) -> Iterator[None]:
+    """Raise the system's errors of the block, which are about a file, as LockUnusableError."""
     try:
         yield
     except OSError as error:
@@ -276,7 +281,7 @@ def _close(*descriptors: int) -> None:
 
 def _open_folder(directory: str) -> int:
     """Return a descriptor of the memory directory, -1 when there is none."""
-    with _refusing(directory), suppress(FileNotFoundError):
+    with _as_lock_errors(directory), suppress(FileNotFoundError):
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     return -1
 
@@ -285,7 +290,7 @@ def _open_regular(folder: int, name: str, flags: int, directory: str) -> int:
     """Return a descriptor of one of the lock's files, -1 if there is none."""
     # O_NONBLOCK: opening a pipe must not wait for its other end.
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with _refusing(directory, name), suppress(FileNotFoundError):
+    with _as_lock_errors(directory, name), suppress(FileNotFoundError):
         opened = os.open(name, flags, 0o600, dir_fd=folder)
         if stat.S_ISREG(os.fstat(opened).st_mode):
             return opened
@@ -294,25 +299,25 @@ def _open_regular(folder: int, name: str, flags: int, directory: str) -> int:
     return -1
 
 
-def _guard(folder: int, directory: str) -> int:
+def _lock_guard(folder: int, directory: str) -> int:
     """Return a descriptor that holds the guard's flock, -1 when another memd holds it."""
     for _ in range(_GUARD_TRIES):
         guard = _open_regular(folder, GUARD, os.O_RDWR | os.O_CREAT, directory)
-        held = False
+        is_current = False
         try:
-            with _refusing(directory, GUARD):
-                if not _flocked(guard):
+            with _as_lock_errors(directory, GUARD):
+                if not _try_flock(guard):
                     return -1
-                held = _same(folder, guard)
+                is_current = _is_current_guard(folder, guard)
         finally:
-            if not held:
+            if not is_current:
                 os.close(guard)
-        if held:
+        if is_current:
             return guard
     return -1
 
 
-def _flocked(guard: int) -> bool:
+def _try_flock(guard: int) -> bool:
     """Lock the guard; return whether it was free. Raises OSError if it cannot be locked at all."""
     with suppress(BlockingIOError):
         fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -320,11 +325,11 @@ def _flocked(guard: int) -> bool:
     return False
 
 
-def _same(folder: int, guard: int) -> bool:
+def _is_current_guard(folder: int, guard: int) -> bool:
     """Return whether the locked guard file is still the one at the guard's path."""
     with suppress(FileNotFoundError):
-        named = os.stat(GUARD, dir_fd=folder, follow_symlinks=False)
-        return os.path.samestat(named, os.fstat(guard))
+        status_at_path = os.stat(GUARD, dir_fd=folder, follow_symlinks=False)
+        return os.path.samestat(status_at_path, os.fstat(guard))
     return False
 
 
@@ -334,7 +339,7 @@ def _read(folder: int, directory: str) -> _LockFile | None:
     if opened < 0:
         return None
     try:
-        with _refusing(directory):
+        with _as_lock_errors(directory):
             body = os.read(opened, _BODY_BYTES + 1)
             return _LockFile(read_holder(body), os.fstat(opened).st_mtime_ns)
     finally:
@@ -349,7 +354,7 @@ def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
 
 def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
     """Write a new lock file to the disk, under the name that no program reads."""
-    with _refusing(directory):
+    with _as_lock_errors(directory):
         with suppress(FileNotFoundError):
             os.unlink(_NEW, dir_fd=folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -364,7 +369,7 @@ def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
 
 def _put_in_place(folder: int, directory: str) -> None:
     """Rename the new lock file over the old one, and flush the folder to the disk."""
-    with _refusing(directory):
+    with _as_lock_errors(directory):
         os.rename(_NEW, LOCK, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
 
@@ -374,7 +379,7 @@ def _put_back(folder: int, directory: str, prior_ns: int | None) -> None:
     if prior_ns is not None:
         _replace(folder, directory, b"", prior_ns)
         return
-    with _refusing(directory):
+    with _as_lock_errors(directory):
         with suppress(FileNotFoundError):
             os.unlink(LOCK, dir_fd=folder)
         os.fsync(folder)

@@ -31,12 +31,12 @@ from msgspec.structs import replace
 
 from memd.core.names import concerns
 from memd.core.recent import Recent
-from memd.watch.inotify import Inotify, tells
+from memd.watch.inotify import Inotify, reports_all_changes
 
 DIRECTORIES = 64  # each costs kernel memory; the least recently used one is dropped first
 PATHS = 4096  # of one directory; with more of them, comparing everything is cheaper
 Paths = frozenset[str] | None  # None: any path may have changed
-Tell = Callable[[str, str | None], None]
+Report = Callable[[str, str | None], None]  # gets a directory and a path, or None for all paths
 _NUMBERS = count()  # of all watches of this process
 
 
@@ -44,19 +44,19 @@ class Dirty:
     """Directories (real paths) with the paths below them that may have changed. Thread-safe."""
 
     def __init__(self, most: int = PATHS) -> None:
-        self._most = most
-        self._noted: dict[str, set[str] | None] = {}
-        self._lock = threading.Lock()
+        self._most = most  # paths of one directory
+        self._noted: dict[str, set[str] | None] = {}  # by directory; None: any path
+        self._lock = threading.Lock()  # guards ``_noted``
 
     def note(self, directory: str, *paths: str | None) -> None:
         """Note a directory and paths below it; ``None`` stands for everything below it."""
         with self._lock:
             noted = self._noted.setdefault(directory, set())
-            new = {path for path in paths if path is not None}
-            if len(new) < len(set(paths)) or (noted is not None and len(noted | new) > self._most):
+            if noted is None:
+                return
+            noted |= {path for path in paths if path is not None}
+            if None in paths or len(noted) > self._most:
                 self._noted[directory] = None
-            elif noted is not None:
-                noted |= new
 
     def take(self, directory: str) -> Paths:
         """Return the paths noted since the last call, ``None`` for all; often the empty set."""
@@ -73,7 +73,7 @@ class Dirty:
 class Source(Protocol):
     """Reports changes below the directories (real paths) that were added."""
 
-    exact: bool
+    exact: bool  # no change is missed
 
     def add(self, directory: str) -> None:
         """Watch a directory; raises OSError and ImportError."""
@@ -83,7 +83,7 @@ class Source(Protocol):
         """Watch a folder below a watched directory; raises OSError."""
         ...
 
-    def holds(self, directory: str) -> bool:
+    def is_watched(self, directory: str) -> bool:
         """Say whether a directory that was added is still watched."""
         ...
 
@@ -101,36 +101,39 @@ class Source(Protocol):
 
 
 class _Watched(Struct, frozen=True):
-    """A watched directory: its device and inode at the start, and the watch's number."""
+    """A watched directory."""
 
-    identity: tuple[int, int]
-    number: int
-    exact: bool
+    identity: tuple[int, int]  # its device and inode when the watch began
+    number: int  # of the watch
+    exact: bool  # no change is missed
 
 
 class Watch:
     """Watches directories by their real paths. All methods may be called in any thread and block.
 
-    ``tell`` is called with a directory and a path below it, in any thread; ``wake`` in a thread of
-    the watch after such calls.
+    ``report`` is called with a directory and a path below it, in any thread; ``wake`` in a thread
+    of the watch after such calls. ``directories`` is how many are watched at most; ``source`` makes
+    the source of changes, by default the best one of this system.
     """
 
     def __init__(
         self,
-        tell: Tell,
+        report: Report,
         wake: Callable[[], None],
         *,
         directories: int = DIRECTORIES,
-        source: Callable[[Tell, Callable[[], None]], Source] | None = None,
+        source: Callable[[Report, Callable[[], None]], Source] | None = None,
     ) -> None:
-        self._tell = tell
+        self._report = report
         self._wake = wake
-        self._limit = directories
-        self._make = source or (inotify if sys.platform.startswith("linux") else observer)
-        self._source: Source | None = None
-        self._problems: Recent[str, str] = Recent()
+        self._most_directories = directories
+        source_of_system = inotify if sys.platform.startswith("linux") else observer
+        self._make_source = source or source_of_system
+        self._source: Source | None = None  # made with the first watch
+        self._problems: Recent[str, str] = Recent()  # by directory: a sentence
+        # By directory; the directory that was used last comes last.
         self._watched: OrderedDict[str, _Watched] = OrderedDict()
-        self._adding = threading.Lock()
+        self._lock = threading.Lock()  # held while watches begin and end
         self._closed = False
 
     def add(self, directory: str) -> int | None:
@@ -139,7 +142,7 @@ class Watch:
         The number changes as soon as a change may have been missed. ``None`` means that changes
         can be missed at any time: the directory is missing or cannot be watched reliably.
         """
-        with self._adding:
+        with self._lock:
             try:
                 watched = self._add(directory)
             except FileNotFoundError:
@@ -153,18 +156,19 @@ class Watch:
 
     def enter(self, directory: str, folder: str) -> None:
         """Watch a folder below a watched directory; it will be listed after this."""
-        if folder:
-            with self._adding:
-                watched = self._watched.get(directory)
-                if watched is None or self._source is None:
-                    return
-                try:
-                    self._source.enter(directory, folder)
-                except FileNotFoundError:
-                    return  # the parent's watch reports that it is gone
-                except OSError as error:
-                    self._problems[directory] = f"{directory}/{folder} is not watched: {error}"
-                    self._watched[directory] = replace(watched, exact=False)
+        if not folder:  # the directory itself is watched already
+            return
+        with self._lock:
+            watched = self._watched.get(directory)
+            if watched is None or self._source is None:
+                return
+            try:
+                self._source.enter(directory, folder)
+            except FileNotFoundError:
+                return  # the parent's watch reports that it is gone
+            except OSError as error:
+                self._problems[directory] = f"{directory}/{folder} is not watched: {error}"
+                self._watched[directory] = replace(watched, exact=False)
 
     def catch_up(self) -> None:
         """Report all changes made before this call, if the source can know them."""
@@ -178,7 +182,7 @@ class Watch:
 
     def close(self) -> None:
         """End every watch and wait for the threads; nothing is reported after that."""
-        with self._adding:
+        with self._lock:
             self._closed = True
             self._watched.clear()
             if self._source is not None:
@@ -194,20 +198,22 @@ class Watch:
         identity = (status.st_dev, status.st_ino)
         watched = self._watched.get(directory)
         if watched is not None and self._source is not None:
-            if watched.identity == identity and self._source.holds(directory):
+            is_same_directory = watched.identity == identity
+            if is_same_directory and self._source.is_watched(directory):
                 self._watched.move_to_end(directory)
                 return watched
             self._drop(directory)
         if self._closed:
             return None
         if self._source is None:
-            self._source = self._make(self._tell, self._wake)
+            self._source = self._make_source(self._report, self._wake)
         self._source.add(directory)
-        exact = self._source.exact and tells(directory)
+        exact = self._source.exact and reports_all_changes(directory)
         watched = self._watched[directory] = _Watched(identity, next(_NUMBERS), exact)
         self._problems.pop(directory, None)
-        while len(self._watched) > self._limit:
-            self._drop(next(iter(self._watched)))
+        while len(self._watched) > self._most_directories:
+            least_recently_used = next(iter(self._watched))
+            self._drop(least_recently_used)
         return watched
 
     def _drop(self, directory: str) -> None:
@@ -216,35 +222,35 @@ class Watch:
             self._source.drop(directory)
 
 
-def inotify(tell: Tell, wake: Callable[[], None]) -> Source:
+def inotify(report: Report, wake: Callable[[], None]) -> Source:
     """Return the source of changes on Linux. Raises OSError and ImportError."""
     from watchdog.observers import inotify_c  # noqa: PLC0415 - costs a start 30 ms; few need it then
 
-    return Inotify(inotify_c, tell, wake, concerns)
+    return Inotify(inotify_c, report, wake, concerns)
 
 
-def observer(tell: Tell, wake: Callable[[], None]) -> Source:
+def observer(report: Report, wake: Callable[[], None]) -> Source:
     """Return watchdog's observer as the source. Raises OSError and ImportError."""
-    return Observing(tell, wake)
+    return ObserverSource(report, wake)
 
 
-class Observing:
-    """Hints of watchdog's observer: late, and maybe not all of them."""
+class ObserverSource:
+    """The source on other systems: watchdog's observer, which is late and may miss changes."""
 
     exact = False
 
-    def __init__(self, tell: Tell, wake: Callable[[], None]) -> None:
+    def __init__(self, report: Report, wake: Callable[[], None]) -> None:
         from watchdog.observers import Observer  # noqa: PLC0415 - see above
 
-        self._tell = tell
+        self._report = report
         self._wake = wake
-        self._watches: dict[str, Any] = {}
+        self._watches: dict[str, Any] = {}  # watchdog's watch by directory
         self._observer = Observer()
         self._observer.start()
 
     def add(self, directory: str) -> None:
         """Watch a directory; raises OSError."""
-        handler: Any = _Handler(directory, self._tell, self._wake)
+        handler: Any = _Handler(directory, self._report, self._wake)
         self._watches[directory] = self._observer.schedule(
             handler, directory, recursive=True, event_filter=_events()
         )
@@ -252,7 +258,7 @@ class Observing:
     def enter(self, directory: str, folder: str) -> None:
         """Do nothing: the observer watches folders itself."""
 
-    def holds(self, directory: str) -> bool:
+    def is_watched(self, directory: str) -> bool:
         """Say whether a directory was added."""
         return directory in self._watches
 
@@ -273,19 +279,20 @@ class Observing:
 class _Handler:
     """The handler that watchdog calls with each event below one directory."""
 
-    def __init__(self, directory: str, tell: Tell, wake: Callable[[], None]) -> None:
+    def __init__(self, directory: str, report: Report, wake: Callable[[], None]) -> None:
         self._directory = directory
-        self._tell = tell
+        self._report = report
         self._wake = wake
 
     def dispatch(self, event: Any) -> None:
         """Report the paths of an event that may be memories, and then wake the reader."""
         names = [os.fsdecode(name) for name in (event.src_path, event.dest_path or "") if name]
         paths = [os.path.relpath(name, self._directory) for name in names]
-        wanted = [None] if event.is_directory else [path for path in paths if concerns(path)]
-        for path in wanted:
-            self._tell(self._directory, path)
-        if wanted:
+        memory_paths = [path for path in paths if concerns(path)]
+        reported = [None] if event.is_directory else memory_paths
+        for path in reported:
+            self._report(self._directory, path)
+        if reported:
             self._wake()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from memd.files import directory as paths
+from memd.files import kernel
 from memd.files.directory import (
     Directory,
     DirectoryMissingError,
@@ -183,9 +184,9 @@ def test_a_file_that_grows_while_it_is_read_is_capped() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"x" * 100)
-        assert paths._read_bytes(ours.fileno(), 30, 5) == b"x" * 30
+        assert kernel.read_bytes(ours.fileno(), 30, 5) == b"x" * 30
         theirs.close()
-        assert paths._read_bytes(ours.fileno(), 1000, 5) == b"x" * 70
+        assert kernel.read_bytes(ours.fileno(), 1000, 5) == b"x" * 70
 
 
 def test_reading_takes_no_more_memory_than_the_file(memories: Path) -> None:

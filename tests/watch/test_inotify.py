@@ -9,7 +9,7 @@ import pytest
 from watchdog.observers import inotify_c
 
 from memd.core.names import concerns
-from memd.watch.inotify import Inotify, kind_of, tells
+from memd.watch.inotify import Inotify, file_system_of, reports_all_changes
 from memd.watch.watch import Dirty
 
 _OVERFLOW = 0x4000
@@ -96,13 +96,13 @@ def test_a_folder_that_is_gone_is_let_go(tmp_path: Path, queue: Queue) -> None:
     queue.inotify.enter(here, "sub")
     sub.rmdir()
     assert queue.paths(tmp_path / "m") is None
-    assert queue.inotify.holds(here)
+    assert queue.inotify.is_watched(here)
     (tmp_path / "m").rmdir()
     assert queue.paths(tmp_path / "m") is None
-    assert not queue.inotify.holds(here)
+    assert not queue.inotify.is_watched(here)
     queue.inotify.drop(here)
     queue.inotify.enter(here, "sub")
-    assert not queue.inotify.holds(here)
+    assert not queue.inotify.is_watched(here)
 
 
 def test_many_readers_share_one_queue(tmp_path: Path, queue: Queue) -> None:
@@ -162,12 +162,12 @@ def test_the_nearest_mount_decides(
 ) -> None:
     """The longest mount point above a directory, and the last of two, is where it lies."""
     (tmp_path / "mountinfo").write_text(LINES)
-    assert kind_of(directory, LINES.splitlines()) == kind
-    assert tells(directory, str(tmp_path / "mountinfo")) is reported
+    assert file_system_of(directory, LINES.splitlines()) == kind
+    assert reports_all_changes(directory, str(tmp_path / "mountinfo")) is reported
 
 
 def test_what_is_not_known_does_not_tell(tmp_path: Path) -> None:
     """Without a list of mounts, or with an empty one, nothing is promised."""
     (tmp_path / "empty").touch()
-    assert not tells("/", str(tmp_path / "none"))
-    assert not tells("/", str(tmp_path / "empty"))
+    assert not reports_all_changes("/", str(tmp_path / "none"))
+    assert not reports_all_changes("/", str(tmp_path / "empty"))

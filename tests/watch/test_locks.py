@@ -218,11 +218,11 @@ def test_a_guard_that_keeps_vanishing_is_not_held(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     opened = os.open(GUARD, os.O_CREAT | os.O_RDWR, dir_fd=folder)
     try:
-        assert locks._same(folder, opened)
+        assert locks._is_current_guard(folder, opened)
         (tmp_path / GUARD).unlink()
-        assert not locks._same(folder, opened)
+        assert not locks._is_current_guard(folder, opened)
         (tmp_path / GUARD).touch()
-        assert not locks._same(folder, opened)
+        assert not locks._is_current_guard(folder, opened)
     finally:
         os.close(opened)
         os.close(folder)
