@@ -36,7 +36,7 @@ from memd.documents.wording import WordedMemory as WordedMemory
 from memd.documents.wording import memory_of_statement as memory_of_statement
 from memd.documents.wording import new as new
 
-_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # the form of a memory's name
 _YAML = YAMLHandler()
 
 

@@ -18,6 +18,7 @@ from memd.core.values import Pointer
 from memd.documents.frontmatter import BOM
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN
 
+# The line of an entry: a bullet, a link, and perhaps a hook behind a dash or colon, or other text.
 _ENTRY = re.compile(
     r"(?P<bullet>\s*+(?:[-*+]|[0-9]{1,4}[.)])[ \t]++)"
     r"\[(?P<title>(?:\\.|[^\[\]\\]|\[[^\[\]]*+\])*+)\]"
@@ -25,10 +26,10 @@ _ENTRY = re.compile(
     r"(?:\s*+(?:\u2014|\u2013|--|-|:)(?P<hook>.*+)|\s++(?P<text>[^\[\]]*+)|)",
     re.DOTALL,
 )
-_LINK_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*')\s*\Z""")
-_LEADS_OUT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_FENCE = re.compile(rb"[ ]{0,3}(`{3,}|~{3,})")
+_LINK_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*')\s*\Z""")  # behind a link's target
+_LEADS_OUT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")  # an address, or a path from a home
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")  # a sign with the backslash of Markdown
+_FENCE = re.compile(rb"[ ]{0,3}(`{3,}|~{3,})")  # begins or ends a code block
 _TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
 _CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
@@ -63,12 +64,12 @@ class Entries(Struct, frozen=True):
 
 
 class IndexEntry(Struct, frozen=True):
-    """One pointer of the index; ``line`` counts from 0."""
+    """One pointer of the index."""
 
     path: str
     title: str
     hook: str
-    line: int
+    line: int  # its number, from 0
 
 
 @lru_cache(_CACHED_INDEXES)
@@ -178,7 +179,7 @@ def _meanings(target: str) -> tuple[str, ...]:
         text = text[1:].removesuffix(">")
     else:
         text = _ESCAPED.sub(r"\1", _LINK_TITLE.sub("", text))
-    if _LEADS_OUT.match(text):  # an address, or a path from somebody's home
+    if _LEADS_OUT.match(text):
         return ()
     before_fragment = re.split(r"[#?]", text, maxsplit=1)[0]
     meanings = (unquote(before_fragment), before_fragment, unquote(text), text)

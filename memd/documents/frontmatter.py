@@ -25,6 +25,7 @@ FENCE = b"---"
 BOM = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
 # Whoever reads one byte more than this has enough of any file for ``split``.
 HEAD_BYTES = limits.FRONTMATTER_BYTES + 1024
+# Groups: indent, key, value. The first form is one that YAML reads in the same way.
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (.*))?")
 LENIENT_LINE = re.compile(r"([ \t]*)([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*:(?:[ \t]+(.*))?")
 _INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@`")  # YAML's: no unquoted value begins with one
@@ -35,7 +36,8 @@ _MISREAD = re.compile(
     r"|0[xob][0-9a-f_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[t ].*)?)",
     re.IGNORECASE,
 )
-_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
+_TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
+# Characters that YAML must be given as escapes.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Values stay the strings that were written: no dates, booleans or sexagesimal numbers.
@@ -46,6 +48,8 @@ _MOST_BRACKETS = 64
 Fields = tuple[str, str, MemoryType | None, str]  # name, description, type, origin
 # A text that every reader of YAML takes for this very text.
 _PLAIN_TEXT = rb"[A-Za-z0-9_](?:[A-Za-z0-9_.:+/-]*[A-Za-z0-9_])?"
+# A whole head in the usual layout. Groups: name, description, type at the top, type below
+# ``metadata``, origin.
 _HEAD = re.compile(
     rb"---\n"
     rb"name: ([^\r\n]+)\n"
@@ -170,7 +174,7 @@ def scalar(value: str) -> str:
     """
     text = _SURROGATE.sub("\ufffd", " ".join(value.split()))
     # A time stamp stays without quotes, as in the layout of Claude Code.
-    is_misread = bool(_MISREAD.fullmatch(text)) and not _STAMP.fullmatch(text)
+    is_misread = bool(_MISREAD.fullmatch(text)) and not _TIME_STAMP.fullmatch(text)
     if text and _is_plain(text) and not is_misread:
         return text
     if not _UNSAFE.search(text):
@@ -276,7 +280,8 @@ def _check_events(raw: str) -> str:
     """
     depth = nodes = documents = 0
     for event in yaml.parse(raw, Loader=LOADER):
-        documents += isinstance(event, yaml.DocumentStartEvent)
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
         if documents > 1:
             return "it has more than one document"
         if isinstance(event, yaml.NodeEvent):
@@ -284,8 +289,10 @@ def _check_events(raw: str) -> str:
             reason = _refusal(event, is_root=depth == 0)
             if reason:
                 return reason
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
         if depth > limits.FRONTMATTER_DEPTH or nodes > limits.FRONTMATTER_NODES:
             return "it is nested too deep or has too many values"
     return ""

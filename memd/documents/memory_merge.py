@@ -24,8 +24,9 @@ from memd.documents import diff3
 from memd.documents.diff3 import Chunk, SplitText, merged_value
 from memd.documents.frontmatter import Fenced, split
 
+# The line of a stamp. Groups: key, value.
 _STAMP = re.compile(rb"[ \t]*(modified|originSessionId)[ \t]*:[ \t]*(.*?)\s*", re.DOTALL)
-_KEY = re.compile(rb"[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*:")
+_KEY = re.compile(rb"[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*:")  # with its indent
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:

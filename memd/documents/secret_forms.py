@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from memd.core import regex
 
-_CHARACTERS = "A-Za-z0-9_+/=.~-"
+_CHARACTERS = "A-Za-z0-9_+/=.~-"  # of tokens, for a regular expression
 # The end of a line within a token: a backslash, the quotes and plus of a string put together in
 # code, or the marks of a quotation or a comment on the next line.
 _SEAM = r"""["'`]?[ \t]*[+\\]?[ \t]*\r?\n[ \t]*(?:[>#*|]+[ \t]*|//[ \t]*)?["'`]?"""
-_BROKEN = rf"[{_CHARACTERS}]+(?:{_SEAM}[{_CHARACTERS}]+)+"
+_BROKEN_RUN = rf"[{_CHARACTERS}]+(?:{_SEAM}[{_CHARACTERS}]+)+"  # on several lines
 _SEAMS = re.compile(_SEAM)
-_ENCODED = r"[A-Za-z0-9+/_-]{20,}={0,2}"
+_ENCODED_RUN = r"[A-Za-z0-9+/_-]{20,}={0,2}"  # in base64 or hex
 _HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})+)")
 _DIGIT = re.compile(r"[0-9]")
 _STANDARD_SIGNS = bytes.maketrans(b"-_", b"+/")  # from base64's form for addresses
@@ -80,7 +80,7 @@ def derived_text(text: str) -> DerivedText:
 
 def _joined_and_decoded(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
     """Yield each joined or decoded text, with the parts that it was made from."""
-    for match in compiled(_BROKEN).finditer(searchable(text)):
+    for match in compiled(_BROKEN_RUN).finditer(searchable(text)):
         if _DIGIT.search(text, match.start(), match.end()) is None:
             continue  # prose: a token has a digit
         for spans in _windows(_spans_between_seams(text, match.start(), match.end())):
@@ -141,7 +141,7 @@ def _joined(text: str, spans: list[tuple[int, int]]) -> tuple[str, tuple[Derived
 
 def _decoded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the printable ASCII that runs of base64 or hex decode to, with the span of each run."""
-    for match in compiled(_ENCODED).finditer(searchable(text)):
+    for match in compiled(_ENCODED_RUN).finditer(searchable(text)):
         run = text[match.start() : match.end()].rstrip("=")
         if len(run) > _MOST_RUN_CHARACTERS or _DIGIT.search(run) is None:
             continue

@@ -8,12 +8,12 @@ They are told apart by their parts: a part is *ordinary* when people put it into
 import re
 from collections.abc import Callable, Mapping
 
-_PARTS = re.compile(r"[-_./:@]+")
+_PARTS = re.compile(r"[-_./:@]+")  # what stands between the parts of an identifier
 _WORD = re.compile(r"[^\W\d_]{1,40}")
 _NUMBER = re.compile(
     r"v?\d{1,8}[a-z]?|\d{1,4}(?:st|nd|rd|th|am|pm|[kmgt]i?b|ms|px|x\d{1,4})", re.IGNORECASE
 )
-# SHA256, k8s, tls13, Http2, 2fa
+# Short letters with digits: SHA256, k8s, tls13, Http2, 2fa.
 _CODE = re.compile(
     r"[A-Z]{2,10}\d{1,5}|(?:[a-z]{1,4}|[A-Z][a-z]{0,3})\d{1,5}[a-z]{0,2}|\d[a-z]{1,3}"
 )
@@ -37,17 +37,18 @@ _ASCII = re.compile(r"[A-Za-z]+")
 # Consonants in a row: "length" has four, "Knightsbridge" five.
 _FIVE_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{5,}", re.IGNORECASE)
 _FOUR_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{4,}", re.IGNORECASE)
+# A word, an acronym or a number within words that are written together.
 _HUMP = re.compile(r"OAuth|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
 _MAIL = re.compile(r"[^@\s]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
-_PLACE = re.compile(r"[/~]|\.{1,2}/|https?:", re.IGNORECASE)
+_PLACE = re.compile(r"[/~]|\.{1,2}/|https?:", re.IGNORECASE)  # a path or an address
 _CALL = re.compile(r"[A-Za-z_][\w.]*\(")
-# Options, paths, variables, templates.
+# The beginnings of options, paths, variables and templates.
 _NO_VALUE = re.compile(r"[-/~.@$%&<>{}\[\]()=]|https?:|www\.", re.IGNORECASE)
 _SIGN = re.compile(r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w")  # between two letters or digits
 _LAST_SIGN = re.compile(r"\w[!$%&#*^~?+@]+\Z")
-# PR#12, package@1.2.3, python>=3.11
+# What refers to an issue or a version: PR#12, package@1.2.3, python>=3.11.
 _REFERENCE = re.compile(
     r"(?:[a-z]{0,4}|issue|ticket|item)#\d+|[a-z_.-]+@v?\d+(?:\.\d+)*"
     r"|[a-z_]+[=<>~^]+v?\d+(?:\.\d+)*[a-z]{0,3}",

@@ -115,6 +115,7 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
         return None
 
     def rename(folder: int, source: str, target: str, how: str) -> None:
+        """Rename a file in a folder; ``how`` is NOREPLACE or EXCHANGE. Raises OSError."""
         raw_source, raw_target = os.fsencode(source), os.fsencode(target)
         if native(folder, raw_source, folder, raw_target, ctypes.c_uint(flags[how])) != 0:
             code = ctypes.get_errno()
@@ -136,6 +137,7 @@ def find_syncer(system: str, release: str, library: Any) -> Syncer | None:
         return None
 
     def sync(folder: int) -> None:
+        """Flush the file system of a folder to the disk. Raises OSError."""
         if native(folder) != 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))
@@ -204,16 +206,17 @@ class Disk:
 
     def exchange(self, folder: int, temp: str, live: str) -> None:
         """Let two files change places; both must be there."""
-        if not self._native(folder, temp, live, EXCHANGE):
-            # A second name keeps the old file, whose place the rename gives to the new one.
-            spare = f"{temp.removesuffix('.tmp')}-old.tmp"
-            _link(folder, live, spare)
-            try:
-                os.rename(temp, live, src_dir_fd=folder, dst_dir_fd=folder)
-            except OSError:
-                os.unlink(spare, dir_fd=folder)  # the live file is still under its own name
-                raise
-            os.rename(spare, temp, src_dir_fd=folder, dst_dir_fd=folder)
+        if self._native(folder, temp, live, EXCHANGE):
+            return
+        # A second name keeps the old file, whose place the rename gives to the new one.
+        spare = f"{temp.removesuffix('.tmp')}-old.tmp"
+        _link(folder, live, spare)
+        try:
+            os.rename(temp, live, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            os.unlink(spare, dir_fd=folder)  # the live file is still under its own name
+            raise
+        os.rename(spare, temp, src_dir_fd=folder, dst_dir_fd=folder)
 
     def move(self, folder: int, source: str, target: str) -> None:
         """Rename a file unless the target is there already (FileExistsError)."""

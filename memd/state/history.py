@@ -183,5 +183,5 @@ def _where(only: Filter) -> tuple[str, tuple[object, ...]]:
         (only.before or None, "id < ?"),
     ]
     given = [(value, condition) for value, condition in parts if value not in {None, ""}]
-    conditions = ["1", *(condition for _, condition in given)]
+    conditions = [condition for _, condition in given] or ["1"]  # without a condition all meet it
     return " AND ".join(conditions), tuple(value for value, _ in given)

@@ -37,17 +37,18 @@ class Scan(Struct, frozen=True):
 
 def scan(
     directory: Directory,
-    known: Mapping[str, Header],
-    doubted: AbstractSet[str] = frozenset(),
+    known_headers: Mapping[str, Header],
+    doubted_paths: AbstractSet[str] = frozenset(),
     *,
     at: float = 0.0,
     enter: Callable[[str], None] | None = None,
 ) -> Scan:
     """Return the headers of all memories of a directory, and what changed. Blocks.
 
-    The scan reads the head of each file whose status changed or whose path is ``doubted``, and
-    takes the other headers from ``known``. ``at`` is the time now in seconds since 1970; with 0 no
-    file counts as young. ``enter`` is as in ``Directory.walk``.
+    The scan reads the head of each file whose status changed or whose path is in ``doubted_paths``.
+    It takes the other headers from ``known_headers``, which has them by path. ``at`` is the time
+    now in seconds since 1970; with 0 no file counts as young. ``enter`` is as in
+    ``Directory.walk``.
     """
     headers: dict[str, Header] = {}
     changed: list[str] = []
@@ -56,10 +57,10 @@ def scan(
     troubles: dict[str, tuple[str, ...]] = {}
     for path, entry, folder in directory.walk(general, enter):
         try:
-            old = known.get(path)
+            old = known_headers.get(path)
             if (
                 old is not None
-                and path not in doubted
+                and path not in doubted_paths
                 and old.fingerprint == fingerprint(entry.stat(follow_symlinks=False))
             ):
                 headers[path] = old  # an unchanged status: the file need not be read

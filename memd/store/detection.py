@@ -27,9 +27,7 @@ class Detection:
         self._number_of_full_comparison: Recent[str, int | None] = Recent()
         self._dirty = Dirty()  # directories to check, with the paths that may differ
         self._half_saved: set[str] = set()  # directories with a file that may be half saved
-        self._next_pauses: dict[
-            str, float
-        ] = {}  # by directory: seconds that ``pause`` returns next
+        self._next_pauses: dict[str, float] = {}  # by directory: seconds, the next ``pause``
         self._pausing: set[str] = set()  # directories whose next check is planned already
 
     def use_watch(self, watch: Watch | None) -> None:

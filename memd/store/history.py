@@ -206,24 +206,26 @@ class Past:
                 steps.append(Step(edit.path, edit.base or None, after))
         return self._history.repeated_paths(os.path.realpath(directory), Actor.DREAM, steps)
 
-    def undo(self, directory: str, which: str | Range | float) -> Plan:
+    def undo(self, directory: str, target: str | Range | float) -> Plan:
         """Return the plan that takes back one change, a range of them, or all after a time.
 
         Raises ChangeNotFoundError and RangeReversedError.
         """
         real_path = os.path.realpath(directory)
-        if isinstance(which, str):
-            return UndoPlan(self._record(real_path, which), self._journal.blob)
-        if isinstance(which, Range):
-            first = self._record(real_path, which.first).number
-            if which.last:
-                last = self._record(real_path, which.last).number
+        if isinstance(target, str):
+            return UndoPlan(self._record(real_path, target), self._journal.blob)
+        if isinstance(target, Range):
+            first = self._record(real_path, target.first).number
+            if target.last:
+                last = self._record(real_path, target.last).number
             else:
                 last = self._history.last_number(real_path)
             if last < first:
-                raise RangeReversedError(which.first, which.last)
+                raise RangeReversedError(target.first, target.last)
         else:
-            first = self._history.last_number(real_path, which) + 1  # the first one after that time
+            first = (
+                self._history.last_number(real_path, target) + 1
+            )  # the first one after that time
             last = self._history.last_number(real_path)
         span = compose(self._history.sets_between(real_path, first, last))
         return SpanPlan(span, self._journal.blob) if span else lambda _: StoreDraft()

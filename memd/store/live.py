@@ -47,7 +47,7 @@ class LiveCatalogue:
     def scan(
         self,
         opened: Directory,
-        doubted: Collection[str],
+        doubted_paths: Collection[str],
         at: float,
         enter: Callable[[str], None] | None = None,
         stored: Mapping[str, Header] | None = None,
@@ -58,7 +58,7 @@ class LiveCatalogue:
         of an earlier process. Raises what listing a directory does.
         """
         known = self.headers or stored or {}
-        result = catalogue.scan(opened, known, self.young | set(doubted), at=at, enter=enter)
+        result = catalogue.scan(opened, known, self.young | set(doubted_paths), at=at, enter=enter)
         gone = self.headers.keys() - result.headers.keys()
         self.headers, self.young = result.headers, set(result.young)
         self._troubles = {path: reported for path, reported in result.troubles.items() if reported}

@@ -89,7 +89,7 @@ class DirectoryReader:
         A missing directory counts as empty. Raises PathRefusedError and
         DirectoryUnusableError.
         """
-        with self._current(directory) as (live, _):
+        with self._current_catalogue(directory) as (live, _):
             return live.since(directory, since)
 
     def headers(self, directory: str) -> Mapping[str, Header]:
@@ -99,7 +99,7 @@ class DirectoryReader:
 
     def listed(self, directory: str) -> tuple[Header, ...]:
         """Return all headers, newest first; raises what ``catalogue`` does."""
-        with self._current(directory) as (live, _):
+        with self._current_catalogue(directory) as (live, _):
             return live.listed()
 
     def files(self, directory: str) -> tuple[frozenset[str], bool]:
@@ -107,7 +107,7 @@ class DirectoryReader:
 
         Raises what ``catalogue`` does.
         """
-        with self._current(directory) as (live, _):
+        with self._current_catalogue(directory) as (live, _):
             return live.files()
 
     def count_and_bytes(self, directory: str) -> tuple[int, int]:
@@ -134,7 +134,7 @@ class DirectoryReader:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
         real_path = os.path.realpath(directory)
         index_changed = False
-        with self._current(directory) as (live, headers_changed):
+        with self._current_catalogue(directory) as (live, headers_changed):
             # Without a watch nothing reports a change of the index.
             if live.watch_number is None or not live.index_known:
                 try:
@@ -209,18 +209,18 @@ class DirectoryReader:
             check_name(path, index=True)
         except NameRefusedError:
             # A person's own file may have any name, if it is one that a scan meets.
-            with self._current(directory.path) as (live, _):
+            with self._current_catalogue(directory.path) as (live, _):
                 if path not in live.headers:
                     raise
         return read_file(directory, path)
 
     @contextmanager
-    def _current(self, directory: str) -> Iterator[tuple[LiveCatalogue, bool]]:
+    def _current_catalogue(self, directory: str) -> Iterator[tuple[LiveCatalogue, bool]]:
         """Yield a directory's current catalogue, locked, and whether it has just changed."""
         if not directory.startswith("/"):
             Directory(directory)  # raises PathRefusedError
         real_path = os.path.realpath(directory)
-        with self._locked(real_path) as live:
+        with self._locked_catalogue(real_path) as live:
             try:
                 changed = self._refresh(real_path, live)
             except BaseException:
@@ -232,7 +232,7 @@ class DirectoryReader:
             self._on_change(real_path, directory)
 
     @contextmanager
-    def _locked(self, real_path: str) -> Iterator[LiveCatalogue]:
+    def _locked_catalogue(self, real_path: str) -> Iterator[LiveCatalogue]:
         """Yield a directory's catalogue, locked and in memory; made if there is none."""
         while True:  # until no other thread has dropped it before it was locked
             with self._lock:
@@ -300,10 +300,10 @@ class DirectoryReader:
         real_path: str,
         live: LiveCatalogue,
         opened: Directory,
-        doubted: frozenset[str],
+        doubted_paths: frozenset[str],
         at: float,
     ) -> bool:
-        """Scan a directory and say whether it changed; ``doubted`` paths are read in any case.
+        """Scan a directory and say whether it changed; ``doubted_paths`` are read in any case.
 
         The first scan starts from the stored headers of an earlier process.
         """
@@ -319,4 +319,4 @@ class DirectoryReader:
             if watch:
                 watch.enter(real_path, folder)
 
-        return live.scan(opened, doubted, at, watch_folder, stored)
+        return live.scan(opened, doubted_paths, at, watch_folder, stored)

@@ -37,7 +37,7 @@ class RestorePlan:
         exact: bool = False,
         mtime_ns: int | None = None,
     ) -> None:
-        self._id = record.id
+        self._id = record.id  # of the set, for errors
         self._steps = {step.path: step for step in record.steps if not step.conflict}
         self._path = path  # of the file to restore
         self._blobs = blobs  # returns a text of the journal by its hash

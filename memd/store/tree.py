@@ -148,12 +148,15 @@ def _scanned(directory: Directory) -> Listing:
     """Return a listing that scans the directory at each call."""
 
     def headers() -> tuple[Header, ...]:
+        """Return all headers, newest first."""
         headers_by_path = catalogue.scan(directory, {}).headers
         return tuple(sorted(headers_by_path.values(), key=newest_first))
 
     def files() -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing."""
         problems: list[str] = []
-        return frozenset(path for path, _, _ in directory.walk(problems)), bool(problems)
+        paths = frozenset(path for path, _, _ in directory.walk(problems))
+        return paths, bool(problems)
 
     return Listing(headers, files)
 

@@ -70,7 +70,7 @@ class UndoPlan:
 
     def __init__(self, record: ChangeRecord, blobs: Blobs) -> None:
         steps = [step for step in record.steps if not step.conflict]
-        self._id = record.id
+        self._id = record.id  # of the set, for errors
         self._steps = [step for step in steps if step.path != INDEX]
         self._index_step = next((step for step in steps if step.path == INDEX), None)
         self._blobs = blobs  # returns a text of the journal by its hash

@@ -68,7 +68,7 @@ class Inotify:
         # A byte in this pipe makes the thread look at the queue and at ``_closed``.
         self._pipe_reader, self._pipe_writer = os.pipe()
         os.set_blocking(self._pipe_writer, False)  # a full pipe wakes the thread as well
-        self._closed = False
+        self._closed = False  # ends the thread
         self._thread = threading.Thread(target=self._follow, name="memd-watch", daemon=True)
         self._thread.start()
 

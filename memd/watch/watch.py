@@ -134,7 +134,7 @@ class Watch:
         # By directory; the directory that was used last comes last.
         self._watched: OrderedDict[str, _Watched] = OrderedDict()
         self._lock = threading.Lock()  # held while watches begin and end
-        self._closed = False
+        self._closed = False  # no watch begins any more
 
     def add(self, directory: str) -> int | None:
         """Watch a directory if possible, and return the number of the watch.

@@ -68,7 +68,7 @@ def test_the_catalogues_used_last_are_kept(tmp_path: Path) -> None:
     places = [tmp_path / str(number) for number in range(DIRECTORIES + 2)]
     for place in places:
         place.mkdir()
-    with reading._locked(str(places[0])):
+    with reading._locked_catalogue(str(places[0])):
         for place in places[1:]:
             reading.catalogue(str(place))
         assert len(reading.in_use()) == DIRECTORIES + 1
