@@ -8,7 +8,7 @@ from memd.cli.invocation import Invocation
 
 def can_ask(invocation: Invocation) -> bool:
     """Return whether a question can be asked: on a terminal, without --quiet and --json."""
-    return invocation.around.stdin.isatty() and invocation.screen.live
+    return invocation.surroundings.stdin.isatty() and invocation.screen.live
 
 
 def person_agrees(invocation: Invocation, question: str) -> bool:
@@ -24,7 +24,7 @@ def read_secret(invocation: Invocation, prompt: str) -> str:
         return ""
     old_modes = None
     with suppress(OSError, termios.error):  # raised if stdin has no terminal modes
-        descriptor = invocation.around.stdin.fileno()
+        descriptor = invocation.surroundings.stdin.fileno()
         old_modes = termios.tcgetattr(descriptor)
         local_flags = old_modes[3]
         no_echo = [*old_modes[:3], local_flags & ~termios.ECHO, *old_modes[4:]]
@@ -34,11 +34,13 @@ def read_secret(invocation: Invocation, prompt: str) -> str:
     finally:
         if old_modes is not None:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, old_modes)
-            invocation.around.stderr.write("\n")  # the Enter of the person was not echoed either
+            invocation.surroundings.stderr.write(
+                "\n"
+            )  # the Enter of the person was not echoed either
 
 
 def _read_line(invocation: Invocation, prompt: str) -> str:
     """Print a prompt on standard error and return the line that the person types."""
-    invocation.around.stderr.write(prompt)
-    invocation.around.stderr.flush()
-    return invocation.around.stdin.readline().strip()
+    invocation.surroundings.stderr.write(prompt)
+    invocation.surroundings.stderr.flush()
+    return invocation.surroundings.stdin.readline().strip()

@@ -103,12 +103,12 @@ class FullScreen:
     def _enter_screen(self) -> None:
         """Switch to the alternate screen and read single keys without echo."""
         tty.setcbreak(self._input, termios.TCSANOW)
-        self._screen.steer(_ENTER)
+        self._screen.write_codes(_ENTER)
 
     def _restore_terminal(self) -> None:
         """Leave the alternate screen and restore the terminal's modes."""
         with suppress(OSError, ValueError):  # a terminal that is gone
-            self._screen.steer(_LEAVE)
+            self._screen.write_codes(_LEAVE)
         with suppress(OSError, termios.error):
             termios.tcsetattr(self._input, termios.TCSANOW, self._old_modes)
 

@@ -120,13 +120,13 @@ class Invocation:
 
     progress: Callable[[dict[str, Any]], None] | None = None
 
-    def __init__(self, options: argparse.Namespace, around: Surroundings) -> None:
+    def __init__(self, options: argparse.Namespace, surroundings: Surroundings) -> None:
         self.options = options
-        self.around = around
+        self.surroundings = surroundings
         self.screen = Screen(
-            around.stdout,
-            around.stderr,
-            around.environ,
+            surroundings.stdout,
+            surroundings.stderr,
+            surroundings.environ,
             as_json=options.json,
             quiet=options.quiet,
             color=options.color or "auto",
@@ -137,13 +137,13 @@ class Invocation:
     def environ(self) -> Mapping[str, str]:
         """The environment variables, with the socket that ``--socket`` names."""
         if not self.options.socket:
-            return self.around.environ
-        return {**self.around.environ, places.SOCKET: os.path.abspath(self.options.socket)}
+            return self.surroundings.environ
+        return {**self.surroundings.environ, places.SOCKET: os.path.abspath(self.options.socket)}
 
     @cached_property
     def places(self) -> places.Places:
         """The paths of memd's files and socket. Raises SocketPathTooLongError."""
-        return places.find(self.environ, self.around.home)
+        return places.find(self.environ, self.surroundings.home)
 
     @cached_property
     def cwd(self) -> str:
@@ -305,7 +305,7 @@ class Invocation:
         """Return a file's text; the path ``-`` is standard input. Raises InputUnreadableError."""
         try:
             if path == "-":
-                return self.around.stdin.read()
+                return self.surroundings.stdin.read()
             with open(path, encoding="utf-8", newline="") as file:
                 return file.read()
         except OSError as error:

@@ -49,7 +49,7 @@ class JobView:
         elapsed = self._clock() - self._started_at
         parts = [self._status, output.duration(elapsed) if elapsed >= 1 else ""]
         line = ", ".join(filter(None, parts))
-        self._screen.passing(self._cut_to_fit(line, used_columns=1))
+        self._screen.show_temporary(self._cut_to_fit(line, used_columns=1))
 
     def _shown_before(self, params: Mapping[str, Any]) -> bool:
         """Return whether ``catch_up`` showed this turn; each such turn is matched once.
@@ -71,7 +71,7 @@ class JobView:
         used_columns = output.columns(turn) + output.columns(counts) + 3
         shown_text = self._cut_to_fit(text, used_columns)
         shown_counts = f"  [{counts}]" if counts else ""
-        self._screen.passing("")  # the status line is drawn again below the new line
+        self._screen.show_temporary("")  # the status line is drawn again below the new line
         self._screen.note(f"{turn}{shown_text}{shown_counts}")
 
     def _update_status(self, params: Mapping[str, Any]) -> None:
@@ -126,11 +126,11 @@ def _watch(invocation: Invocation, job: str, view: JobView) -> None:
     try:
         _show_until_end(invocation, job, view)
     except KeyboardInterrupt:
-        invocation.screen.passing("")
+        invocation.screen.show_temporary("")
         invocation.screen.note(f"{job} goes on in the daemon; end it with: memctl job cancel {job}")
         raise
     finally:
-        invocation.screen.passing("")
+        invocation.screen.show_temporary("")
 
 
 def _show_until_end(invocation: Invocation, job: str, view: JobView) -> None:

@@ -113,9 +113,9 @@ class Screen:
         # Each line ends its style and clears the rest of its row; the last one has no line end,
         # which would scroll the screen. What is below the last line is cleared.
         rows = (f"{_color_codes(escape(line))}\x1b[0m\x1b[K" for line in lines)
-        self.steer(f"\x1b[H{_LINE_END.join(rows)}\x1b[J")
+        self.write_codes(f"\x1b[H{_LINE_END.join(rows)}\x1b[J")
 
-    def steer(self, codes: str) -> None:
+    def write_codes(self, codes: str) -> None:
         """Write control codes to the terminal unescaped."""
         self._stdout.write(codes)
         self._stdout.flush()
@@ -135,7 +135,7 @@ class Screen:
         self._stderr.write(f"{escape(text) if self._stderr.isatty() else text}\n")
         self._stderr.flush()
 
-    def passing(self, text: str) -> None:
+    def show_temporary(self, text: str) -> None:
         """Show a temporary line on standard error in place of the last one; "" clears it."""
         if self.live:
             self._stderr.write(f"\r\x1b[K{escape(text)}")

@@ -27,56 +27,56 @@ INTERRUPTED = 130
 
 def start(arguments: Sequence[str]) -> int:
     """Run memctl with this process's environment and streams; return the exit status."""
-    around = Surroundings(
+    surroundings = Surroundings(
         os.environ,
         os.path.expanduser("~"),
         _standard_input(),
         _escaping_stream(sys.stdout),
         _escaping_stream(sys.stderr),
     )
-    return run(arguments, around)
+    return run(arguments, surroundings)
 
 
-def run(arguments: Sequence[str], around: Surroundings) -> int:
+def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
     """Run one command line and return its exit status; every failure becomes a sentence."""
     try:
-        status = _run_command(arguments, around)
-        around.stdout.flush()
+        status = _run_command(arguments, surroundings)
+        surroundings.stdout.flush()
     except SystemExit as error:  # argparse, after --help or a wrong command line
         return error.code if isinstance(error.code, int) else USAGE
     except KeyboardInterrupt:
-        around.stderr.write("\n")
+        surroundings.stderr.write("\n")
         return INTERRUPTED
     except BrokenPipeError:
-        _stop_writing(around)
+        _stop_writing(surroundings)
         return 0
     except MemdError as error:
-        _print_error(around, f"{error}\n  {error.hint}" if error.hint else str(error))
+        _print_error(surroundings, f"{error}\n  {error.hint}" if error.hint else str(error))
         return error.exit_status
     except Exception as error:  # noqa: BLE001 - the edge: a person gets a sentence, never a traceback
-        _print_error(around, f"{type(error).__name__}: {error}")
+        _print_error(surroundings, f"{type(error).__name__}: {error}")
         return 1
     return status
 
 
-def _print_error(around: Surroundings, sentence: str) -> None:
+def _print_error(surroundings: Surroundings, sentence: str) -> None:
     """Print an error on standard error, with control characters escaped on a terminal."""
-    shown = escape(sentence) if around.stderr.isatty() else sentence
-    around.stderr.write(f"memctl: {shown}\n")
+    shown = escape(sentence) if surroundings.stderr.isatty() else sentence
+    surroundings.stderr.write(f"memctl: {shown}\n")
 
 
-def _run_command(arguments: Sequence[str], around: Surroundings) -> int:
+def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
     """Parse a command line, resolve the names of memories in it, and run its command."""
     top = parser()
     if any(has_surrogates(word) for word in arguments):
         top.error("an argument is not UTF-8")
     options = top.parse_args(arguments)
     if options.run is None:
-        around.stderr.write(top.format_help())
+        surroundings.stderr.write(top.format_help())
         return USAGE
     module, _, function = options.run.run.partition(":")
     command = getattr(import_module(f"memd.cli.commands.{module}"), function)
-    with closing(Invocation(options, around)) as invocation:
+    with closing(Invocation(options, surroundings)) as invocation:
         memory = ""
         for operand in options.run.operands:
             # A person may give a memory's name instead of its path.
@@ -110,9 +110,9 @@ def _escaping_stream(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def _stop_writing(around: Surroundings) -> None:
+def _stop_writing(surroundings: Surroundings) -> None:
     """Send the rest of standard output to /dev/null, since Python flushes it at its end."""
     with suppress(OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, around.stdout.fileno())
+        os.dup2(devnull, surroundings.stdout.fileno())
         os.close(devnull)

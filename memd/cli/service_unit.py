@@ -45,20 +45,21 @@ class ForeignUnitError(MemdError):
 class Service(Struct, frozen=True):
     """The unit files of one supervisor by path, and the commands to control it.
 
-    ``reach`` succeeds if the supervisor answers, ``active`` if it runs memd now. ``enable`` and
-    ``disable`` are run in order. ``restart`` applies new files, ``reset`` clears recorded failures
-    and may fail, ``forget`` is run after the files were removed.
+    ``reach_command`` succeeds if the supervisor answers, ``active_command`` if it runs memd now.
+    The commands of a list are run in order. ``restart_command`` applies new files,
+    ``reset_commands`` clear recorded failures and may fail, ``forget_commands`` are run after the
+    files were removed.
     """
 
     supervisor: str
     files: Mapping[str, bytes]
-    reach: Argv
-    active: Argv
-    enable: tuple[Argv, ...]
-    restart: Argv
-    disable: tuple[Argv, ...]
-    reset: tuple[Argv, ...] = ()
-    forget: tuple[Argv, ...] = ()
+    reach_command: Argv
+    active_command: Argv
+    enable_commands: tuple[Argv, ...]
+    restart_command: Argv
+    disable_commands: tuple[Argv, ...]
+    reset_commands: tuple[Argv, ...] = ()
+    forget_commands: tuple[Argv, ...] = ()
 
 
 def provider(config: str) -> str:
@@ -101,13 +102,13 @@ def systemd(
             f"{folder}/memd.socket": mark + _template("memd.socket"),
             f"{folder}/memd.service": mark + service.encode(),
         },
-        reach=(*user, "show-environment"),
-        active=(*user, "is-active", "--quiet", "memd.service"),
-        enable=((*user, "daemon-reload"), (*user, "enable", "--now", *units)),
-        restart=(*user, "restart", "memd.service"),
-        disable=((*user, "disable", "--now", *units),),
-        reset=((*user, "reset-failed", *units),),
-        forget=((*user, "daemon-reload"),),
+        reach_command=(*user, "show-environment"),
+        active_command=(*user, "is-active", "--quiet", "memd.service"),
+        enable_commands=((*user, "daemon-reload"), (*user, "enable", "--now", *units)),
+        restart_command=(*user, "restart", "memd.service"),
+        disable_commands=((*user, "disable", "--now", *units),),
+        reset_commands=((*user, "reset-failed", *units),),
+        forget_commands=((*user, "daemon-reload"),),
     )
 
 
@@ -125,11 +126,11 @@ def launchd(python: str, home: str, uid: int) -> Service:
     return Service(
         supervisor="launchd",
         files={path: text},
-        reach=("launchctl", "print", domain),
-        active=("launchctl", "print", service_name),
-        enable=(("launchctl", "bootstrap", domain, path),),
-        restart=("launchctl", "kickstart", "-k", service_name),
-        disable=(("launchctl", "bootout", service_name),),
+        reach_command=("launchctl", "print", domain),
+        active_command=("launchctl", "print", service_name),
+        enable_commands=(("launchctl", "bootstrap", domain, path),),
+        restart_command=("launchctl", "kickstart", "-k", service_name),
+        disable_commands=(("launchctl", "bootout", service_name),),
     )
 
 

@@ -19,7 +19,7 @@ _HELLO_ID = 1  # of the first request
 _HUNG_UP = "it hung up before it answered"
 _NOTIFICATIONS = 1000  # queued for a slow reader; beyond that the newest are dropped
 _CANCEL_SECONDS = 1.0
-_CHUNK = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 
 
 class AsyncClient:
@@ -161,7 +161,7 @@ class AsyncClient:
         await anyio.lowlevel.checkpoint()
         while True:
             try:
-                return self._socket.recv(_CHUNK)
+                return self._socket.recv(_CHUNK_BYTES)
             except BlockingIOError:
                 await anyio.wait_readable(self._socket)
 

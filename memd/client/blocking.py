@@ -22,7 +22,7 @@ from memd.core.places import forwarded
 Progress = Callable[[dict[str, Any]], None]
 _HELLO_ID = 1
 _HUNG_UP = "it hung up before it answered"
-_CHUNK = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 _CONNECT_SECONDS = 5.0  # a Unix socket connects at once, unless the daemon's backlog is full
 
 
@@ -180,7 +180,7 @@ class Client:
             seconds = _seconds_until(deadline)
             try:
                 self._socket.settimeout(seconds)
-                data = self._socket.recv(_CHUNK)
+                data = self._socket.recv(_CHUNK_BYTES)
             except TimeoutError:
                 raise  # it is an OSError too
             except OSError as error:

@@ -16,8 +16,8 @@ START_SECONDS = 10.0  # for a daemon to start
 # the second one.
 _PAUSES = (0.0, 0.1)
 _NAME_CHARACTERS = 60
-_WRITES = ("memory.write", "memory.delete", "memory.undo", "message.send")
-_WITHOUT_CWD = ("message.receive", "message.ack")
+_WRITE_METHODS = ("memory.write", "memory.delete", "memory.undo", "message.send")
+_METHODS_WITHOUT_CWD = ("message.receive", "message.ack")
 
 
 class DaemonLink:
@@ -43,9 +43,9 @@ class DaemonLink:
         Writes get a request id, so one that is sent again is done once. Raises RemoteError,
         AnswerTimeoutError, DaemonUnavailableError, and ValueError for params that are not JSON.
         """
-        if method in _WRITES:
+        if method in _WRITE_METHODS:
             params = {**params, "request_id": os.urandom(16).hex()}
-        if method in _WITHOUT_CWD:
+        if method in _METHODS_WITHOUT_CWD:
             params = {name: value for name, value in params.items() if name != "cwd"}
         for pause in _PAUSES:
             try:

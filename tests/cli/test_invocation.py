@@ -144,7 +144,7 @@ def test_files_are_read_as_they_are(home: Home) -> None:
     file.write_bytes("é\r\n".encode())
     assert run.read(str(file)) == "é\r\n"
     around = Surroundings({}, home.path, Stream("x\r\n"), Stream(), Stream())
-    run.around = around
+    run.surroundings = around
     assert run.read("-") == "x\r\n"
     file.write_bytes(b"\xff")
     with pytest.raises(InputUnreadableError, match="UTF-8"):

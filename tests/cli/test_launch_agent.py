@@ -134,5 +134,5 @@ def test_what_is_installed_is_the_agent_with_paths(tmp_path: Path, home: str) ->
     assert all(each.startswith("/") for each in paths)  # launchd expands neither ~ nor variables
     assert content.count(service_unit.MARK.encode()) == 1
     assert service_unit.states(service) == {path: "installed"}
-    assert service.enable == (("launchctl", "bootstrap", f"gui/{UID}", path),)
+    assert service.enable_commands == (("launchctl", "bootstrap", f"gui/{UID}", path),)
     assert service_unit.remove(service) == (path,)

@@ -87,8 +87,8 @@ def test_progress_is_shown_until_the_job_ends(home: Home) -> None:
         done = live.follow(run)
         run.close()
     assert done == {"status": "completed", "job": "j1", "changed": ["a.md"]}
-    assert isinstance(run.around.stderr, Stream)
-    shown = run.around.stderr.getvalue().split("\r\x1b[K")
+    assert isinstance(run.surroundings.stderr, Stream)
+    shown = run.surroundings.stderr.getvalue().split("\r\x1b[K")
     assert shown == ["", "dream: reading, files 3", "dream: writing, files 3", ""]
     assert daemon.methods == ["subscribe", "dream", "job.get"]
     assert daemon.params("subscribe") == {
@@ -129,11 +129,11 @@ class _Interrupting(Stream):
 def test_who_stops_watching_hears_that_the_job_goes_on(home: Home) -> None:
     """Ctrl-C ends memctl alone: it says so, and how the job can be ended too."""
     err = _Interrupting("reading")
-    around = Surroundings(home.environ, home.path, Stream(), Stream(terminal=True), err)
+    surroundings = Surroundings(home.environ, home.path, Stream(), Stream(terminal=True), err)
     options = parser().parse_args(["--cwd", home.cwd, "--no-start", "dream", "--wait"])
     script = {"subscribe": {}, "dream": _reported(("j1", "reading"))}
     with ScriptedDaemon(home.places.socket, script) as daemon:
-        run = Invocation(options, around)
+        run = Invocation(options, surroundings)
         with pytest.raises(KeyboardInterrupt):
             live.follow(run)
         run.close()

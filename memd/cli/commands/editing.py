@@ -66,7 +66,7 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[str]:
 
 def _run_editor(invocation: Invocation, draft: str) -> None:
     """Run the user's editor on a draft and wait for it. Raise EditorFailedError."""
-    environ = invocation.around.environ
+    environ = invocation.surroundings.environ
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     try:
         status = subprocess.run([*shlex.split(command), draft], env=environ, check=False).returncode

@@ -61,7 +61,7 @@ def logs(invocation: Invocation) -> None:
     if path != "-" and not os.path.exists(path):
         screen.note(f"{path} is not there: no client started a daemon yet")
         return
-    source = invocation.around.stdin if path == "-" else invocation.read(path).splitlines()
+    source = invocation.surroundings.stdin if path == "-" else invocation.read(path).splitlines()
     lines: Iterable[str] = (line.rstrip("\n") for line in filter(log_filter.passes, source))
     if not options.follow:
         lines = deque(lines, options.lines or _LOG_LINES)

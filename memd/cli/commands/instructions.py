@@ -111,7 +111,10 @@ def _file_words(invocation: Invocation, file: File) -> str:
 
 def _short_path(invocation: Invocation, path: str) -> str:
     """Return a path relative to the directory or, with ``~/``, to the home if it is below one."""
-    for folder, prefix in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
+    for folder, prefix in (
+        (os.path.realpath(invocation.cwd), ""),
+        (invocation.surroundings.home, "~/"),
+    ):
         if path.startswith(f"{folder}/"):
             return printable(prefix + path[len(folder) + 1 :], _LINE_CHARACTERS)
     return printable(path, _LINE_CHARACTERS)

@@ -153,7 +153,7 @@ def _text_params(invocation: Invocation) -> dict[str, Any]:
             raise CommandLineError(_FILE_AND_PARTS)
         return {"content": invocation.read(options.file)}
     body = options.body
-    is_piped = body is None and not options.update and not invocation.around.stdin.isatty()
+    is_piped = body is None and not options.update and not invocation.surroundings.stdin.isatty()
     if is_piped or body == "-":
         body = invocation.read("-")
     return {"body": body}

@@ -112,7 +112,8 @@ def _print_and_ack(invocation: Invocation, received: Mapping[str, Any]) -> None:
     if not received["messages"]:
         screen.note("no message waits")
     screen.answer(received, received["block"])
-    invocation.around.stdout.flush()  # if this fails, nothing is acknowledged and it comes again
+    # If this fails, nothing is acknowledged and the messages come again.
+    invocation.surroundings.stdout.flush()
     ids = [each["id"] for each in received["messages"]]
     if ids and not invocation.options.leave:
         invocation.call("message.ack", ids=ids, **_acting_agent(invocation))

@@ -26,7 +26,7 @@ def live(invocation: Invocation) -> None:
     term = invocation.environ.get("TERM", "")
     # Read before the full screen opens, so that an error stays visible.
     reading = _read_metrics(invocation)
-    with FullScreen(invocation.screen, invocation.around.stdin, term) as full:
+    with FullScreen(invocation.screen, invocation.surroundings.stdin, term) as full:
         _show_live(invocation, full, reading, interval_seconds)
 
 
@@ -41,7 +41,7 @@ def _print_frames(invocation: Invocation, frames: int, interval_seconds: float) 
         if screen.as_json:
             screen.record(interval.facts())
             continue
-        frame = top.TopPicture(interval, screen, invocation.around.home, time.time())
+        frame = top.TopPicture(interval, screen, invocation.surroundings.home, time.time())
         lines = frame.lines(top.TopView(), screen.width or 1000, None)
         if number:  # a blank line between two frames
             lines = ["", *lines]
@@ -60,7 +60,9 @@ def _show_live(
         key = RESIZED
         while key:  # a key or a new size only draws again, without a new reading
             columns, height = invocation.screen.size
-            frame = top.TopPicture(interval, invocation.screen, invocation.around.home, time.time())
+            frame = top.TopPicture(
+                interval, invocation.screen, invocation.surroundings.home, time.time()
+            )
             full.draw(frame.lines(view, columns, height))
             key = full.key(due - time.monotonic())
             if key in {"q", CLOSED}:

@@ -30,7 +30,7 @@ def spend(invocation: Invocation) -> None:
 def doctor(invocation: Invocation) -> int:
     """Print each check with its remedy; return non-zero when one failed."""
     # The home directory is no project, so no check of a project is asked for there.
-    is_home = os.path.realpath(invocation.cwd) == os.path.realpath(invocation.around.home)
+    is_home = os.path.realpath(invocation.cwd) == os.path.realpath(invocation.surroundings.home)
     try:
         answer = invocation.call("doctor", cwd=None if is_home else invocation.cwd)
         checks, failure_status = list(answer["checks"]), 1

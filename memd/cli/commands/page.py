@@ -51,7 +51,7 @@ def ui(invocation: Invocation) -> None:
             invocation.screen.line(address)
             invocation.screen.note("it works once, within two minutes; Ctrl-C ends the page")
         if not options.no_open:
-            _open_in_browser(address, invocation.around.environ)
+            _open_in_browser(address, invocation.surroundings.environ)
 
     link = SocketLink(socket, dict(invocation.environ))
     idle_minutes = float(options.idle or IDLE_MINUTES)

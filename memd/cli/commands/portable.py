@@ -22,12 +22,12 @@ def export(invocation: Invocation) -> None:
     """Write memories into an archive and print what it contains."""
     options, screen = invocation.options, invocation.screen
     project = os.path.abspath(options.project) if options.project else None
-    invocation.progress = lambda value: screen.passing(_progress_words(value))
+    invocation.progress = lambda value: screen.show_temporary(_progress_words(value))
     destination = os.path.abspath(options.dest)
     try:
         answer = invocation.request(seconds=JOB_SECONDS, dest=destination, project=project)
     finally:
-        screen.passing("")
+        screen.show_temporary("")
     _print_left_out(invocation, answer)
     names = ", ".join(f"{printable(each['name'])} ({each['files']})" for each in answer["projects"])
     pairs = [
@@ -41,13 +41,13 @@ def export(invocation: Invocation) -> None:
 def import_(invocation: Invocation) -> None:
     """Import memories and print what happened to each."""
     options, screen = invocation.options, invocation.screen
-    invocation.progress = lambda value: screen.passing(_progress_words(value))
+    invocation.progress = lambda value: screen.show_temporary(_progress_words(value))
     source = os.path.abspath(options.source)
     directories = [_with_absolute_path(place) for place in options.project or ()]
     try:
         answer = invocation.request(seconds=JOB_SECONDS, source=source, project=directories or None)
     finally:
-        screen.passing("")
+        screen.show_temporary("")
     _print_left_out(invocation, answer)
     screen.answer(answer, answer["diff"] + "\n".join(_import_lines(answer)))
 

@@ -87,4 +87,4 @@ def _replace_daemon(invocation: Invocation, program: str) -> None:
     if set(service_unit.states(unit).values()) != {"installed"}:
         raise OtherServiceError(program)
     invocation.close()
-    service.run_or_fail(invocation, unit.restart)
+    service.run_or_fail(invocation, unit.restart_command)

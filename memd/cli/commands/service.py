@@ -34,7 +34,7 @@ def install(invocation: Invocation) -> int:
         shown = "\n".join(f"# {path}\n{text}" for path, text in texts.items())
         screen.answer({"supervisor": service.supervisor, "files": texts}, shown)
         return 0
-    problem = "" if options.no_enable else _failure_of(invocation, service.reach)
+    problem = "" if options.no_enable else _failure_of(invocation, service.reach_command)
     # Without its program there is no such supervisor, so no files are written for it.
     changed = () if problem.startswith(_NO_PROGRAM) else service_unit.write(service)
     path_variables = (places.SOCKET, places.STATE_DIR, places.CONFIG)
@@ -65,14 +65,14 @@ def uninstall(invocation: Invocation) -> None:
         text = "\n".join(f"would remove {path}" for path in own_files)
         invocation.screen.answer(result, text or "nothing to remove")
         return
-    is_reachable = bool(own_files) and _failure_of(invocation, service.reach) == ""
+    is_reachable = bool(own_files) and _failure_of(invocation, service.reach_command) == ""
     if is_reachable:
-        for command in service.disable:
+        for command in service.disable_commands:
             # A service that never ran cannot be stopped; its files are removed anyway.
             _failure_of(invocation, command)
     service_unit.remove(service)
     if is_reachable:
-        for command in service.forget:
+        for command in service.forget_commands:
             _failure_of(invocation, command)
     text = "\n".join(f"removed {path}" for path in own_files)
     invocation.screen.answer(result, text or "nothing to remove")
@@ -101,10 +101,10 @@ def check(invocation: Invocation) -> dict[str, str]:
         state, detail = "off", "memd is no service; clients start it"
     elif states != {"installed"}:
         detail = "the service's files are not this version's"
-    elif problem := _failure_of(invocation, service.reach):
+    elif problem := _failure_of(invocation, service.reach_command):
         detail = f"its files are in place, but {service.supervisor} does not run them: {problem}"
         remedy = "clients start memd all the same; memctl service uninstall removes the files"
-    elif _failure_of(invocation, service.active):
+    elif _failure_of(invocation, service.active_command):
         detail = f"its files are in place, but {service.supervisor} does not run memd"
     else:
         state, detail, remedy = "ok", f"{service.supervisor} runs memd", ""
@@ -113,7 +113,7 @@ def check(invocation: Invocation) -> dict[str, str]:
 
 def find(invocation: Invocation, platform: str = sys.platform) -> Service:
     """Return the service for this system's supervisor: launchd on macOS, else systemd."""
-    home = invocation.around.home
+    home = invocation.surroundings.home
     if platform == "darwin":
         return service_unit.launchd(sys.executable, home, os.getuid())
     runs_program = service_unit.provider(invocation.places.config) == "command"
@@ -129,7 +129,7 @@ def _suggest_start(invocation: Invocation, service: Service, problem: str) -> No
         screen.note(f"to have it run earlier, let your session start: {words}")
         return
     screen.note("to have it as a service, run in a session of your own (not over sudo or su):")
-    for command in service.enable:
+    for command in service.enable_commands:
         screen.note(f"  {shlex.join(command)}")
 
 
@@ -140,14 +140,14 @@ def _enable(invocation: Invocation, service: Service, *, files_changed: bool) ->
         invocation.stop()
     elif not files_changed:
         return  # it runs already, as these files say
-    for command in service.reset:  # its failure does not matter
+    for command in service.reset_commands:  # its failure does not matter
         _failure_of(invocation, command)
     if not is_running:
-        commands = service.enable
+        commands = service.enable_commands
     elif service.supervisor == "launchd":
-        commands = (*service.disable, *service.enable)
+        commands = (*service.disable_commands, *service.enable_commands)
     else:
-        commands = (*service.enable, service.restart)
+        commands = (*service.enable_commands, service.restart_command)
     for command in commands:
         run_or_fail(invocation, command)
 
@@ -161,7 +161,7 @@ def run_or_fail(invocation: Invocation, command: Argv) -> None:
 
 def runs(invocation: Invocation, service: Service) -> bool:
     """Return whether the supervisor runs memd now."""
-    return _failure_of(invocation, service.active) == ""
+    return _failure_of(invocation, service.active_command) == ""
 
 
 def _failure_of(invocation: Invocation, command: Argv) -> str:

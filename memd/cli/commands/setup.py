@@ -13,14 +13,14 @@ from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.setup.checks import client_checks, enabled_plugin
-from memd.cli.setup.clients import Around, ClientRow, table
+from memd.cli.setup.clients import ClientRow, MachineFacts, table
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
 from memd.cli.setup.plan import (
     ClientEdit,
-    can,
+    can_have_duty,
     changes,
-    has,
+    has_duty,
     hooks_are_used,
     in_use,
     state,
@@ -99,13 +99,15 @@ def setup(invocation: Invocation) -> int:
 
 def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
     """Return the clients that memd knows, with their files for this user."""
-    home = invocation.around.home
+    home = invocation.surroundings.home
     hook = hook_file.hook_path(invocation.places)
     context = service_unit.settings_table(invocation.places.config, "context") or {}
     spills = context.get("hook_spill") is True
     agents = service_unit.settings_table(invocation.places.config, "agents") or {}
     memctl, subagents = _memctl_path(home), bool(agents.get("memory"))
-    return table(Around(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents))
+    return table(
+        MachineFacts(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents)
+    )
 
 
 def check(invocation: Invocation) -> list[dict[str, str]]:
@@ -169,7 +171,7 @@ def _apply_plan(
     if not plan:
         report.lines.append(f"{client.title}: wrote its hook anew")
     if not removes:
-        screen.note(f"{client.title}: {client.then}")
+        screen.note(f"{client.title}: {client.next_step}")
 
 
 def _ask_person(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
@@ -188,8 +190,8 @@ def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
         for row in client_checks(client, places, invocation.environ):
             if row["state"] != "ok":
                 screen.note(f"{row['name']}: {row['detail']}\n  → {row['remedy']}")
-        if client.untried:
-            screen.note(f"{client.title}: {client.untried}")
+        if client.untried_note:
+            screen.note(f"{client.title}: {client.untried_note}")
     try:
         invocation.client(start=False)
         answer = invocation.call("status")
@@ -259,9 +261,9 @@ def _with_duties(
     duties = [duty for duty in (MESSAGES, RULES) if getattr(invocation.options, duty)]
     for duty in duties:
         for client in named:
-            if not can(client, duty):
+            if not can_have_duty(client, duty):
                 raise CommandLineError(_DUTY_REFUSED[duty], client.title, hint=_DUTY_HINTS[duty])
-        chosen = [client for client in chosen if can(client, duty)]
+        chosen = [client for client in chosen if can_have_duty(client, duty)]
         if not switches_on:
             chosen = [client for client in chosen if _is_connected(client)]
     extras = dict.fromkeys(duties, switches_on)
@@ -288,9 +290,9 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
             invocation.screen.note(str(error))
         if is_in_use or invocation.options.client:
             complete = complete and set_up == INSTALLED
-        remarks = [client.untried] if client.untried else []
+        remarks = [client.untried_note] if client.untried_note else []
         if set_up not in {"failed", ABSENT}:
-            remarks += [f"with {duty}" for duty in (MESSAGES, RULES) if has(client, duty)]
+            remarks += [f"with {duty}" for duty in (MESSAGES, RULES) if has_duty(client, duty)]
         if set_up != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]

@@ -19,7 +19,7 @@ Pairs = Iterator[tuple[str, object]]  # names and values
 def status(invocation: Invocation) -> None:
     """Print the daemon's status."""
     answer = invocation.request(cwd=None)
-    view = StatusView(answer, invocation.around.home, invocation.other_version())
+    view = StatusView(answer, invocation.surroundings.home, invocation.other_version())
     screen = invocation.screen
     lines = output.facts(view.pairs(screen), screen.width).splitlines()
     if screen.height:

@@ -245,11 +245,11 @@ def _call_with_progress(invocation: Invocation, **overrides: object) -> Any:
     ``overrides`` are parameters that replace those of the command line.
     """
     screen = invocation.screen
-    invocation.progress = lambda value: screen.passing(f"{value['files']} files of the team")
+    invocation.progress = lambda value: screen.show_temporary(f"{value['files']} files of the team")
     try:
         return invocation.request(seconds=_SYNC_SECONDS, **overrides)
     finally:
-        screen.passing("")
+        screen.show_temporary("")
 
 
 def _call_and_print(invocation: Invocation, **overrides: object) -> int:

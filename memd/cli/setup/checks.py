@@ -15,7 +15,7 @@ from memd.cli.setup import files, jsonc
 from memd.cli.setup.clients import ClientRow, Switch
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, INSTALLED, JsonFile
-from memd.cli.setup.plan import has, in_use, state, uses_hooks
+from memd.cli.setup.plan import has_duty, in_use, state, uses_hooks
 from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 from memd.core.places import Places
@@ -46,7 +46,7 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
     for detail, fix in problems:
         yield _row(client, "warning", detail, fix or remedy)
     if not problems:
-        extras = [f", with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
+        extras = [f", with {extra}" for extra in (MESSAGES, RULES) if has_duty(client, extra)]
         yield _row(client, "ok", "".join([client.pieces[0].path, *extras]), "")
 
 

@@ -1,6 +1,6 @@
 """The table of clients: the configuration files of each, and what memd writes into them.
 
-An environment variable that moves a client's folder is honoured. ``untried`` marks a client that
+An environment variable that moves a client's folder is honoured. A client with an ``untried_note``
 was set up by its documentation only, never tested with the program itself.
 """
 
@@ -62,7 +62,7 @@ class Switch(Struct, frozen=True):
     off: bool
 
 
-class Around(Struct, frozen=True):
+class MachineFacts(Struct, frozen=True):
     """The machine that a table is made for: the user's environment and folders, memd's programs.
 
     ``cwd`` is the project that ``doctor`` looks at. ``spills`` is the setting context.hook_spill,
@@ -96,7 +96,7 @@ class ClientRow(Struct, frozen=True):
     """One client: its configuration files, and how to tell that it is installed.
 
     It counts as installed if its ``folder`` exists or one of ``programs``, names separated by
-    spaces, is on PATH. ``then`` says what the person does after the set-up.
+    spaces, is on PATH. ``next_step`` says what the person does after the set-up.
     """
 
     name: str
@@ -104,43 +104,43 @@ class ClientRow(Struct, frozen=True):
     programs: str
     folder: str
     pieces: tuple[Piece, ...]
-    then: str = _START_ANEW
-    untried: str = ""
+    next_step: str = _START_ANEW
+    untried_note: str = ""
     switches: tuple[Switch, ...] = ()
 
 
-def table(around: Around) -> tuple[ClientRow, ...]:
+def table(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return all clients that memd knows how to set up."""
-    rows = (*_with_hooks(around), *_with_servers(around), *_with_plugins(around))
-    return (*rows, *_shells(around))
+    rows = (*_with_hooks(machine), *_with_servers(machine), *_with_plugins(machine))
+    return (*rows, *_shells(machine))
 
 
-def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
+def _with_hooks(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return the clients that run memd's hook: Claude Code, Codex CLI and Gemini CLI."""
-    claude = around.folder("CLAUDE_CONFIG_DIR", ".claude")
-    codex = around.folder("CODEX_HOME", ".codex")
+    claude = machine.folder("CLAUDE_CONFIG_DIR", ".claude")
+    codex = machine.folder("CODEX_HOME", ".codex")
     # GEMINI_CLI_HOME names the directory that holds .gemini.
-    gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
-    hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
+    gemini = machine.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
+    hook, server = machine.hook, {"command": machine.memctl, "args": ["mcp"]}
     of_gemini = Hooks(
         "gemini",
         hook,
         _GEMINI_EVENTS,
         "BeforeAgent",
         milliseconds=True,
-        more={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
+        duty_events={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
     )
-    result_events = {"PostToolUse": _WRITE_TOOLS + _SPILL_TOOLS} if around.spills else {}
-    subagent_events: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
+    result_events = {"PostToolUse": _WRITE_TOOLS + _SPILL_TOOLS} if machine.spills else {}
+    subagent_events: dict[str, str | None] = {"SubagentStart": None} if machine.subagents else {}
     rule_events: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
     events = _CLAUDE_EVENTS | result_events | subagent_events
     of_claude = Hooks(
-        "claude-code", hook, events, more={MESSAGES: _CLAUDE_MESSAGE_EVENTS, **rule_events}
+        "claude-code", hook, events, duty_events={MESSAGES: _CLAUDE_MESSAGE_EVENTS, **rule_events}
     )
     of_codex = Hooks(
-        "codex", hook, _CODEX_EVENTS, more={MESSAGES: {"PostToolUse": None}, **rule_events}
+        "codex", hook, _CODEX_EVENTS, duty_events={MESSAGES: {"PostToolUse": None}, **rule_events}
     )
-    command = f"claude mcp add --scope user memd -- {around.memctl} mcp"
+    command = f"claude mcp add --scope user memd -- {machine.memctl} mcp"
     return (
         ClientRow(
             "claude-code",
@@ -149,7 +149,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
             claude,
             (JsonFile(f"{claude}/settings.json", of_claude),),
             f"it reads its hooks when it starts: start it anew. Its tools for memories: {command}",
-            switches=_claude_switches(claude, around),
+            switches=_claude_switches(claude, machine),
         ),
         ClientRow(
             "codex",
@@ -177,34 +177,34 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     )
 
 
-def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
+def _claude_switches(folder: str, machine: MachineFacts) -> tuple[Switch, ...]:
     """Return the settings with which a user or administrator turns Claude Code's hooks off."""
     policy = (
         "/Library/Application Support/ClaudeCode"
-        if around.platform == "darwin"
+        if machine.platform == "darwin"
         else "/etc/claude-code"
     )
     # An administrator's settings override those of users and projects.
     managed = f"{policy}/managed-settings.json"
     own = [f"{folder}/settings.json", managed]
-    own += [f"{around.cwd}/.claude/settings{kind}.json" for kind in ("", ".local")]
+    own += [f"{machine.cwd}/.claude/settings{kind}.json" for kind in ("", ".local")]
     return (
         *(Switch(path, ("disableAllHooks",), off=True) for path in own),
         Switch(managed, ("allowManagedHooksOnly",), off=True),
     )
 
 
-def _with_servers(around: Around) -> tuple[ClientRow, ...]:
+def _with_servers(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return the clients that get memd's MCP server and no hooks."""
-    server = {"command": around.memctl, "args": ["mcp"]}
-    home, config = around.home, around.folder("XDG_CONFIG_HOME", ".config")
-    vscode = f"{around.config}/Code/User"
-    zed = f"{home}/.config/zed" if around.platform == "darwin" else f"{config}/zed"
+    server = {"command": machine.memctl, "args": ["mcp"]}
+    home, config = machine.home, machine.folder("XDG_CONFIG_HOME", ".config")
+    vscode = f"{machine.config}/Code/User"
+    zed = f"{home}/.config/zed" if machine.platform == "darwin" else f"{config}/zed"
     vscode_server = {"type": "stdio", **server}
     copilot_server = {"type": "local", **server, "tools": ["*"]}
-    desktop = f"{around.config}/Claude/claude_desktop_config.json"
-    copilot = f"{around.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
-    extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": around.memctl}
+    desktop = f"{machine.config}/Claude/claude_desktop_config.json"
+    copilot = f"{machine.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
+    extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": machine.memctl}
     extension |= {"args": ["mcp"], "timeout": 60}
     goose = TableEntry(f"{config}/goose/config.yaml", yaml, "extensions", extension)
     return (
@@ -215,7 +215,7 @@ def _with_servers(around: Around) -> tuple[ClientRow, ...]:
         _server_client("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
         _server_client("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
         _server_client("copilot", "Copilot CLI", "copilot", copilot, copilot_server),
-        ClientRow("goose", "goose", "goose", f"{config}/goose", (goose,), untried=_DOCUMENTED),
+        ClientRow("goose", "goose", "goose", f"{config}/goose", (goose,), untried_note=_DOCUMENTED),
     )
 
 
@@ -224,18 +224,20 @@ def _server_client(
 ) -> ClientRow:
     """Return the row of a client whose one JSON file gets the server ``value`` under "memd"."""
     file = JsonFile(path, None, {(_SERVER_GROUPS.get(name, "mcpServers"), "memd"): value})
-    return ClientRow(name, title, programs, os.path.dirname(path), (file,), untried=_DOCUMENTED)
+    return ClientRow(
+        name, title, programs, os.path.dirname(path), (file,), untried_note=_DOCUMENTED
+    )
 
 
-def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
+def _with_plugins(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return the clients that get a plugin: OpenCode and Neovim."""
-    config = around.folder("XDG_CONFIG_HOME", ".config")
-    packages = f"{around.folder('XDG_DATA_HOME', '.local/share')}/nvim/site/pack/memd/start/memd"
+    config = machine.folder("XDG_CONFIG_HOME", ".config")
+    packages = f"{machine.folder('XDG_DATA_HOME', '.local/share')}/nvim/site/pack/memd/start/memd"
     opencode = f"{config}/opencode"
     # OpenCode reads both names; if one exists, the person uses that one.
     names = (f"{opencode}/opencode.json", f"{opencode}/opencode.jsonc")
     settings = next((name for name in names if os.path.exists(name)), names[0])
-    server = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
+    server = {"type": "local", "command": [machine.memctl, "mcp"], "enabled": True}
     return (
         ClientRow(
             "opencode",
@@ -258,16 +260,16 @@ def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
     )
 
 
-def _shells(around: Around) -> tuple[ClientRow, ...]:
+def _shells(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return the shells; each gets a completion file for memctl, zsh a line in .zshrc as well."""
-    config = f"{around.folder('XDG_CONFIG_HOME', '.config')}/fish"
-    data = around.folder("XDG_DATA_HOME", ".local/share")
+    config = f"{machine.folder('XDG_CONFIG_HOME', '.config')}/fish"
+    data = machine.folder("XDG_DATA_HOME", ".local/share")
     functions = f"{data}/zsh/site-functions"
     line = (
         f"fpath+=({shlex.quote(functions)}); autoload -Uz _memctl; "
         "(( $+functions[compdef] )) && compdef _memctl memctl || true"
     )
-    rc = Line(f"{around.folder('ZDOTDIR', '')}/.zshrc", line)
+    rc = Line(f"{machine.folder('ZDOTDIR', '')}/.zshrc", line)
     target_paths = {
         "bash": f"{data}/bash-completion/completions/memctl",
         "zsh": f"{functions}/_memctl",
@@ -275,7 +277,7 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
     }
     needs = {"bash": "the package bash-completion", "zsh": "compinit in .zshrc"}
     # Every machine has bash, so only the login shell counts as in use.
-    login_shell = os.path.basename(around.environ.get("SHELL", ""))
+    login_shell = os.path.basename(machine.environ.get("SHELL", ""))
     return tuple(
         ClientRow(
             shell,

@@ -13,7 +13,10 @@ _DEADLINE_VARIABLE = "MEMD_HOOK_DEADLINE_MS"
 _DEADLINE_IN_COMMAND = re.compile(rf"\b{_DEADLINE_VARIABLE}=([0-9]{{1,5}}) ")
 # Where the hook file is now, and where older versions had it: in the package.
 _HOOK_FILES = ("memd/hook.py", "memd/cli/hook.py")
-MESSAGES, RULES = "messages", "rules"  # optional duties of hooks; ``Hooks.more`` has their events
+MESSAGES, RULES = (
+    "messages",
+    "rules",
+)  # optional duties of hooks; ``Hooks.duty_events`` has their events
 # Seconds after which a client stops a hook; the hook itself gives up earlier.
 TIMEOUT = 3
 
@@ -23,9 +26,9 @@ class Hooks(Struct, frozen=True):
 
     ``events`` maps the client's event names to a matcher, a regex for tool names or sources, or
     ``None`` for all. ``prompt`` is the event for which a person waits. ``milliseconds`` says that
-    the client's time limits are in ms, not s. ``more`` has further events, or wider matchers, for
-    the duties MESSAGES (deliver messages of agents) and RULES (ask before a tool runs).
-    ``messages`` says whether the hook delivers messages.
+    the client's time limits are in ms, not s. ``duty_events`` has further events, or wider
+    matchers, for the duties MESSAGES (deliver messages of agents) and RULES (ask before a tool
+    runs). ``messages`` says whether the hook delivers messages.
     """
 
     client: str
@@ -33,12 +36,12 @@ class Hooks(Struct, frozen=True):
     events: Mapping[str, str | None]
     prompt: str = "UserPromptSubmit"
     milliseconds: bool = False
-    more: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    duty_events: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     messages: bool = False
 
     def with_duty(self, duty: str) -> "Hooks":
         """Return the same hooks with one more duty: MESSAGES or RULES."""
-        events = {**self.events, **self.more.get(duty, {})}
+        events = {**self.events, **self.duty_events.get(duty, {})}
         return replace(self, events=events, messages=self.messages or duty == MESSAGES)
 
     def group(self, event: str, wait: int = 0) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class Line(Struct, frozen=True):
             return ABSENT
         return INSTALLED if ours == [self._bytes] else OUTDATED
 
-    def installed(self, content: bytes | None) -> bytes:
+    def with_part(self, content: bytes | None) -> bytes:
         """Return the content with the line at its end and without an older one."""
         if content and self.state(content) == INSTALLED:
             return content
@@ -28,12 +28,12 @@ class Line(Struct, frozen=True):
         newline = b"" if not others or others.endswith(b"\n") else b"\n"
         return b"%s%s%s\n" % (others, newline, self._bytes)
 
-    def removed(self, content: bytes, original: bytes | None) -> bytes | None:
+    def without_part(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without the line, ``None`` if nothing else was in the file.
 
         ``original`` is the content before the set-up, if a backup has it.
         """
-        if original is not None and self.installed(original) == content:
+        if original is not None and self.with_part(original) == content:
             return original
         others = _without_line(content)
         return None if original is None and not others.strip() else others

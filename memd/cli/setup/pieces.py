@@ -3,8 +3,9 @@
 Rules of this file
 - memd's own are hooks whose command names memd's hook file, and values under the name ``memd`` that
   run memctl. A value of this name that runs another program is foreign and stays.
-- ``removed`` returns the very bytes from before ``installed``. If the file has changed since then,
-  all that is not memd's stays; lists and objects that become empty go, unless the backup has them.
+- ``without_part`` returns the very bytes from before ``with_part``. If the file has changed since
+  then, all that is not memd's stays; lists and objects that become empty go, unless the backup has
+  them.
 - Installing what is installed changes nothing.
 """
 
@@ -38,10 +39,10 @@ class Piece(Protocol):
     def state(self, content: bytes | None) -> str:
         """Return whether memd's part of a content is installed, outdated, absent or foreign."""
 
-    def installed(self, content: bytes | None) -> bytes:
+    def with_part(self, content: bytes | None) -> bytes:
         """Return the content with memd's current part in place of any older one."""
 
-    def removed(self, content: bytes, original: bytes | None) -> bytes | None:
+    def without_part(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without memd's part, ``None`` if the file held nothing else.
 
         ``original`` is the content before the set-up, if a backup has it.
@@ -62,8 +63,8 @@ class JsonFile(Struct, frozen=True):
     """memd's part of a JSON file: hooks, values at paths, or both.
 
     ``wait`` is how long the hook may keep a prompt waiting in ms, ``None`` to leave it as it is in
-    the file. ``extras`` switches duties of the hooks (``Hooks.more``) on or off; a duty that is not
-    named stays as it is in the file.
+    the file. ``extras`` switches duties of the hooks (``Hooks.duty_events``) on or off; a duty that
+    is not named stays as it is in the file.
     """
 
     path: str
@@ -72,40 +73,40 @@ class JsonFile(Struct, frozen=True):
     wait: int | None = None
     extras: Mapping[str, bool] = field(default_factory=dict)
 
-    def can(self, duty: str) -> bool:
+    def can_have_duty(self, duty: str) -> bool:
         """Return whether the client has hooks for a duty: MESSAGES or RULES."""
-        return bool(self.hooks and duty in self.hooks.more)
+        return bool(self.hooks and duty in self.hooks.duty_events)
 
-    def has(self, duty: str, content: bytes | None) -> bool:
+    def has_duty(self, duty: str, content: bytes | None) -> bool:
         """Return whether the hooks in a file's content have a duty: MESSAGES or RULES."""
-        piece: JsonFile = _read(self.path, content, replace(self, extras={}).settled)
+        piece: JsonFile = _read(self.path, content, replace(self, extras={}).filled_from)
         return piece.extras[duty]
 
     def state(self, content: bytes | None) -> str:
         """Return INSTALLED, OUTDATED, ABSENT or FOREIGN for memd's part of a content."""
         return str(_read(self.path, content, self._state))
 
-    def installed(self, content: bytes | None) -> bytes:
+    def with_part(self, content: bytes | None) -> bytes:
         """Return the content with memd's current hooks and values."""
-        return _edit(self.path, content, self._installed)
+        return _edit(self.path, content, self._text_with_part)
 
-    def removed(self, content: bytes, original: bytes | None) -> bytes | None:
+    def without_part(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without memd's hooks and values, ``None`` if nothing else is left."""
-        settled: JsonFile = _read(self.path, content, self.settled)
+        filled: JsonFile = _read(self.path, content, self.filled_from)
         # Nothing else has changed since the set-up, so the backup is the exact original.
-        if original is not None and settled.installed(original) == content:
+        if original is not None and filled.with_part(original) == content:
             return original
         empty_paths = _read(
             self.path, original, lambda text: [*jsonc.empty_containers(_parse_object(text))]
         )
-        others = _edit(self.path, content, lambda text: self._without(text, empty_paths))
+        others = _edit(self.path, content, lambda text: self._text_without_part(text, empty_paths))
         return None if original is None and others.strip() in {b"", b"{}"} else others
 
-    def settled(self, text: str) -> "JsonFile":
+    def filled_from(self, text: str) -> "JsonFile":
         """Return this piece with ``wait`` and ``extras`` filled in from the hooks in a text."""
         if self.hooks is None:
             return replace(self, wait=0, extras=dict.fromkeys((MESSAGES, RULES), False))
-        root, rule_events = _parse_object(text), self.hooks.more.get(RULES, ())
+        root, rule_events = _parse_object(text), self.hooks.duty_events.get(RULES, ())
         own_hooks = []  # pairs of an event and a hook of memd's
         for path in _our_hooks(root):
             own_hooks += [(path[1], hook) for hook in _hook_group(root, path)["hooks"]]
@@ -120,7 +121,7 @@ class JsonFile(Struct, frozen=True):
         return replace(self, wait=wait, extras={**duties, **self.extras})
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Return memd's entry for each event's list. The piece must be ``settled``."""
+        """Return memd's entry for each event's list. The piece must be ``filled_from`` a text."""
         hooks = self.hooks
         if hooks is None:
             return {}
@@ -136,10 +137,10 @@ class JsonFile(Struct, frozen=True):
             return FOREIGN
         if not values and not [*_our_hooks(root)]:
             return ABSENT
-        groups = self.settled(text).groups()
+        groups = self.filled_from(text).groups()
         return OUTDATED if self._stale(text, groups) or self._missing(text, groups) else INSTALLED
 
-    def _installed(self, text: str) -> str:
+    def _text_with_part(self, text: str) -> str:
         """Return the text with stale parts removed and missing ones inserted.
 
         Raise ValueError if a value under memd's name runs another program.
@@ -147,7 +148,7 @@ class JsonFile(Struct, frozen=True):
         if self._state(text) == FOREIGN:
             names = ", ".join(".".join(map(str, path)) for path in self.values)
             raise ValueError(_foreign_message(names))
-        groups = self.settled(text).groups()  # before the loop removes the hooks that it reads
+        groups = self.filled_from(text).groups()  # before the loop removes the hooks that it reads
         for path in self._stale(text, groups):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             is_used_again = path in self.values or path[1] in groups
@@ -157,7 +158,7 @@ class JsonFile(Struct, frozen=True):
             text = jsonc.insert(text, path, value)
         return text
 
-    def _without(self, text: str, lasting: Container[jsonc.Path]) -> str:
+    def _text_without_part(self, text: str, lasting: Container[jsonc.Path]) -> str:
         """Return the text without memd's parts; containers at paths in ``lasting`` remain."""
         root = _parse_object(text)
         values = self._present_values(root)
@@ -215,11 +216,11 @@ class TableEntry(Struct, frozen=True):
         """Return INSTALLED, OUTDATED, ABSENT or FOREIGN for memd's entry in a content."""
         return str(_read(self.path, content, self._state))
 
-    def installed(self, content: bytes | None) -> bytes:
+    def with_part(self, content: bytes | None) -> bytes:
         """Return the content with memd's current entry."""
-        return _edit(self.path, content, self._installed)
+        return _edit(self.path, content, self._text_with_part)
 
-    def removed(self, content: bytes, original: bytes | None) -> bytes | None:
+    def without_part(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without memd's entry, ``None`` if nothing else is left."""
         if self.state(content) in {ABSENT, FOREIGN}:
             return content
@@ -239,7 +240,7 @@ class TableEntry(Struct, frozen=True):
             return INSTALLED
         return OUTDATED if _runs_memctl(present) else FOREIGN
 
-    def _installed(self, text: str) -> str:
+    def _text_with_part(self, text: str) -> str:
         """Return the text with the current entry. Raise ValueError if it is foreign."""
         state = self._state(text)
         if state == FOREIGN:
@@ -261,13 +262,13 @@ class Copy(Struct, frozen=True):
     source: str
     extras: Mapping[str, bool] = field(default_factory=dict)
 
-    def can(self, duty: str) -> bool:
+    def can_have_duty(self, duty: str) -> bool:
         """Return whether the plugin can take on a duty. Raise FileRefusedError."""
-        with_duty = replace(self, extras={duty: True}).installed(None)
-        without_duty = replace(self, extras={duty: False}).installed(None)
+        with_duty = replace(self, extras={duty: True}).with_part(None)
+        without_duty = replace(self, extras={duty: False}).with_part(None)
         return with_duty != without_duty
 
-    def has(self, duty: str, content: bytes | None) -> bool:
+    def has_duty(self, duty: str, content: bytes | None) -> bool:
         """Return whether the plugin in a content has a duty."""
         return duty == MESSAGES and _MESSAGES_ON in (content or b"")
 
@@ -277,9 +278,9 @@ class Copy(Struct, frozen=True):
             return ABSENT
         if _NAME.encode() not in content:
             return FOREIGN
-        return INSTALLED if content == self.installed(content) else OUTDATED
+        return INSTALLED if content == self.with_part(content) else OUTDATED
 
-    def installed(self, content: bytes | None) -> bytes:
+    def with_part(self, content: bytes | None) -> bytes:
         """Return the bytes of the source, with delivery of messages on or off."""
         if content and _NAME.encode() not in content:
             raise FileRefusedError(self.path, _foreign_message("it"))
@@ -289,10 +290,10 @@ class Copy(Struct, frozen=True):
         except OSError as error:
             cause = f"{self.source}: {error.strerror}"
             raise FileRefusedError(self.path, cause) from error
-        delivers = self.extras.get(MESSAGES, self.has(MESSAGES, content))
+        delivers = self.extras.get(MESSAGES, self.has_duty(MESSAGES, content))
         return plugin.replace(_MESSAGES_OFF, _MESSAGES_ON) if delivers else plugin
 
-    def removed(self, content: bytes, original: bytes | None) -> bytes | None:
+    def without_part(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the original file, ``None`` if there was none; a foreign file stays."""
         return original if self.state(content) != FOREIGN else content
 

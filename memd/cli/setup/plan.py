@@ -58,7 +58,7 @@ def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
     plan = []
     for piece in client.pieces:
         before = files.read(piece.path)
-        after = _without_piece(piece, before) if remove else piece.installed(before)
+        after = _without_piece(piece, before) if remove else piece.with_part(before)
         if after != before:
             files.check_is_writable(piece.path)
             plan.append(ClientEdit(piece, before, after))
@@ -88,19 +88,21 @@ def uses_hooks(client: ClientRow) -> bool:
     return any(getattr(piece, "hooks", None) for piece in client.pieces)
 
 
-def can(client: ClientRow, duty: str) -> bool:
+def can_have_duty(client: ClientRow, duty: str) -> bool:
     """Return whether memd can take on a duty, MESSAGES or RULES, in a client."""
-    return any(piece.can(duty) for piece in _pieces_with_duties(client))
+    return any(piece.can_have_duty(duty) for piece in _pieces_with_duties(client))
 
 
-def has(client: ClientRow, duty: str) -> bool:
+def has_duty(client: ClientRow, duty: str) -> bool:
     """Return whether a client is set up for a duty, MESSAGES or RULES. Raise FileRefusedError."""
-    return any(piece.has(duty, files.read(piece.path)) for piece in _pieces_with_duties(client))
+    return any(
+        piece.has_duty(duty, files.read(piece.path)) for piece in _pieces_with_duties(client)
+    )
 
 
 def delivers(client: ClientRow) -> bool:
     """Return whether a client is set up to deliver messages. Raise FileRefusedError."""
-    return has(client, MESSAGES)
+    return has_duty(client, MESSAGES)
 
 
 def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
@@ -123,7 +125,7 @@ def _without_piece(piece: Piece, before: bytes | None) -> bytes | None:
     """Return a file's content without memd's part; ``before`` itself if memd has no part in it."""
     if before is None or piece.state(before) not in {INSTALLED, OUTDATED}:
         return before
-    return piece.removed(before, files.original(piece.path, partial(_has_piece, piece)))
+    return piece.without_part(before, files.original(piece.path, partial(_has_piece, piece)))
 
 
 def _has_piece(piece: Piece, content: bytes) -> bool:

@@ -132,7 +132,7 @@ def test_a_person_is_asked_for_each_client(home: Home) -> None:
     around = surroundings(home, terminal=True, PATH="/nothing")
     around = replace(around, stdin=Stream("n\ny\n", terminal=True))
     run = invocation(home, "setup")
-    run.around = around
+    run.surroundings = around
     run.screen = type(run)(run.options, around).screen
     assert setup.setup(run) == 0
     assert isinstance(around.stderr, Stream)

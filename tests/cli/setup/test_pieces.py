@@ -104,15 +104,15 @@ def test_prompts_get_the_time_that_a_model_needs() -> None:
     hooks = Hooks("claude-code", "/d/memd/hook.py", {"UserPromptSubmit": None, "Stop": None})
     unknown = JsonFile("x", hooks)
     slow = JsonFile("x", hooks, wait=1_800)
-    plain = unknown.installed(b"{}")
-    later = slow.installed(plain)
+    plain = unknown.with_part(b"{}")
+    later = slow.with_part(plain)
     assert later.count(b"MEMD_HOOK_DEADLINE_MS=1800 ") == 1
     assert unknown.state(later) == "installed"
-    assert unknown.installed(later) == later
-    assert JsonFile("x", hooks, wait=0).installed(later) == plain
+    assert unknown.with_part(later) == later
+    assert JsonFile("x", hooks, wait=0).with_part(later) == plain
     older = later.replace(b'"timeout": 3', b'"timeout": 9')
-    assert unknown.installed(older) == later
-    assert unknown.removed(later, b"{}") == b"{}"
+    assert unknown.with_part(older) == later
+    assert unknown.without_part(later, b"{}") == b"{}"
 
 
 def test_newer_files_are_never_overwritten(home: Home) -> None:
@@ -143,18 +143,18 @@ def test_a_plugin_s_files_are_copied_and_go_again(home: Home) -> None:
     source.write_text("// memd\n")
     piece = Copy(f"{home.path}/a/b/memd.js", str(source))
     assert piece.state(None) == "absent"
-    assert ClientEdit(piece, None, piece.installed(None)).apply() is None
+    assert ClientEdit(piece, None, piece.with_part(None)).apply() is None
     there = Path(piece.path)
     assert piece.state(there.read_bytes()) == "installed"
     assert piece.state(b"// memd, older") == "outdated"
     assert piece.state(b"// mine") == "foreign"
     with pytest.raises(files.FileRefusedError, match="not memd's own"):
-        piece.installed(b"// mine")
-    ClientEdit(piece, there.read_bytes(), piece.removed(there.read_bytes(), None)).apply()
+        piece.with_part(b"// mine")
+    ClientEdit(piece, there.read_bytes(), piece.without_part(there.read_bytes(), None)).apply()
     assert not (Path(home.path) / "a").exists()
     source.unlink()
     with pytest.raises(files.FileRefusedError, match="No such file"):
-        piece.installed(None)
+        piece.with_part(None)
 
 
 def test_each_hook_s_event_is_one_that_memd_knows(home: Home) -> None:
@@ -188,10 +188,10 @@ def test_any_file_is_given_back(text: str, wait: int | None, *, backed_up: bool)
     }
     piece = JsonFile("x", hooks, values, wait)
     before = text.encode()
-    into = piece.installed(before)
+    into = piece.with_part(before)
     assert piece.state(before) == "absent"
-    assert (piece.state(into), piece.installed(into)) == ("installed", into)
-    left = piece.removed(into, before if backed_up else None) or b"{}"
+    assert (piece.state(into), piece.with_part(into)) == ("installed", into)
+    left = piece.without_part(into, before if backed_up else None) or b"{}"
     if backed_up:
         assert left == before
     root, old = jsonc.parse(left.decode()), jsonc.parse(text)
