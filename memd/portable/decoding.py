@@ -35,7 +35,7 @@ _LEAST_MILLISECONDS = 100_000_000_000  # as seconds this is in the year 5138: la
 
 
 def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
-    """Return the names of files with these endings; leave the others out, and is_hidden ones.
+    """Return the names of files with these endings; leave the others out, and hidden ones.
 
     Raises SourceRefusedError if there is none.
     """
@@ -50,7 +50,7 @@ def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file, or a folder above it, is is_hidden."""
+    """Return whether a file, or a folder above it, is hidden."""
     return "/." in f"/{name}"
 
 

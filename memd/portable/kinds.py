@@ -34,7 +34,7 @@ _READERS: Mapping[SourceKind, Callable[[ReadingBuilder], None]] = {
     SourceKind.CURSOR: cursor_rules.read,
     SourceKind.CHATS: chats.read,
 }
-# Patterns of file names, and members of JSON objects, by which a kind is kind_of.
+# Patterns of file names, and members of JSON objects, by which a kind is recognised.
 _NAME_PATTERNS = {
     SourceKind.CODEX: r"memory_summary\.md|raw_memories\.md|rollout_summaries/.*",
     SourceKind.CURSOR: r"\.cursor/rules/.*|\.cursorrules|[^/]*\.mdc",

@@ -18,16 +18,16 @@ from memd.team.values import RemoteEntry
 from memd.team.wire import Mark
 
 _RETRIES = 2  # of a removal without an answer; its request id lets the server carry it out once
-_VERSIONS_SEARCHED = 100
-_OK, _UNKNOWN, _CHANGED = 200, 404, 412
+_VERSIONS_SEARCHED = 100  # versions of a key in which one to restore is searched
+_OK, _NO_SUCH_ENTRY, _ENTRY_CHANGED = 200, 404, 412
 # Wrong reason, role or rate. They concern only this removal, so they do not pause the sync.
 _REFUSALS = (400, 403, 422, 429)
-_ANSWERS = (_OK, _UNKNOWN, _CHANGED, *_REFUSALS)
+_ANSWERS = (_OK, _NO_SUCH_ENTRY, _ENTRY_CHANGED, *_REFUSALS)
 
 # Why something cannot be done, in words for the sentence of its error.
 _NO_ENTRY = "the team has no such memory"
-_UNSENT = "it has changes that are not sent yet"
-_NEWER = "somebody has just changed it; look at it again"
+_HAS_UNSENT_CHANGES = "it has changes that are not sent yet"
+_CHANGED_BY_OTHER = "somebody has just changed it; look at it again"
 _NO_CONFLICT = "it is in no conflict"
 _NOT_HELD = "it is not held"
 _NO_TEXT = "the text is not kept any more, or is for maintainers to see"
@@ -44,7 +44,7 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
     if base is None or base.hash == REMOVED:
         raise TeamRefusedError(path, _NO_ENTRY)
     if exchange.local().get(key) != base.hash:
-        raise TeamRefusedError(path, _UNSENT)
+        raise TeamRefusedError(path, _HAS_UNSENT_CHANGES)
     etag = Mark.of(exchange.state.mark).etag(base.revision)
     request = requests.remove(
         exchange.repository, key, etag, reason, request=exchange.ports.new_id()
@@ -56,11 +56,11 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
         raise TeamRefusedError(path, cause, status=answer.status)
     if answer.status != _OK:  # the entry has changed or is gone
         pull(exchange)
-        raise TeamRefusedError(path, _NEWER, status=answer.status)
+        raise TeamRefusedError(path, _CHANGED_BY_OTHER, status=answer.status)
     revision = exchange.read(wire.removed, answer.body)
     member, now = exchange.membership.member, exchange.ports.now()
     tombstone = RemoteEntry(key, REMOVED, revision, member, at=now, reason=reason)
-    commit(exchange, (key,), lambda local: planning.pulled(local, {key: base}, [tombstone]))
+    commit(exchange, (key,), lambda local: planning.plan_pull(local, {key: base}, [tombstone]))
 
 
 def restore(exchange: Exchange, path: str, revision: int | None) -> None:
@@ -72,12 +72,12 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
     before = None if revision is None else revision + 1
     request = requests.history(exchange.repository, key, before=before, limit=_VERSIONS_SEARCHED)
     versions = exchange.read(wire.history, exchange.answer(request).body, key)
-    version = next(
-        (each for each in versions if each.hash != REMOVED and revision in (None, each.revision)),
-        None,
-    )
-    if version is None:
+    matching = [
+        each for each in versions if each.hash != REMOVED and revision in (None, each.revision)
+    ]
+    if not matching:
         raise TeamRefusedError(path, _NO_ENTRY)
+    version = matching[0]
     # The server sends removed texts of others only to maintainers, but the journal may have it.
     text = version.content or exchange.table.recorded(exchange.directory, key, version.hash)
     if text is None:
@@ -95,10 +95,11 @@ def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
     conflict = exchange.table.conflicts(exchange.directory).get(key)
     if conflict is None:
         raise TeamRefusedError(path, _NO_CONFLICT)
-    content = None if text is None else text.encode()
-    if how != "edit":
-        chosen = conflict.ours if how == "ours" else conflict.theirs
-        content = exchange.table.body(exchange.directory, chosen)
+    if how == "edit":
+        content = None if text is None else text.encode()
+    else:
+        digest = conflict.ours if how == "ours" else conflict.theirs
+        content = exchange.table.body(exchange.directory, digest)
     if content is None:
         raise TeamRefusedError(path, _NO_TEXT)
     _commit_text(exchange, key, content, f"a conflict resolved: {how}")
@@ -143,11 +144,11 @@ def check_sent(exchange: Exchange, path: str) -> None:
 
 def _send_removal(exchange: Exchange, request: HttpRequest) -> HttpResponse:
     """Send a removal, up to three times if there is no answer, and return the answer."""
-    for turn in range(_RETRIES):
+    for attempt in range(_RETRIES):
         try:
             return exchange.answer(request, _ANSWERS)
         except TeamUnreachableError:  # wait up to 1 s, then up to 2 s
-            exchange.ports.wait(exchange.ports.random() * 2.0**turn)
+            exchange.ports.wait(exchange.ports.random() * 2.0**attempt)
     return exchange.answer(request, _ANSWERS)
 
 
@@ -155,13 +156,14 @@ def _commit_text(exchange: Exchange, key: str, content: bytes | None, reason: st
     """Write a file below ``team/`` as a person's change; ``None`` as content deletes it."""
     by = Provenance(Actor.CLIENT, reason=reason)
     committed = exchange.ports.commit(_write_plan(key, content), by)
-    exchange.done.change = committed.change or exchange.done.change
+    exchange.effects.change = committed.change or exchange.effects.change
 
 
 def _write_plan(key: str, content: bytes | None) -> Plan:
     """Return a plan for the store that writes one file, or deletes it if it exists."""
 
     def plan(tree: Tree) -> Draft:
+        """Return the draft for a tree as it is now."""
         live = tree.read(f"{TEAM}{key}")
         if content is None and live is None:
             return Draft()

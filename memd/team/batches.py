@@ -35,7 +35,7 @@ def next_batch(
     return PushBatch(id, at, tuple(batch)) if batch else None
 
 
-def accepted(
+def bases_of_accepted(
     batch: PushBatch,
     revisions: Mapping[str, int],
     *,
@@ -84,11 +84,12 @@ def lowered_limits(limits: Limits, limit: str, most: int) -> Limits:
     if limit.startswith("put_"):
         current: int = getattr(limits, limit)
         # A server that names no smaller limit refused all the same: try half.
-        most = max(1, min(most, current if most < current else current // 2))
+        lower = most if most < current else current // 2
+        most = max(1, lower)
     return replace(limits, **{limit: most})
 
 
-def full(
+def entries_to_hold(
     outgoing: Sequence[Outgoing],
     bases: Container[str],
     sizes: Mapping[str, int],

@@ -23,7 +23,8 @@ from memd.team.values import Membership
 
 SYNC_SECONDS = 60.0  # how long one sync may wait for the server in all
 _RETRY_AFTER_DIGITS = 9  # a Retry-After header with more is ignored
-_CLIENT, _SERVER, _TRANSIENT = 400, 500, (409, 429)  # 409 and 429 may succeed later
+_CLIENT_ERROR, _SERVER_ERROR = 400, 500  # the least status of each kind of error
+_TRANSIENT = (409, 429)  # client errors that may succeed later
 _TOO_SLOW = "its answers take too long"
 
 P = ParamSpec("P")
@@ -48,8 +49,12 @@ class SyncPorts(Struct, frozen=True):
     new_id: Callable[[], str]
 
 
-class SyncDone(Struct):
-    """What a sync has done so far: the plans that it committed and the entries that it sent."""
+class SyncEffects(Struct):
+    """What a sync has done so far: the plans that it committed and the paths that it sent.
+
+    ``held`` are files that it did not send, ``left_out`` entries that it did not write here, and
+    ``change`` is the last change set that it made, "" for none.
+    """
 
     pages: list[PagePlan] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
@@ -76,8 +81,8 @@ class Exchange:
         self.ports = ports
         self.table = ports.table
         self.state = ports.table.state(self.directory)
-        self.done = SyncDone()
-        self.everything = False  # whether the next pull reads all entries, not only changed ones
+        self.effects = SyncEffects()
+        self.pull_all = False  # whether the next pull reads all entries, not only changed ones
         self.progress: Callable[[int], None] = lambda _: None  # gets the number of pulled entries
         self._waited = 0.0  # how long this sync waited for the server, in seconds
 
@@ -90,38 +95,41 @@ class Exchange:
         one. ``pushing`` says whether the request is a push.
         """
         if self._waited > SYNC_SECONDS:
-            raise self.failed(_TOO_SLOW)
-        since = self.ports.monotonic()
+            raise self.transient_error(_TOO_SLOW)
+        start = self.ports.monotonic()
         try:
             response = self.ports.send(request)
         except (RemoteUnreachableError, RemoteAnswerError) as error:
-            raise self.failed(error.cause) from None
+            raise self.transient_error(error.cause) from None
         finally:
-            self._waited += self.ports.monotonic() - since
+            self._waited += self.ports.monotonic() - start
         if response.status in expected:
-            if response.status < _CLIENT:
+            if response.status < _CLIENT_ERROR:
                 self._update_state(response.status, pushing=pushing)
             return response
         problem = wire.problem(response.body)
         message = problem.message or f"HTTP {response.status}"
-        if _CLIENT <= response.status < _SERVER and response.status not in _TRANSIENT:
-            raise self.paused(response.status, message, pushing=pushing)
-        raise self.failed(message, response.status, _retry_after(response), pushing=pushing)
+        is_client_error = _CLIENT_ERROR <= response.status < _SERVER_ERROR
+        if is_client_error and response.status not in _TRANSIENT:
+            raise self.permanent_error(response.status, message, pushing=pushing)
+        raise self.transient_error(
+            message, response.status, _retry_after(response), pushing=pushing
+        )
 
     def read(
         self,
         reader: Callable[Concatenate[str, bytes, P], T],
         body: bytes,
-        *a: P.args,
-        **k: P.kwargs,
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """Return a body as a reader of ``wire`` parses it. Raises TeamUnreachableError."""
         try:
-            return reader(self.membership.server, body, *a, **k)
+            return reader(self.membership.server, body, *args, **kwargs)
         except RemoteAnswerError as error:
-            raise self.failed(error.cause) from None
+            raise self.transient_error(error.cause) from None
 
-    def failed(
+    def transient_error(
         self,
         cause: str,
         status: int | None = None,
@@ -134,11 +142,11 @@ class Exchange:
         ``retry_after`` is the server's header, in seconds.
         """
         # An unexpected success or a redirect says nothing about the repository.
-        redirected = status is not None and status < _CLIENT
-        self._update_state(None if redirected else status, retry_after, pushing=pushing)
+        is_no_error = status is not None and status < _CLIENT_ERROR
+        self._update_state(None if is_no_error else status, retry_after, pushing=pushing)
         return TeamUnreachableError(self.membership.server, cause)
 
-    def paused(self, status: int, cause: str, *, pushing: bool = True) -> TeamRefusedError:
+    def permanent_error(self, status: int, cause: str, *, pushing: bool = True) -> TeamRefusedError:
         """Pause the sync after a permanent failure, and return the error to raise."""
         self._update_state(status, pushing=pushing)
         return TeamRefusedError(self.membership.remote, cause, status=status)
@@ -167,7 +175,7 @@ class Exchange:
         files = self.ports.files.files(self.ports.now())
         times = {key: file.at for key, file in files.items()}
         bases = self.table.bases(self.directory)
-        return planning.outgoing(hashes(files), bases, self.unsent(), times)
+        return planning.entries_to_send(hashes(files), bases, self.unsent(), times)
 
     def release(self, *, room: bool = False) -> None:
         """Stop holding the entries that need no decision any more.
@@ -177,18 +185,19 @@ class Exchange:
         held = self.table.held(self.directory)
         if held:
             bases = self.table.bases(self.directory)
-            for key in planning.released(self.local(), bases, held, room=room):
+            for key in planning.keys_to_release(self.local(), bases, held, room=room):
                 self.table.drop(self.directory, HeldEntry, key)
 
     def result(self) -> SyncResult:
         """Return the result of the sync."""
-        done, pages = self.done, self.done.pages
+        effects, pages = self.effects, self.effects.pages
+        held = [item for page in pages for item in page.held]
         return SyncResult(
-            **{name: tuple(paths) for name, paths in done.paths().items()},
-            held=(*(item for page in pages for item in page.held), *done.held),
+            **{name: tuple(paths) for name, paths in effects.paths().items()},
+            held=(*held, *effects.held),
             conflicts=tuple(item for page in pages for item in page.conflicts),
-            left_out=tuple(done.left_out),
-            change=done.change,
+            left_out=tuple(effects.left_out),
+            change=effects.change,
             waits=self.state.waits,
             left=len(self.outgoing()),
         )
@@ -197,7 +206,7 @@ class Exchange:
         self, status: int | None, retry_after: float | None = None, *, pushing: bool = False
     ) -> None:
         """Store the state after an answer; ``status`` is ``None`` if there was none."""
-        state = pausing.after(
+        state = pausing.state_after(
             self.state,
             status,
             retry_after,

@@ -10,7 +10,7 @@ from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.store.service import DirectoryReader
 
-_FILES_PER_READ = 200
+_FILES_PER_READ = 200  # the most files that are read while the directory is open
 _RECENT_SECONDS = 2.0  # a file saved this recently may change again without a new fingerprint
 
 
@@ -28,7 +28,8 @@ class LocalFiles:
     def __init__(self, reading: DirectoryReader, directory: str) -> None:
         self._reading = reading
         self._directory = directory
-        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}  # fingerprints and hashes
+        # The fingerprint and the hash of each file, by key.
+        self._cache: dict[str, tuple[tuple[int, int, int], str]] = {}
 
     def files(self, now: float) -> dict[str, LocalFile]:
         """Return the files by key, without those that cannot be read.
@@ -40,24 +41,25 @@ class LocalFiles:
             for header in self._reading.listed(self._directory)
             if header.path.startswith(TEAM)
         }
-        cached, no_entry = self._known, (None, "")
+        cache, no_entry = self._cache, (None, "")
         changed = [
             key
             for key, header in headers.items()
-            if cached.get(key, no_entry)[0] != header.fingerprint
+            if cache.get(key, no_entry)[0] != header.fingerprint
         ]
         read_hashes = {key: file_hash for key, file_hash, _ in self.read(changed)}
         result = {}
-        self._known = {}
+        self._cache = {}
         for key, header in headers.items():
             # A changed file that cannot be read keeps its last hash.
-            file_hash = read_hashes.get(key) or cached.get(key, no_entry)[1]
+            file_hash = read_hashes.get(key) or cache.get(key, no_entry)[1]
             if not file_hash:
                 continue
             changed_at = header.mtime_ns / 1e9
             result[key] = LocalFile(file_hash, header.size, changed_at)
-            if not now - _RECENT_SECONDS < changed_at <= now:
-                self._known[key] = (header.fingerprint, file_hash)
+            is_recent = now - _RECENT_SECONDS < changed_at <= now
+            if not is_recent:
+                self._cache[key] = (header.fingerprint, file_hash)
         return result
 
     def read(self, keys: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
@@ -67,7 +69,8 @@ class LocalFiles:
             with suppress(MemdError), self._reading.tree(self._directory) as tree:
                 for key in part:
                     with suppress(MemdError):
-                        if (file := tree.read(f"{TEAM}{key}")) is not None:
+                        file = tree.read(f"{TEAM}{key}")
+                        if file is not None:
                             yield key, file.hash, file.content
 
 

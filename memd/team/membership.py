@@ -31,11 +31,11 @@ from memd.team.values import Membership
 
 FILE = "team.toml"
 _FILE_HEADER = "# Written by memd: memctl team join, memctl team leave.\n"
-_FILE_BYTES = 1024 * 1024
-_TOKEN_BYTES = 4096
+_FILE_BYTES = 1024 * 1024  # the largest team.toml
+_TOKEN_BYTES = 4096  # the largest token file
 _TOKEN_FILE = re.compile(r"team-[0-9a-f]{16}\.token")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,1024}")
-_TEXTS = tuple(item.name for item in fields(Membership) if item.name != "at")
+_TEXT_MEMBERS = tuple(item.name for item in fields(Membership) if item.name != "at")
 _WRITABLE_BY_OTHERS = "may be written by others; it is ignored until you run chmod go-w on it"
 
 # Why an address is none of a server, in words for the sentence of its error.
@@ -43,7 +43,7 @@ _ADDRESS = "the address"  # in place of the address itself, which may have a pas
 _WRONG_URL = "it has to be https://host or https://host:port"
 _HTTP_REFUSED = "plain http goes to this machine alone; use https"
 _NOT_UTF8 = "a name in it is not UTF-8"
-_UNREADABLE = "what it gave is no token"
+_NOT_VALID = "what it gave is no token"
 
 Identity = tuple[int, int, int, int] | None
 
@@ -59,14 +59,11 @@ def server_address(url: str) -> str:
         host = host if host.isascii() else host.encode("idna").decode()
     except ValueError as error:  # UnicodeError too
         raise TeamRefusedError(_ADDRESS, _WRONG_URL) from error
-    extra = (
-        any(map(str.isspace, url.strip()))
-        or parts.username
-        or parts.password
-        or parts.query
-        or parts.fragment
-    )
-    if parts.scheme not in ("http", "https") or extra or parts.path not in ("", "/"):
+    has_space = any(character.isspace() for character in url.strip())
+    has_other_parts = parts.username or parts.password or parts.query or parts.fragment
+    if has_space or has_other_parts or parts.path not in ("", "/"):
+        raise TeamRefusedError(_ADDRESS, _WRONG_URL)
+    if parts.scheme not in ("http", "https"):
         raise TeamRefusedError(_ADDRESS, _WRONG_URL)
     if not re.fullmatch(r"[a-z0-9.-]+|[0-9a-f:.]*:[0-9a-f:.]*", host):  # a name or IPv6
         raise TeamRefusedError(_ADDRESS, _WRONG_URL)
@@ -89,13 +86,14 @@ class Memberships:
     def __init__(self, folder: str, disk: Disk | None = None) -> None:
         self.folder = folder
         self._disk = disk or real_disk()
-        # The file's identity, the memberships by directory, and sentences about problems.
-        self._known: tuple[Identity, dict[str, Membership], tuple[str, ...]] = (None, {}, ())
+        # Of the file that was read last: its identity, the memberships by directory, and sentences
+        # about problems.
+        self._cache: tuple[Identity, dict[str, Membership], tuple[str, ...]] = (None, {}, ())
 
     @property
     def any(self) -> bool:
         """Whether there was a membership when the file was last read; nothing is read now."""
-        return bool(self._known[1])
+        return bool(self._cache[1])
 
     def joined(self, directory: str) -> bool:
         """Return whether a memory directory joined a team."""
@@ -137,8 +135,8 @@ class Memberships:
         TeamRefusedError for an invalid token or text, and UnwrittenFileError.
         """
         if not _TOKEN.fullmatch(token):
-            raise TeamRefusedError(membership.server, _UNREADABLE)
-        if not all(is_text(getattr(membership, name)) for name in _TEXTS):
+            raise TeamRefusedError(membership.server, _NOT_VALID)
+        if not all(is_text(getattr(membership, name)) for name in _TEXT_MEMBERS):
             raise TeamRefusedError(membership.directory, _NOT_UTF8)
         owner = f"{membership.server} {membership.member}".encode()
         membership = replace(
@@ -193,13 +191,14 @@ class Memberships:
         try:
             status = os.lstat(path)
         except OSError as error:
-            missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-            return {}, () if missing else (f"{path} cannot be read: {cause_of(error)}",)
+            if isinstance(error, FileNotFoundError | NotADirectoryError):
+                return {}, ()
+            return {}, (f"{path} cannot be read: {cause_of(error)}",)
         identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
-        known_identity, memberships, problems = self._known
+        known_identity, memberships, problems = self._cache
         if known_identity != identity:
             memberships, problems = self._parse_file(path)
-            self._known = (identity, memberships, problems)
+            self._cache = (identity, memberships, problems)
         return memberships, problems
 
     def _parse_file(self, path: str) -> tuple[dict[str, Membership], tuple[str, ...]]:
@@ -236,8 +235,10 @@ class Memberships:
         try:
             try:
                 write_new(disk, folder, temp, content)
-                exists = os.path.lexists(f"{self.folder}/{name}")
-                (disk.exchange if exists else disk.move)(folder, temp, name)
+                if os.path.lexists(f"{self.folder}/{name}"):
+                    disk.exchange(folder, temp, name)
+                else:
+                    disk.move(folder, temp, name)
                 disk.sync_folder(folder)
             finally:
                 disk.unlink(folder, temp)  # after an exchange this is the old file
@@ -250,12 +251,13 @@ def _parse_row(row: Any) -> Membership | None:
     """Return the membership in a row of the file, ``None`` if a member is missing or invalid."""
     if not isinstance(row, dict) or type(row.get("at")) is not float:
         return None
-    texts: dict[str, Any] = {name: row.get(name) for name in _TEXTS}
+    texts: dict[str, Any] = {name: row.get(name) for name in _TEXT_MEMBERS}
     for name, text in texts.items():
         if not isinstance(text, str) or (not text and name != "origin"):
             return None
     with suppress(TeamRefusedError):
-        if server_address(row["server"]) == row["server"] and _TOKEN_FILE.fullmatch(row["token"]):
+        is_address = server_address(row["server"]) == row["server"]
+        if is_address and _TOKEN_FILE.fullmatch(row["token"]):
             return Membership(at=row["at"], **texts)
     return None
 
@@ -265,7 +267,7 @@ def _file_content(rows: Iterable[Membership]) -> bytes:
     lines = [_FILE_HEADER]
     for row in rows:
         lines.append("\n[[membership]]\n")
-        lines += [f"{name} = {_toml_string(getattr(row, name))}\n" for name in _TEXTS]
+        lines += [f"{name} = {_toml_string(getattr(row, name))}\n" for name in _TEXT_MEMBERS]
         lines.append(f"at = {float(row.at)!r}\n")
     return "".join(lines).encode()
 

@@ -22,23 +22,24 @@ from memd.team import sharing
 from memd.team.planning import KeyPlan
 from memd.team.values import Act
 
-# Returns the plans for some keys from the hashes of the files here, by key.
-Planned = Callable[[Mapping[str, str]], Iterable[KeyPlan]]
+# Returns the plans for some keys; it gets the hashes of the files here, by key.
+PlanKeys = Callable[[Mapping[str, str]], Iterable[KeyPlan]]
 
 
 @dataclass(slots=True)
 class PagePlan:
     """A plan for the store that carries out the plans for some keys; afterwards it has the results.
 
-    ``body`` returns a stored text by its hash, and ``keep`` stores texts; both block. ``now`` is
-    seconds since 1970.
+    ``body`` returns a stored text by its hash, and ``store_texts`` stores texts by their hashes;
+    both block. ``now`` is seconds since 1970. The results ``taken``, ``merged`` and ``removed`` are
+    paths.
     """
 
     keys: tuple[str, ...]
-    planned: Planned
+    plan_keys: PlanKeys
     now: float
     body: Callable[[str], bytes | None]
-    keep: Callable[[Mapping[str, bytes]], None]
+    store_texts: Callable[[Mapping[str, bytes]], None]
     taken: list[str] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -46,24 +47,25 @@ class PagePlan:
     conflicts: list[Conflict] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     _edits: list[FileEdit] = field(default_factory=list)
-    _bodies: dict[str, bytes] = field(default_factory=dict)
-    _deleted_bases: list[str] = field(default_factory=list)
-    _bases: list[Base] = field(default_factory=list)
+    _texts: dict[str, bytes] = field(default_factory=dict)  # to be stored, by their hashes
+    _deleted_bases: list[str] = field(default_factory=list)  # keys
+    _bases: list[Base] = field(default_factory=list)  # the new ones
 
     def __call__(self, tree: Tree) -> Draft:
         """Return the draft of the changes for a directory as it is now."""
         for part in fields(self):  # the store may call a plan again
-            if isinstance(value := getattr(self, part.name), list | dict):
+            value = getattr(self, part.name)
+            if isinstance(value, list | dict):
                 value.clear()
         live, problems = self._read_files(tree)
         local = {key: sha256(content) for key, content in live.items()}
-        for plan in self.planned(local):
+        for plan in self.plan_keys(local):
             rule = problems.get(plan.key) or self._carry_out(plan, live.get(plan.key))
-            if rule and plan.remote:
-                remote = plan.remote
+            remote = plan.remote
+            if rule and remote:
                 self.left_out.append(LeftOut(plan.key, remote.revision, remote.hash, rule))
-        if self._bodies:
-            self.keep(self._bodies)
+        if self._texts:
+            self.store_texts(self._texts)
         effect = moved(self._bases, self._deleted_bases, self.held, self.conflicts)
         return Draft(tuple(self._edits), effects=(effect,))
 
@@ -71,7 +73,7 @@ class PagePlan:
         """Return the contents of the files here by key, and by key why a file cannot be used."""
         live: dict[str, bytes] = {}
         problems: dict[str, str] = {}
-        new = []
+        new_paths = []
         for key in self.keys:
             try:
                 file = tree.read(f"{TEAM}{key}")
@@ -79,14 +81,14 @@ class PagePlan:
                 problems[key] = error.sentence
                 continue
             if file is None:
-                new.append(f"{TEAM}{key}")
+                new_paths.append(f"{TEAM}{key}")
             else:
                 live[key] = file.content
-        all_paths = {*new, *(header.path for header in tree.headers())}
+        all_paths = {*new_paths, *(header.path for header in tree.headers())}
         # On some disks two names that differ only in case are one file.
-        while new and (result := clash(new, all_paths)):
-            path, other = result
-            new.remove(path)
+        while new_paths and (path_and_other := clash(new_paths, all_paths)):
+            path, other = path_and_other
+            new_paths.remove(path)
             all_paths.discard(path)
             problems[path.removeprefix(TEAM)] = f"it differs from {other} only in case"
         return live, problems
@@ -101,9 +103,9 @@ class PagePlan:
             theirs = self._server_text(plan)
             if theirs is None:
                 return "its text is not to be had"
-            refused = sharing.refusal(plan.key, sha256(theirs), theirs)
-            if refused is not None:
-                return refused.detail
+            refusal = sharing.refusal(plan.key, sha256(theirs), theirs)
+            if refusal is not None:
+                return refusal.detail
             if ours is not None and act in (Act.CONFLICT, Act.MERGE):
                 self._merge_or_list(plan, ours, theirs)
             else:
@@ -116,29 +118,32 @@ class PagePlan:
             reason = plan.remote.reason if plan.remote else ""
             self.held.append(HeldEntry(plan.key, plan.local or "", plan.reason, reason))
         elif act is Act.ADOPT and ours is not None:
-            self._bodies[sha256(ours)] = ours
+            self._texts[sha256(ours)] = ours
         elif act is Act.PUSH and plan.remote and plan.remote.content is not None:
-            self._bodies[plan.remote.hash] = plan.remote.content  # the base of a later merge
-        if plan.after is None:
+            self._texts[plan.remote.hash] = plan.remote.content  # the base of a later merge
+        if plan.base_after is None:
             self._deleted_bases.append(plan.key)
         else:
-            self._bases.append(plan.after)
+            self._bases.append(plan.base_after)
         return ""
 
     def _merge_or_list(self, plan: KeyPlan, ours: bytes, theirs: bytes) -> None:
-        """Write the merge of two texts; if they do not merge, write theirs and add a conflict."""
-        path, base = f"{TEAM}{plan.key}", plan.base.hash if plan.base else ""
-        common = self.body(base) if base and plan.act is Act.MERGE else None
-        merged = None if common is None else document.merge(common, ours, theirs, path)
+        """Write the merge of two texts; if they do not merge, write theirs and add a conflict.
+
+        ``ours`` is the text here, ``theirs`` the server's. A merge that breaks a rule is not used.
+        """
+        path, base_hash = f"{TEAM}{plan.key}", plan.base.hash if plan.base else ""
+        base_text = self.body(base_hash) if base_hash and plan.act is Act.MERGE else None
+        merged = None if base_text is None else document.merge(base_text, ours, theirs, path)
         if merged is not None and not sharing.refusal(plan.key, sha256(merged), merged):
-            self._bodies[sha256(theirs)] = theirs
+            self._texts[sha256(theirs)] = theirs
             self._edits.append(FileEdit(path, merged, plan.local))
             self.merged.append(path)
             return
-        self._bodies |= {sha256(ours): ours, sha256(theirs): theirs}
+        self._texts |= {sha256(ours): ours, sha256(theirs): theirs}
         self._write(plan, theirs)
         member = plan.remote.member if plan.remote else ""
-        conflict = Conflict(plan.key, sha256(ours), sha256(theirs), base, member, at=self.now)
+        conflict = Conflict(plan.key, sha256(ours), sha256(theirs), base_hash, member, at=self.now)
         self.conflicts.append(conflict)
 
     def _server_text(self, plan: KeyPlan) -> bytes | None:
@@ -150,6 +155,6 @@ class PagePlan:
     def _write(self, plan: KeyPlan, theirs: bytes) -> None:
         """Add the edit that writes the server's text, with the time at which it was saved there."""
         at = plan.remote.at if plan.remote else 0.0
-        # In nanoseconds. A time ahead of the clock here is not used.
-        mtime = int(at * 1e9) if 0 < at <= self.now else None
-        self._edits.append(FileEdit(f"{TEAM}{plan.key}", theirs, plan.local or "", mtime))
+        # A time ahead of the clock here is not used.
+        mtime_ns = int(at * 1e9) if 0 < at <= self.now else None
+        self._edits.append(FileEdit(f"{TEAM}{plan.key}", theirs, plan.local or "", mtime_ns))

@@ -10,23 +10,23 @@ from msgspec.structs import replace
 
 from memd.core.team import SyncState
 
-RETRY_SECONDS = 2.0
-RETRY_SECONDS_AT_MOST = 15 * 60.0
+RETRY_SECONDS = 2.0  # the longest delay after the first failure
+RETRY_SECONDS_AT_MOST = 15 * 60.0  # the longest delay after any number of failures
 RETRY_AFTER_SECONDS = 60 * 60.0  # the longest delay that a server's Retry-After sets
 PAUSE_SECONDS = 24 * 60 * 60.0
-INTERVAL_SECONDS = 5 * 60.0
-_JITTER = 0.2
+INTERVAL_SECONDS = 5 * 60.0  # between two pulls in a session
+_INTERVAL_JITTER = 0.2
 _DOUBLINGS = 9  # 2 s doubled nine times is more than 15 min
-_PUSH = "push "  # the prefix of a pause that stops only pushes
+_PUSH_PREFIX = "push "  # the prefix of a pause that stops only pushes
 # Not 403: a push gets that from a member who may only read, and pulls go on.
 _NO_ACCESS = (401, 404)
 # A sync reacts to these at once: too old a mark, entries that have changed, too large a batch.
 _HANDLED_BY_SYNC = (410, 412, 413)
 _TRANSIENT = (409, 429)
-_OK, _NOT_MODIFIED, _MULTIPLE, _CLIENT, _SERVER = 200, 304, 300, 400, 500
+_OK, _NOT_MODIFIED, _REDIRECT, _CLIENT_ERROR, _SERVER_ERROR = 200, 304, 300, 400, 500
 
 
-def after(
+def state_after(
     state: SyncState,
     status: int | None,
     retry_after: float | None,
@@ -45,18 +45,18 @@ def after(
     """
     if status in _HANDLED_BY_SYNC:
         return state
-    if status == _NOT_MODIFIED or (status is not None and _OK <= status < _MULTIPLE):
-        ended = pushing or not state.paused.startswith(_PUSH)
-        state = replace(state, tries=0, until=0.0)
-        return resumed(state) if ended else state
-    if status is None or status >= _SERVER or status in _TRANSIENT:
+    if status == _NOT_MODIFIED or (status is not None and _OK <= status < _REDIRECT):
+        ends_pause = pushing or not state.paused.startswith(_PUSH_PREFIX)
+        return resumed(state) if ends_pause else replace(state, tries=0, until=0.0)
+    if status is None or status >= _SERVER_ERROR or status in _TRANSIENT:
         # A random delay, so that devices do not all return at the same moment.
-        most = min(RETRY_SECONDS * 2 ** min(state.tries, _DOUBLINGS), RETRY_SECONDS_AT_MOST)
-        delay = most * random()
+        doublings = min(state.tries, _DOUBLINGS)
+        longest = min(RETRY_SECONDS * 2**doublings, RETRY_SECONDS_AT_MOST)
+        delay = longest * random()
         if retry_after is not None and retry_after > delay:  # false for NaN
             delay = min(retry_after, RETRY_AFTER_SECONDS)
         return replace(state, tries=state.tries + 1, until=now + delay)
-    scope = _PUSH if pushing and status not in _NO_ACCESS else ""
+    scope = _PUSH_PREFIX if pushing and status not in _NO_ACCESS else ""
     return replace(
         state,
         tries=0,
@@ -77,7 +77,7 @@ def resumed(state: SyncState) -> SyncState:
 
 def may_pull(state: SyncState, now: float, credentials: str) -> bool:
     """Return whether an automatic pull is allowed now; ``credentials`` is "" without a token."""
-    if state.paused.startswith(_PUSH):  # it does not concern pulls
+    if state.paused.startswith(_PUSH_PREFIX):  # it does not concern pulls
         state = replace(state, paused="")
     return may_push(state, now, credentials)
 
@@ -86,13 +86,15 @@ def may_push(state: SyncState, now: float, credentials: str) -> bool:
     """Return whether an automatic push is allowed now; ``credentials`` is "" without a token."""
     if not credentials or state.waits or _is_ahead(state.until, now, RETRY_AFTER_SECONDS):
         return False
-    paused = state.paused and state.credentials == credentials
-    return not (paused and _is_ahead(state.paused_until, now, PAUSE_SECONDS))
+    # A pause ends if the token or the settings change.
+    is_same = state.credentials == credentials
+    is_paused = state.paused and is_same and _is_ahead(state.paused_until, now, PAUSE_SECONDS)
+    return not is_paused
 
 
 def jittered_interval(random: Callable[[], float]) -> float:
     """Return the seconds until the next pull during a session: 5 min, 20 % more or less."""
-    return INTERVAL_SECONDS * (1 - _JITTER + 2 * _JITTER * random())
+    return INTERVAL_SECONDS * (1 - _INTERVAL_JITTER + 2 * _INTERVAL_JITTER * random())
 
 
 def _is_ahead(at: float, now: float, most: float) -> bool:

@@ -19,17 +19,18 @@ from msgspec import Struct
 from memd.core.team import REMOVED, Base, HeldEntry, Outgoing
 from memd.team.values import Act, Bases, RemoteEntry
 
-_REMOVED_FILES = 5
-_REMOVED_SHARE = 5  # one in five
+_REMOVED_FILES = 5  # a pull may always remove this many files
+_REMOVED_SHARE = 5  # a pull may always remove one in five of the entries
 # Reasons for holding an entry that end if its text changes.
 _TEXT_REASONS = ("secret", "type", "refused", "too_large")
 
 
 class KeyPlan(Struct, frozen=True):
-    """The act for one key, and its base ``after`` the act, ``None`` for no base.
+    """The act for one key, and the key's base after the act, ``None`` for no base.
 
-    ``local`` is the hash of the file here, and ``base`` the base before, on whose text a merge is
-    made. Without ``remote`` the server has nothing newer, and a written text is that of ``base``.
+    ``local`` is the hash of the file here, ``None`` if there is none. ``base`` is the base before
+    the act, on whose text a merge is made. Without ``remote`` the server has nothing newer, and a
+    text that is written is that of ``base``.
     """
 
     key: str
@@ -37,7 +38,7 @@ class KeyPlan(Struct, frozen=True):
     local: str | None
     base: Base | None
     remote: RemoteEntry | None
-    after: Base | None
+    base_after: Base | None
 
     @property
     def reason(self) -> str:
@@ -45,7 +46,7 @@ class KeyPlan(Struct, frozen=True):
         return "removed" if self.remote else "only_here"
 
 
-def act(local: str | None, base: Base | None, remote: RemoteEntry | None) -> Act:
+def act_for(local: str | None, base: Base | None, remote: RemoteEntry | None) -> Act:
     """Return what a sync does about one key.
 
     ``local`` is the hash of the file here, ``None`` if there is none. ``remote`` is the server's
@@ -53,22 +54,32 @@ def act(local: str | None, base: Base | None, remote: RemoteEntry | None) -> Act
     ignored. A restore without a newer entry writes the base's text.
     """
     local_hash, base_hash = local or REMOVED, base.hash if base else REMOVED
-    if remote is None or (base and remote.revision <= base.revision):
-        changed_here = Act.PUSH if local_hash else Act.RESTORE
-        return Act.NOTHING if local_hash == base_hash else changed_here
+    if remote is None or (base and remote.revision <= base.revision):  # nothing new there
+        if local_hash == base_hash:
+            return Act.NOTHING
+        return Act.PUSH if local_hash else Act.RESTORE
     if local_hash == remote.hash:
         return Act.ADOPT if local_hash else Act.FORGET
-    if not remote.hash:  # removed there; a file that has changed here stays and is held
-        return Act.REMOVE if local_hash == base_hash else Act.HOLD
-    if local_hash == base_hash:
-        return Act.TAKE
+    if local_hash == base_hash:  # changed there alone
+        return Act.TAKE if remote.hash else Act.REMOVE
+    return _act_if_both_changed(local_hash, base_hash, remote.hash)
+
+
+def _act_if_both_changed(local_hash: str, base_hash: str, remote_hash: str) -> Act:
+    """Return what a sync does about a key that has changed here and has a newer entry there.
+
+    The hash of a removed file or entry is ``REMOVED``.
+    """
+    if not remote_hash:
+        return Act.HOLD
     if not local_hash:
         return Act.RESTORE
-    both_changed = Act.MERGE if base_hash else Act.CONFLICT
-    return Act.PUSH if remote.hash == base_hash else both_changed
+    if remote_hash == base_hash:  # the newer entry has the base's text again
+        return Act.PUSH
+    return Act.MERGE if base_hash else Act.CONFLICT
 
 
-def pulled(
+def plan_pull(
     local: Mapping[str, str], bases: Bases, entries: Iterable[RemoteEntry]
 ) -> tuple[KeyPlan, ...]:
     """Return the plans for a page of the server's entries, without those that change nothing.
@@ -77,14 +88,14 @@ def pulled(
     """
     plans = []
     for entry in entries:
-        base, file_hash = bases.get(entry.key), local.get(entry.key)
-        after = base if base and base.revision > entry.revision else entry.base
-        decided = act(file_hash, base, entry)
-        plans.append(KeyPlan(entry.key, decided, file_hash, base, entry, after))
+        base, local_hash = bases.get(entry.key), local.get(entry.key)
+        base_after = base if base and base.revision > entry.revision else entry.base
+        act = act_for(local_hash, base, entry)
+        plans.append(KeyPlan(entry.key, act, local_hash, base, entry, base_after))
     return _with_effect(plans)
 
 
-def deleted(local: Mapping[str, str], bases: Bases) -> tuple[KeyPlan, ...]:
+def plan_restores(local: Mapping[str, str], bases: Bases) -> tuple[KeyPlan, ...]:
     """Return the plans that restore files which were deleted here but not on the server.
 
     A pull ends with them.
@@ -96,7 +107,7 @@ def deleted(local: Mapping[str, str], bases: Bases) -> tuple[KeyPlan, ...]:
     )
 
 
-def after_accept(
+def plan_after_accept(
     local: Mapping[str, str], bases: Bases, entries: Iterable[RemoteEntry]
 ) -> tuple[KeyPlan, ...]:
     """Return the plans for a page of an accepted server that was restored from a backup.
@@ -107,22 +118,23 @@ def after_accept(
     """
     plans = []
     for entry in entries:
-        base, file_hash = bases.get(entry.key), local.get(entry.key)
+        base, local_hash = bases.get(entry.key), local.get(entry.key)
         remote: RemoteEntry | None = entry
+        is_older = base and base.hash and entry.revision < base.revision
         if base and (base.revision, base.hash) == (entry.revision, entry.hash):
-            decided = act(file_hash, base, None)
-        elif base and base.hash and entry.revision < base.revision and file_hash != entry.hash:
-            decided = Act.PUSH if file_hash else Act.RESTORE
-            remote = entry if file_hash else None  # restore the base's text, which is newer
+            act = act_for(local_hash, base, None)
+        elif is_older and local_hash != entry.hash:
+            act = Act.PUSH if local_hash else Act.RESTORE
+            remote = entry if local_hash else None  # restore the base's text, which is newer
         else:
             # The base counts only for a tombstone: files changed since then are held.
             tombstone_base = base if base and base.hash and not entry.hash else None
-            decided = act(file_hash, tombstone_base, entry)
-        plans.append(KeyPlan(entry.key, decided, file_hash, base, remote, entry.base))
+            act = act_for(local_hash, tombstone_base, entry)
+        plans.append(KeyPlan(entry.key, act, local_hash, base, remote, entry.base))
     return _with_effect(plans)
 
 
-def missing_on_server(
+def plan_missing(
     local: Mapping[str, str],
     bases: Bases,
     held: Container[str],
@@ -132,20 +144,22 @@ def missing_on_server(
 ) -> tuple[KeyPlan, ...]:
     """Return the plans for keys that have a base but are not on the server, after a full pull.
 
-    ``seen`` are the keys of all its pages, with tombstones. If the server was ``accepted`` after a
-    backup, it lost the entries, and they are sent as new. Otherwise it no longer has the tombstones
-    of removed entries: files here are held, but those written after the removal are sent.
+    ``held`` are the keys of held files. ``seen`` are the keys of all pages, with tombstones. If the
+    server was ``accepted`` after a backup, it lost the entries, and they are sent as new. Otherwise
+    it no longer has the tombstones of removed entries: files here are held, but those written after
+    the removal are sent.
     """
     plans = []
     for key, base in bases.items():
-        file_hash = local.get(key)
-        if key in seen or (file_hash and not base.hash and key in held):
+        local_hash = local.get(key)
+        is_held = local_hash and not base.hash and key in held  # removed there before
+        if key in seen or is_held:
             continue
-        if accepted or not base.hash:
-            decided = Act.PUSH if file_hash else Act.RESTORE if base.hash else Act.FORGET
+        if local_hash:
+            act = Act.PUSH if accepted or not base.hash else Act.HOLD
         else:
-            decided = Act.HOLD if file_hash else Act.FORGET
-        plans.append(KeyPlan(key, decided, file_hash, base, None, None))
+            act = Act.RESTORE if accepted and base.hash else Act.FORGET
+        plans.append(KeyPlan(key, act, local_hash, base, None, None))
     return tuple(plans)
 
 
@@ -158,7 +172,7 @@ def removes_too_much(removed: int, entries: int) -> bool:
     return removed > _REMOVED_FILES and removed * _REMOVED_SHARE > entries
 
 
-def outgoing(
+def entries_to_send(
     local: Mapping[str, str],
     bases: Bases,
     held: Container[str],
@@ -169,18 +183,21 @@ def outgoing(
     ``held`` are the keys that are not sent for any reason. ``times`` has when each file changed, in
     seconds since 1970.
     """
-    changed = []
-    for key, file_hash in local.items():
+    result = []
+    for key, local_hash in local.items():
         base = bases.get(key)
-        if key not in held and act(file_hash, base, None) is Act.PUSH:
-            is_new = not (base and base.hash)
-            entry = Outgoing(key, file_hash, base.revision if base else None)
-            changed.append((is_new, times.get(key, 0.0), key, entry))
-    # No two rows have the same key, so entries are never compared.
-    return tuple(entry for *_, entry in sorted(changed))
+        if key not in held and act_for(local_hash, base, None) is Act.PUSH:
+            result.append(Outgoing(key, local_hash, base.revision if base else None))
+
+    def order(entry: Outgoing) -> tuple[bool, float, str]:
+        base = bases.get(entry.key)
+        is_new = not (base and base.hash)
+        return is_new, times.get(entry.key, 0.0), entry.key
+
+    return tuple(sorted(result, key=order))
 
 
-def released(
+def keys_to_release(
     local: Mapping[str, str], bases: Bases, held: Mapping[str, HeldEntry], *, room: bool = False
 ) -> tuple[str, ...]:
     """Return the keys that need not be held any more.
@@ -190,10 +207,11 @@ def released(
     """
     result = []
     for key, entry in held.items():
-        file_hash, base = local.get(key), bases.get(key)
-        same_as_server = base is not None and base.hash == file_hash
-        changed = entry.reason in _TEXT_REASONS and entry.hash != file_hash
-        if file_hash is None or same_as_server or changed or (entry.reason == "full" and room):
+        local_hash, base = local.get(key), bases.get(key)
+        is_on_server = base is not None and base.hash == local_hash
+        is_changed = entry.reason in _TEXT_REASONS and entry.hash != local_hash
+        has_room = entry.reason == "full" and room
+        if local_hash is None or is_on_server or is_changed or has_room:
             result.append(key)
     return tuple(result)
 
@@ -201,4 +219,6 @@ def released(
 def _with_effect(plans: Iterable[KeyPlan]) -> tuple[KeyPlan, ...]:
     """Return the plans that change a file or a base; a push is left to the push itself."""
     no_effect = (Act.NOTHING, Act.PUSH)
-    return tuple(plan for plan in plans if plan.act not in no_effect or plan.after != plan.base)
+    return tuple(
+        plan for plan in plans if plan.act not in no_effect or plan.base_after != plan.base
+    )

@@ -9,7 +9,7 @@ Rules of this file
 - An entry that is refused here is left out, with the rule; the other entries of its page are not.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -22,26 +22,25 @@ from memd.remote.link import TOO_LONG, HttpResponse
 from memd.team import planning, requests, wire
 from memd.team.errors import TeamUnreachableError
 from memd.team.exchange import Exchange
-from memd.team.page_plan import PagePlan, Planned
+from memd.team.page_plan import PagePlan, PlanKeys
 from memd.team.planning import KeyPlan
 from memd.team.values import Act, Bases, RemoteEntry
 from memd.team.wire import Mark, RemotePage
 
 BY = Provenance(Actor.TEAM, reason="pulled from the team's server", origin=TEAM_MATE)
-_OK, _SAME, _GONE = 200, 304, 410
+_OK, _NOT_MODIFIED, _MARK_UNKNOWN = 200, 304, 410
 _KEYS_PER_PULL = 25_000  # a repository has 5,000 entries, and tombstones of 400 days
-_FEW_ENTRIES = (
-    16  # so many entries of 64 KiB always fit into an answer, also with all bytes escaped
-)
+# So many entries of 64 KiB always fit into an answer, also if JSON escapes all of their bytes.
+_FEW_ENTRIES = 16
 _VERSIONS_SEARCHED = 10  # versions of a key in which one text is searched
-_LEFT_OUT = 1_000  # at most so many refused entries are listed
+_MOST_LEFT_OUT = 1_000  # at most so many refused entries are listed
 
 # Why a person has to accept first, in words.
-_EPOCH = "the server came back from a backup, or is another one"
-_BEHIND = "the server knows less than it did: revision {} after {}"
-_REMOVES = "the server removes {} of {} memories at once"
-_TOO_MANY = "it has more entries than a repository may have"
-_MOVED = "the repository changed while it was read"
+_NEW_EPOCH = "the server came back from a backup, or is another one"
+_OLDER_REVISION = "the server knows less than it did: revision {} after {}"
+_MANY_REMOVALS = "the server removes {} of {} memories at once"
+_TOO_MANY_ENTRIES = "it has more entries than a repository may have"
+_CHANGED_MEANWHILE = "the repository changed while it was read"
 
 _EntryOrBase = TypeVar("_EntryOrBase", RemoteEntry, Base)
 _PlanPage = Callable[[Mapping[str, str], Bases, Iterable[RemoteEntry]], tuple[KeyPlan, ...]]
@@ -57,11 +56,15 @@ def pull(exchange: Exchange, *, accepted: bool = False) -> None:
         Pull(exchange, accepted=accepted).run()
 
 
-def suspicion(before: Mark, now: Mark) -> str:
+def reason_for_doubt(before: Mark, now: Mark) -> str:
     """Return in words why a server with the mark ``now`` may be the wrong one, "" if it is not."""
     if not before.epoch or (before.epoch == now.epoch and before.revision <= now.revision):
         return ""
-    return _EPOCH if before.epoch != now.epoch else _BEHIND.format(now.revision, before.revision)
+    return (
+        _NEW_EPOCH
+        if before.epoch != now.epoch
+        else _OLDER_REVISION.format(now.revision, before.revision)
+    )
 
 
 class Pull:
@@ -72,24 +75,27 @@ class Pull:
         self._table = exchange.table
         self._directory = exchange.directory
         self._accepted = accepted
-        self._entries = wire.PAGE_ENTRIES
-        self._since = "" if exchange.everything else exchange.state.mark
+        self._page_entries = wire.PAGE_ENTRIES  # how many entries a page may have
+        # The mark behind which entries are pulled, "" for a full pull.
+        self._since_mark = "" if exchange.pull_all else exchange.state.mark
 
     def run(self) -> None:
         """Pull all pages. Raises the errors of ``pull``."""
-        first, suspicious = self._fetch_first_page()
-        if first is None:
+        first, doubt = self._fetch_first_page()
+        if first is None:  # nothing changed on the server
             self._restore_deleted()
             now = self._exchange.ports.now()
             self._exchange.save(replace(self._exchange.state, pulled_at=now))
             return
-        waits = "" if self._accepted else suspicious or self._too_many_removals(first)
-        if waits:
-            self._exchange.save(replace(self._exchange.state, waits=waits))
-            return
-        last = self._apply_pages(first, planning.after_accept if suspicious else planning.pulled)
+        if not self._accepted:
+            to_accept = doubt or self._too_many_removals(first)
+            if to_accept:
+                self._exchange.save(replace(self._exchange.state, waits=to_accept))
+                return
+        plan_page = planning.plan_after_accept if doubt else planning.plan_pull
+        last = self._apply_pages(first, plan_page)
         self._restore_deleted()
-        self._save_mark(last)
+        self._store_mark(last)
 
     def _fetch_first_page(self) -> tuple[RemotePage | None, str]:
         """Return the first page, ``None`` if nothing changed, and why the server may be wrong.
@@ -98,54 +104,68 @@ class Pull:
         pulled.
         """
         before = Mark.of(self._exchange.state.mark)
-        expected: tuple[int, ...] = (_OK, _GONE) if self._since else (_OK,)
-        held = self._table.held(self._directory).values()
-        # If entries are held since the repository is full, its limits are needed from a page.
-        if self._since and all(each.reason != "full" for each in held):
-            expected = (_OK, _SAME, _GONE)
+        expected = [_OK]
+        if self._since_mark:
+            expected.append(_MARK_UNKNOWN)
+            held = self._table.held(self._directory).values()
+            # If entries are held since the repository is full, its limits are needed from a page.
+            if all(each.reason != "full" for each in held):
+                expected.append(_NOT_MODIFIED)
         answer = self._request_page(expected)
-        if answer.status == _SAME:
+        if answer.status == _NOT_MODIFIED:
             return None, ""
-        first = self._read_page(answer) if answer.status == _OK else None
-        suspicious = suspicion(before, first.mark) if first else ""
-        if first is None or (suspicious and self._since and self._accepted):
-            self._since = ""
-            first = self._read_page(self._request_page())
-            suspicious = suspicion(before, first.mark)
-        return first, suspicious
+        if answer.status == _OK:
+            first = self._read_page(answer)
+            doubt = reason_for_doubt(before, first.mark)
+            is_full_pull_needed = doubt and self._since_mark and self._accepted
+            if not is_full_pull_needed:
+                return first, doubt
+        self._since_mark = ""
+        first = self._read_page(self._request_page())
+        return first, reason_for_doubt(before, first.mark)
 
-    def _apply_pages(self, first: RemotePage, planned: _PlanPage) -> RemotePage:
+    def _apply_pages(self, first: RemotePage, plan_page: _PlanPage) -> RemotePage:
         """Carry out the pages from ``first`` on; return the last page.
 
-        After a full pull (without a mark) the keys that no page had are handled too.
+        ``plan_page`` plans a page. After a full pull (without a mark) the keys that no
+        page had are handled too.
         """
-        seen: set[str] = set()
+        seen: set[str] = set()  # the keys of all pages
         last = first
         # A full pull on top of existing bases has to see all keys, so it cannot be resumed.
-        can_resume = bool(self._since) or not self._table.bases(self._directory)
+        can_resume = bool(self._since_mark) or not self._table.bases(self._directory)
         for last in self._pages(first):
             bases = self._table.bases(self._directory)
             seen.update(item.key for item in last.entries)
             seen.update(item.key for item in last.left_out)
             self._leave_out(last.left_out, bases)
-            self._apply(last.entries, partial(_plan_page, planned, bases))
+            self._apply(last.entries, partial(_page_planner, plan_page, bases))
             if last.next and last.entries and can_resume:
                 # An interrupted pull resumes here; the next page may have the newest revision too.
                 newest = max(entry.revision for entry in last.entries)
-                complete = str(replace(last.mark, revision=newest - 1))
-                self._exchange.save(replace(self._exchange.state, mark=complete))
-        if not self._since:
-            bases = self._table.bases(self._directory)
-            lacking = {key: base for key, base in bases.items() if key not in seen}
-            restored = self._accepted and planned is planning.after_accept
-            held = self._table.held(self._directory)
-            plans = partial(
-                planning.missing_on_server, bases=lacking, held=held, seen=seen, accepted=restored
+                resume_mark = str(replace(last.mark, revision=newest - 1))
+                self._exchange.save(replace(self._exchange.state, mark=resume_mark))
+        if not self._since_mark:
+            self._apply_missing(
+                seen, accepted=self._accepted and plan_page is planning.plan_after_accept
             )
-            self._commit(tuple(lacking), plans)
         return last
 
-    def _save_mark(self, last: RemotePage) -> None:
+    def _apply_missing(self, seen: set[str], *, accepted: bool) -> None:
+        """Carry out the plans for keys that no page of a full pull had.
+
+        ``seen`` are the keys that a page had. ``accepted`` says that a person accepted a server
+        that was restored from a backup.
+        """
+        bases = self._table.bases(self._directory)
+        missing = {key: base for key, base in bases.items() if key not in seen}
+        held = self._table.held(self._directory)
+        plan_keys = partial(
+            planning.plan_missing, bases=missing, held=held, seen=seen, accepted=accepted
+        )
+        self._commit(tuple(missing), plan_keys)
+
+    def _store_mark(self, last: RemotePage) -> None:
         """Store the mark and the limits of the server, and release held entries.
 
         Limits of a batch that were lowered after a refusal stay lower.
@@ -159,50 +179,51 @@ class Pull:
         now = exchange.ports.now()
         state = replace(exchange.state, mark=str(last.mark), waits="", pulled_at=now)
         exchange.save(replace(state, limits=limits))
-        exchange.everything = False
+        exchange.pull_all = False
         self._table.prune(self._directory)
-        more = limits.max_entries > before.max_entries or limits.max_bytes > before.max_bytes
-        exchange.release(room=more)
+        has_room = limits.max_entries > before.max_entries or limits.max_bytes > before.max_bytes
+        exchange.release(room=has_room)
 
     def _pages(self, first: RemotePage, *, hashes: bool = False) -> Iterator[RemotePage]:
         """Yield a page and the pages after it; fail if they are too many or the server changed."""
-        exchange, page, keys = self._exchange, first, 0
+        exchange, page, total = self._exchange, first, 0
         yield page
         while page.next:
-            on_page = len(page.entries) + len(page.left_out)
+            page_keys = len(page.entries) + len(page.left_out)
             # Small pages count as _FEW_ENTRIES, so a hostile server cannot send pages for ever.
-            keys += max(on_page, _FEW_ENTRIES)
-            if not on_page or keys > _KEYS_PER_PULL:
-                raise exchange.failed(_TOO_MANY)
-            page = self._read_page(
-                self._request_page(cursor=page.next, hashes=hashes), hashes=hashes
-            )
+            total += max(page_keys, _FEW_ENTRIES)
+            if not page_keys or total > _KEYS_PER_PULL:
+                raise exchange.transient_error(_TOO_MANY_ENTRIES)
+            answer = self._request_page(cursor=page.next, hashes=hashes)
+            page = self._read_page(answer, hashes=hashes)
             if page.mark.epoch != first.mark.epoch:
-                raise exchange.failed(_MOVED)
+                raise exchange.transient_error(_CHANGED_MEANWHILE)
             yield page
 
     def _request_page(
-        self, expected: tuple[int, ...] = (_OK,), cursor: str = "", *, hashes: bool = False
+        self, expected: Collection[int] = (_OK,), cursor: str = "", *, hashes: bool = False
     ) -> HttpResponse:
-        """Return the answer with a page; if it is too long, ask for a page of fewer entries.
+        """Return the answer with a page; if it is too long, request a page of fewer entries.
 
-        A text that JSON has to escape may take six times its bytes.
+        A text that JSON has to escape may take six times its bytes. ``expected`` are the statuses
+        that are no error, and ``cursor`` is that of the page, "" for the first one. With ``hashes``
+        texts are left out.
         """
-        exchange, entries = self._exchange, self._entries
+        exchange, entries = self._exchange, self._page_entries
         request = requests.page(
             exchange.repository,
-            self._since,
+            self._since_mark,
             cursor,
             entries,
             hashes=hashes,
-            known=_SAME in expected,
+            known=_NOT_MODIFIED in expected,
         )
         try:
             return exchange.answer(request, expected)
         except TeamUnreachableError as error:
             if error.facts["cause"] != TOO_LONG or entries == _FEW_ENTRIES:
                 raise
-        self._entries = _FEW_ENTRIES
+        self._page_entries = _FEW_ENTRIES
         return self._request_page(expected, cursor, hashes=hashes)
 
     def _read_page(self, answer: HttpResponse, *, hashes: bool = False) -> RemotePage:
@@ -215,45 +236,49 @@ class Pull:
         If there are more pages, all of them are read once before, only with hashes.
         """
         exchange, bases = self._exchange, self._table.bases(self._directory)
-        entries = sum(bool(base.hash) for base in bases.values())
-        if not entries:
+        entry_count = sum(bool(base.hash) for base in bases.values())
+        if not entry_count:
             return ""
         pages: Iterable[RemotePage] = (first,)
         if first.next:
             page = self._read_page(self._request_page(hashes=True), hashes=True)
             pages = self._pages(page, hashes=True)
         local = exchange.local()
-        removed = sum(
-            plan.act is Act.REMOVE
-            for page in pages
-            for plan in planning.pulled(local, bases, page.entries)
-        )
-        too_much = planning.removes_too_much(removed, entries)
-        return _REMOVES.format(removed, entries) if too_much else ""
+        removed = 0
+        for page in pages:
+            plans = planning.plan_pull(local, bases, page.entries)
+            removed += sum(plan.act is Act.REMOVE for plan in plans)
+        if not planning.removes_too_much(removed, entry_count):
+            return ""
+        return _MANY_REMOVALS.format(removed, entry_count)
 
     def _leave_out(self, entries: Iterable[LeftOut], bases: Bases) -> None:
         """Store entries that are refused, and list them in the result, if newer than the base."""
-        room = _LEFT_OUT - len(self._exchange.done.left_out)
-        new = [
+        room = _MOST_LEFT_OUT - len(self._exchange.effects.left_out)
+        newer = [
             item
             for item in entries
             if item.key not in bases or bases[item.key].revision < item.revision
-        ][:room]
+        ]
+        new = newer[:room]
         if new:
             self._table.save(self._directory, *new)
-            self._exchange.done.left_out += new
+            self._exchange.effects.left_out += new
 
     def _apply(
-        self, entries: Sequence[_EntryOrBase], planned: Callable[[Sequence[_EntryOrBase]], Planned]
+        self,
+        entries: Sequence[_EntryOrBase],
+        planner: Callable[[Sequence[_EntryOrBase]], PlanKeys],
     ) -> None:
         """Carry out entries as one change set; if the store refuses it, carry out each half.
 
         So one entry that cannot be written, such as one below a file's path, is left out alone.
+        ``planner`` returns the function that plans some of the entries.
         """
         try:
-            self._commit(tuple(entry.key for entry in entries), planned(entries))
+            self._commit(tuple(entry.key for entry in entries), planner(entries))
         except MemdError as error:
-            if error.retryable or error.of_disk:
+            if error.retryable or error.of_disk:  # no fault of an entry
                 raise
             if len(entries) == 1:
                 entry = entries[0]
@@ -261,17 +286,17 @@ class Pull:
                 self._leave_out([LeftOut(entry.key, entry.revision, entry.hash, rule)], {})
                 return
             half = len(entries) // 2
-            self._apply(entries[:half], planned)
-            self._apply(entries[half:], planned)
+            self._apply(entries[:half], planner)
+            self._apply(entries[half:], planner)
 
     def _restore_deleted(self) -> None:
         """Write the files again that were deleted here but not on the server."""
         bases, local = self._table.bases(self._directory), self._exchange.local()
         deleted = [base for key, base in bases.items() if base.hash and key not in local]
         for base in deleted:
-            if self._table.body(self._directory, base.hash) is None:  # e.g. a text before a backup
+            if self._table.body(self._directory, base.hash) is None:
                 self._store_from_history(base)
-        self._apply(deleted, _plan_restores)
+        self._apply(deleted, _restores_of)
 
     def _store_from_history(self, base: Base) -> None:
         """Store the text of a base here, if the server's history has it."""
@@ -283,38 +308,38 @@ class Pull:
             if version.hash == base.hash and version.content is not None:
                 self._table.keep(self._directory, {version.hash: version.content})
 
-    def _commit(self, keys: tuple[str, ...], planned: Planned) -> None:
+    def _commit(self, keys: tuple[str, ...], plan_keys: PlanKeys) -> None:
         """Carry out the plans for some keys as one change set, if there are keys."""
         if keys:
-            commit(self._exchange, keys, planned)
+            commit(self._exchange, keys, plan_keys)
 
 
-def commit(exchange: Exchange, keys: tuple[str, ...], planned: Planned) -> None:
+def commit(exchange: Exchange, keys: tuple[str, ...], plan_keys: PlanKeys) -> None:
     """Carry out the plans for some keys as one change set, and note what it did.
 
     Raises the errors of the store.
     """
     page = PagePlan(
         keys,
-        planned,
+        plan_keys,
         exchange.ports.now(),
         partial(exchange.table.body, exchange.directory),
         partial(exchange.table.keep, exchange.directory),
     )
     committed = exchange.ports.commit(page, BY)
-    exchange.done.pages.append(page)
-    exchange.done.change = committed.change or exchange.done.change
-    exchange.progress(sum(len(done.keys) for done in exchange.done.pages))
+    exchange.effects.pages.append(page)
+    exchange.effects.change = committed.change or exchange.effects.change
+    exchange.progress(sum(len(each.keys) for each in exchange.effects.pages))
     if page.left_out:
         exchange.table.save(exchange.directory, *page.left_out)
-        exchange.done.left_out += page.left_out
+        exchange.effects.left_out += page.left_out
 
 
-def _plan_page(planned: _PlanPage, bases: Bases, entries: Sequence[RemoteEntry]) -> Planned:
+def _page_planner(plan_page: _PlanPage, bases: Bases, entries: Sequence[RemoteEntry]) -> PlanKeys:
     """Return the function that plans a page of entries for the hashes of the files here."""
-    return lambda local: planned(local, bases, entries)
+    return lambda local: plan_page(local, bases, entries)
 
 
-def _plan_restores(deleted: Sequence[Base]) -> Planned:
+def _restores_of(deleted: Sequence[Base]) -> PlanKeys:
     """Return the function that plans to restore those of these bases that have no file here."""
-    return partial(planning.deleted, bases={base.key: base for base in deleted})
+    return partial(planning.plan_restores, bases={base.key: base for base in deleted})

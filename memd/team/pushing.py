@@ -16,22 +16,22 @@ from memd.core.team import HeldEntry, Outgoing, PushBatch
 from memd.team import batches, requests, sharing, wire
 from memd.team.errors import TeamRefusedError
 from memd.team.exchange import Exchange
-from memd.team.pulling import pull, suspicion
+from memd.team.pulling import pull, reason_for_doubt
 from memd.team.values import RemoteEntry
 from memd.team.wire import Mark, RemoteProblem
 
 _ATTEMPTS = 5  # of a push, as long as others change the same entries meanwhile
-_BATCHES = 5_000  # of one push: as many as a repository has entries
-_JITTER_SECONDS = 0.25
-_VERSIONS_SEARCHED = 100
-_OK, _CHANGED, _TOO_LARGE, _REFUSED = 200, 412, 413, 422
+_MOST_BATCHES = 5_000  # of one push: as many as a repository has entries
+_LONGEST_WAIT_SECONDS = 0.25  # before the second attempt; it doubles with each further one
+_VERSIONS_SEARCHED = 100  # versions of a key in which a text that was sent is searched
+_OK, _ENTRIES_CHANGED, _TOO_LARGE, _RULE_BROKEN = 200, 412, 413, 422
 
 # Why a push ends, in words.
 _TOO_MANY_CHANGES = "others changed the same memories again and again"
 _NO_BATCH_FITS = "it takes no batch, however small"
 
 # What a person can do about a rule of the server, if its name does not say that.
-_RULES = {"case": "its name differs from another memory's in case alone; rename it"}
+_ADVICE_ON_RULES = {"case": "its name differs from another memory's in case alone; rename it"}
 
 
 def push(exchange: Exchange) -> None:
@@ -39,15 +39,16 @@ def push(exchange: Exchange) -> None:
 
     Raises TeamUnreachableError, TeamRefusedError, and errors of the store and the state file.
     """
-    for turn in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         if _send_all(exchange):
             exchange.table.prune(exchange.directory)
             return
-        exchange.ports.wait(exchange.ports.random() * _JITTER_SECONDS * 2**turn)
+        # A random delay, so that devices do not all try again at the same moment.
+        exchange.ports.wait(exchange.ports.random() * _LONGEST_WAIT_SECONDS * 2**attempt)
         pull(exchange)
-        if exchange.state.waits:
+        if exchange.state.waits:  # a person has to accept the server first
             return
-    raise exchange.failed(_TOO_MANY_CHANGES, pushing=True)
+    raise exchange.transient_error(_TOO_MANY_CHANGES, pushing=True)
 
 
 def resend(exchange: Exchange, batch: PushBatch) -> None:
@@ -58,22 +59,24 @@ def resend(exchange: Exchange, batch: PushBatch) -> None:
     answer = exchange.answer(requests.repositories(exchange.membership.remote))
     repositories = exchange.read(wire.repositories, answer.body)
     mark = next((each.mark for each in repositories if each.id == exchange.repository), None)
-    suspicious = suspicion(Mark.of(exchange.state.mark), mark) if mark else ""
-    if suspicious:
-        exchange.save(replace(exchange.state, waits=suspicious))
+    doubt = reason_for_doubt(Mark.of(exchange.state.mark), mark) if mark else ""
+    if doubt:
+        exchange.save(replace(exchange.state, waits=doubt))
         return
     bodies = {item: exchange.table.body(exchange.directory, item.hash) for item in batch.entries}
     if None in bodies.values():  # a text was purged since, so the batch is not sent again
         end_from_history(exchange, batch, [item.key for item in batch.entries])
         return
-    packed = [requests.entry(item, (text or b"").decode()) for item, text in bodies.items()]
-    _send_batch(exchange, batch, packed, resent=True)
+    encoded_entries = [
+        requests.entry(item, (text or b"").decode()) for item, text in bodies.items()
+    ]
+    _send_batch(exchange, batch, encoded_entries, resent=True)
 
 
 def end_from_history(exchange: Exchange, batch: PushBatch, keys: Iterable[str]) -> None:
     """End a batch without an answer; entries in the server's history count as accepted.
 
-    Only the history of ``keys`` is read.
+    ``keys`` are those of the batch whose history is read.
     """
     versions: dict[str, tuple[RemoteEntry, ...]] = {}
     for key in keys:
@@ -86,13 +89,13 @@ def end_from_history(exchange: Exchange, batch: PushBatch, keys: Iterable[str]) 
 def _send_all(exchange: Exchange) -> bool:
     """Send all batches; return ``False`` if another member changed one of the entries."""
     exchange.release()
-    for _ in range(_BATCHES):
-        batch, packed = _next_batch(exchange)
+    for _ in range(_MOST_BATCHES):
+        batch, encoded_entries = _next_batch(exchange)
         if batch is None:
             return True
-        if not _send_batch(exchange, batch, packed):
+        if not _send_batch(exchange, batch, encoded_entries):
             return False
-    raise exchange.paused(_TOO_LARGE, _NO_BATCH_FITS)
+    raise exchange.permanent_error(_TOO_LARGE, _NO_BATCH_FITS)
 
 
 def _next_batch(exchange: Exchange) -> tuple[PushBatch | None, list[bytes]]:
@@ -102,55 +105,57 @@ def _next_batch(exchange: Exchange) -> tuple[PushBatch | None, list[bytes]]:
     """
     limits = exchange.state.limits
     outgoing = {item.key: item for item in exchange.outgoing()}
-    ready: dict[str, Outgoing] = {}
-    packed: dict[str, bytes] = {}
-    bodies: dict[str, bytes] = {}
+    valid_entries: dict[str, Outgoing] = {}
+    encoded_entries: dict[str, bytes] = {}
+    texts: dict[str, bytes] = {}  # by hash
     for key, file_hash, content in exchange.ports.files.read(outgoing):
-        refused = sharing.refusal(key, file_hash, content, limits.entry_bytes)
-        if refused is not None:
-            exchange.table.save(exchange.directory, refused)
-            exchange.done.held.append(refused)
+        refusal = sharing.refusal(key, file_hash, content, limits.entry_bytes)
+        if refusal is not None:
+            exchange.table.save(exchange.directory, refusal)
+            exchange.effects.held.append(refusal)
             continue
-        ready[key] = replace(outgoing[key], hash=file_hash)  # it may have changed since
-        packed[key] = requests.entry(ready[key], content.decode())
-        bodies[file_hash] = content
-        if len(ready) >= limits.put_entries:
+        # The file may have changed since it was listed.
+        valid_entries[key] = replace(outgoing[key], hash=file_hash)
+        encoded_entries[key] = requests.entry(valid_entries[key], content.decode())
+        texts[file_hash] = content
+        if len(valid_entries) >= limits.put_entries:
             break
-    sizes = {key: len(entry) + 1 for key, entry in packed.items()}  # with a comma
+    sizes = {key: len(entry) + 1 for key, entry in encoded_entries.items()}  # with a comma
     new_id, now = exchange.ports.new_id(), exchange.ports.now()
-    batch = batches.next_batch(ready.values(), sizes, limits, id=new_id, at=now)
+    batch = batches.next_batch(valid_entries.values(), sizes, limits, id=new_id, at=now)
     if batch is None:
         return None, []
-    batch_bodies = {item.hash: bodies[item.hash] for item in batch.entries}
-    exchange.table.begin(exchange.directory, batch, batch_bodies)
-    return batch, [packed[item.key] for item in batch.entries]
+    batch_texts = {item.hash: texts[item.hash] for item in batch.entries}
+    exchange.table.begin(exchange.directory, batch, batch_texts)
+    return batch, [encoded_entries[item.key] for item in batch.entries]
 
 
 def _send_batch(
-    exchange: Exchange, batch: PushBatch, packed: Iterable[bytes], *, resent: bool = False
+    exchange: Exchange, batch: PushBatch, encoded_entries: Iterable[bytes], *, resent: bool = False
 ) -> bool:
     """Send a batch and store the result; return ``False`` if others changed its entries.
 
-    ``packed`` are the bytes of each entry. ``resent`` says that the batch was sent before, so that
-    the server may have accepted it then.
+    ``encoded_entries`` are the bytes of each entry. ``resent`` says that the batch was sent before,
+    so that the server may have accepted it then.
     """
-    request = requests.put(exchange.repository, batch.id, packed)
+    request = requests.put(exchange.repository, batch.id, encoded_entries)
     try:
-        expected = (_OK, _CHANGED, _TOO_LARGE, _REFUSED)
+        expected = (_OK, _ENTRIES_CHANGED, _TOO_LARGE, _RULE_BROKEN)
         answer = exchange.answer(request, expected, pushing=True)
     except TeamRefusedError:
         if not resent:  # refused as a whole, so nothing of it was accepted
             exchange.table.end(exchange.directory, (), batch=batch.id)
         raise
-    keys = [item.key for item in batch.entries]
     if answer.status == _OK:
         _store_accepted(exchange, batch, answer.body)
         return True
     problem = wire.problem(answer.body)
-    if answer.status == _CHANGED:
+    if answer.status == _ENTRIES_CHANGED:
         # A pull of changes does not have tombstones that the server deleted as too old.
-        exchange.everything = problem.forgotten
-        end_from_history(exchange, batch, [key for key in keys if resent and key in problem.rules])
+        exchange.pull_all = problem.forgotten
+        changed_keys = [item.key for item in batch.entries if item.key in problem.rules]
+        # Only a batch that was sent before may have made these changes itself.
+        end_from_history(exchange, batch, changed_keys if resent else [])
         return False
     _handle_refusal(exchange, batch, problem)
     return True
@@ -164,12 +169,15 @@ def _store_accepted(exchange: Exchange, batch: PushBatch, body: bytes) -> None:
     place, now = exchange.membership, exchange.ports.now()
     keys = [item.key for item in batch.entries]
     revision, revisions = exchange.read(wire.accepted, body, keys)
-    bases = batches.accepted(batch, revisions, member=place.member, device=place.device, at=now)
+    bases = batches.bases_of_accepted(
+        batch, revisions, member=place.member, device=place.device, at=now
+    )
     exchange.table.end(exchange.directory, bases, batch=batch.id)
-    exchange.done.sent += [f"{TEAM}{key}" for key in keys]
+    exchange.effects.sent += [f"{TEAM}{key}" for key in keys]
     mark = Mark.of(exchange.state.mark)
-    after = str(replace(mark, revision=revision)) if revision == mark.revision + 1 else str(mark)
-    exchange.save(replace(exchange.state, pushed_at=now, mark=after))
+    if revision == mark.revision + 1:
+        mark = replace(mark, revision=revision)
+    exchange.save(replace(exchange.state, pushed_at=now, mark=str(mark)))
 
 
 def _handle_refusal(exchange: Exchange, batch: PushBatch, problem: RemoteProblem) -> None:
@@ -178,18 +186,26 @@ def _handle_refusal(exchange: Exchange, batch: PushBatch, problem: RemoteProblem
     Pauses the sync if neither is possible, and raises TeamRefusedError.
     """
     limits = batches.lowered_limits(exchange.state.limits, problem.limit, problem.max)
-    held = tuple(
-        HeldEntry(item.key, item.hash, "refused", _RULES.get(rule, rule))
-        for item in batch.entries
-        if (rule := problem.rules.get(item.key)) is not None
-    )
-    if problem.limit.startswith("max_"):
+    if problem.limit.startswith("max_"):  # the repository is full
         held = _entries_without_room(exchange, batch, problem)
+    else:
+        held = _entries_with_broken_rule(batch, problem)
     exchange.table.end(exchange.directory, (), held, batch=batch.id)
-    exchange.done.held += held
+    exchange.effects.held += held
     if not held and limits == exchange.state.limits:
-        raise exchange.paused(400, problem.message or _NO_BATCH_FITS)
+        raise exchange.permanent_error(400, problem.message or _NO_BATCH_FITS)
     exchange.save(replace(exchange.state, limits=limits))
+
+
+def _entries_with_broken_rule(batch: PushBatch, problem: RemoteProblem) -> tuple[HeldEntry, ...]:
+    """Return the entries of a batch to hold, since the server names a rule that they break."""
+    held = []
+    for item in batch.entries:
+        rule = problem.rules.get(item.key)
+        if rule is not None:
+            detail = _ADVICE_ON_RULES.get(rule, rule)
+            held.append(HeldEntry(item.key, item.hash, "refused", detail))
+    return tuple(held)
 
 
 def _entries_without_room(
@@ -200,9 +216,11 @@ def _entries_without_room(
     sizes = {key: file.size for key, file in files.items()}
     bases = exchange.table.bases(exchange.directory)
     on_server = {key for key, base in bases.items() if base.hash}
-    new = [item.key for item in batch.entries if item.key not in on_server]
-    in_bytes = problem.limit == "max_bytes"
-    added = sum(sizes.get(key, 0) if in_bytes else 1 for key in new)
+    new_keys = [item.key for item in batch.entries if item.key not in on_server]
+    if problem.limit == "max_bytes":
+        added = sum(sizes.get(key, 0) for key in new_keys)
+    else:
+        added = len(new_keys)
     room = problem.max - (problem.have - added)  # ``have`` is what it would have with the batch
     outgoing = [item for item in exchange.outgoing() if item.key in sizes]
-    return batches.full(outgoing, on_server, sizes, limit=problem.limit, room=room)
+    return batches.entries_to_hold(outgoing, on_server, sizes, limit=problem.limit, room=room)

@@ -79,12 +79,13 @@ class TeamSyncs:
         self._on_unexpected = on_unexpected
         self._link = link
         self._random = chance
-        self._files: Recent[str, LocalFiles] = Recent()
+        self._files: Recent[str, LocalFiles] = Recent()  # by directory
+        # By server and repository: one sync at a time holds the lock.
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._threads = anyio.CapacityLimiter(_THREADS)
-        self._due: dict[str, Due] = {}
-        self._woken: dict[str, anyio.Event] = {}  # wakes the task of a directory
-        self._group: TaskGroup | None = None
+        self._schedules: dict[str, Due] = {}  # of each directory that has a task
+        self._wakeups: dict[str, anyio.Event] = {}  # wake the task of a directory
+        self._group: TaskGroup | None = None  # of the tasks, ``None`` unless ``run`` is running
 
     async def run(self) -> None:
         """Sync directories after changes, and in sessions every few minutes, until cancelled."""
@@ -221,25 +222,25 @@ class TeamSyncs:
         """
         if self._group is None:
             return None
-        if directory not in self._due:
-            self._due[directory] = Due()
-            self._group.start_soon(self._sync_when_due, directory, self._due[directory])
-        self._woken.setdefault(directory, anyio.Event()).set()
-        return self._due[directory]
+        if directory not in self._schedules:
+            self._schedules[directory] = Due()
+            self._group.start_soon(self._sync_when_due, directory, self._schedules[directory])
+        self._wakeups.setdefault(directory, anyio.Event()).set()
+        return self._schedules[directory]
 
     async def _sync_when_due(self, directory: str, due: Due) -> None:
         """Sync a directory whenever it is due, until nothing is due or it has left its team."""
         try:
             while await to_thread.run_sync(self._memberships.joined, directory):
-                woken = self._woken[directory] = anyio.Event()
+                wakeup = self._wakeups[directory] = anyio.Event()
                 now = self._clock.monotonic()
                 at = due.next(now)
                 if at is None:
                     return
                 if at > now:  # wait for the time or a change, then look at the schedule again
                     async with anyio.create_task_group() as group:
-                        group.start_soon(self._set_after, at - now, woken)
-                        await woken.wait()
+                        group.start_soon(self._set_after, at - now, wakeup)
+                        await wakeup.wait()
                         group.cancel_scope.cancel()
                     continue
                 changed, due.changed = due.changed, set()
@@ -249,13 +250,13 @@ class TeamSyncs:
                 wait = state.until - self._clock.now() if state else 0.0
                 due.retry = now + wait if wait > 0 else 0.0
         finally:
-            del self._due[directory]
-            self._woken.pop(directory, None)
+            del self._schedules[directory]
+            self._wakeups.pop(directory, None)
 
-    async def _set_after(self, seconds: float, woken: anyio.Event) -> None:
+    async def _set_after(self, seconds: float, wakeup: anyio.Event) -> None:
         """Set an event after ``seconds`` of the clock."""
         await self._clock.sleep(seconds)
-        woken.set()
+        wakeup.set()
 
     async def _sync_automatically(self, directory: str, changed: set[str]) -> SyncState | None:
         """Sync without a person's request; return the state after it, ``None`` if unknown."""
@@ -371,11 +372,11 @@ class TeamSyncs:
 
     def _publish(self, exchange: Exchange, before: SyncState) -> None:
         """Publish events for changed paths, conflicts, and a new pause or wait."""
-        done, directory = exchange.done, exchange.directory
-        paths = done.paths()
+        effects, directory = exchange.effects, exchange.directory
+        paths = effects.paths()
         if any(paths.values()):
             self._events.publish(Event(TEAM_CHANGED, directory, paths))
-        for page in done.pages:
+        for page in effects.pages:
             for item in page.conflicts:
                 params = {"path": f"{TEAM}{item.key}", "member": item.member}
                 self._events.publish(Event(TEAM_CONFLICT, directory, params))

@@ -29,7 +29,7 @@ def sync(
     if not requested and not pausing.may_pull(exchange.state, now, credentials):
         return
     if requested:  # entries that were left out may be writable now, so try all again
-        exchange.everything = bool(exchange.table.left_out(exchange.directory))
+        exchange.pull_all = bool(exchange.table.left_out(exchange.directory))
     batch = exchange.table.batch(exchange.directory)
     if batch is not None and not exchange.state.waits:
         resend(exchange, batch)

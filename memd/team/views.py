@@ -22,7 +22,7 @@ from memd.team.results import (
 from memd.team.values import Bases
 from memd.text import unified
 
-_NEWEST = 10
+_NEWEST = 10  # the most entries that a new member is shown
 
 
 def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
@@ -65,23 +65,25 @@ def diff(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:
 
     With ``path``, only those of that path are returned.
     """
-    bases, results = exchange.table.bases(exchange.directory), []
-    texts = {
-        key: text for key, _, text in exchange.ports.files.read(_outgoing_keys(exchange, path))
-    }
-    for key, text in texts.items():
-        base = bases.get(key)
+    table, directory = exchange.table, exchange.directory
+    bases, results = table.bases(directory), []
+    outgoing = list(exchange.ports.files.read(_outgoing_keys(exchange, path)))
+    for key, _, text in outgoing:
+        base, file_path = bases.get(key), f"{TEAM}{key}"
         # The server's text, as far as it is known here.
-        before = exchange.table.body(exchange.directory, base.hash) if base and base.hash else None
-        shown = unified.bounded(f"{TEAM}{key}", before, text)
-        results.append(TextDiff(f"{TEAM}{key}", "changed" if before is not None else "new", shown))
-    for key, conflict in exchange.table.conflicts(exchange.directory).items():
-        if path in ("", f"{TEAM}{key}"):
-            ours = exchange.table.body(exchange.directory, conflict.ours) or b""
-            theirs = exchange.table.body(exchange.directory, conflict.theirs) or b""
-            shown = unified.bounded(f"{TEAM}{key}", theirs, ours)
-            both = (ours.decode(errors="replace"), theirs.decode(errors="replace"))
-            results.append(TextDiff(f"{TEAM}{key}", "conflict", shown, *both))
+        server_text = table.body(directory, base.hash) if base and base.hash else None
+        diff_text = unified.bounded(file_path, server_text, text)
+        state = "new" if server_text is None else "changed"
+        results.append(TextDiff(file_path, state, diff_text))
+    for key, conflict in table.conflicts(directory).items():
+        file_path = f"{TEAM}{key}"
+        if path not in ("", file_path):
+            continue
+        ours = table.body(directory, conflict.ours) or b""
+        theirs = table.body(directory, conflict.theirs) or b""
+        diff_text = unified.bounded(file_path, theirs, ours)
+        our_text, their_text = ours.decode(errors="replace"), theirs.decode(errors="replace")
+        results.append(TextDiff(file_path, "conflict", diff_text, our_text, their_text))
     return tuple(results)
 
 
@@ -124,7 +126,9 @@ def summary(
     """Return how many entries of each type a directory has, and the ten newest entries."""
     bases, types, newest = table.bases(directory), Counter[str](), []
     for header in reading.listed(directory):
-        base = bases.get(header.path.removeprefix(TEAM)) if header.path.startswith(TEAM) else None
+        if not header.path.startswith(TEAM):
+            continue
+        base = bases.get(header.path.removeprefix(TEAM))
         if base is not None and base.hash:
             types[str(header.type or "")] += 1
             newest.append(NewestEntry(header.path, header.description, base.member, base.at))
@@ -137,13 +141,13 @@ def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float)
 
     ``now`` is seconds since 1970.
     """
-    sends, size, left = [], 0, []
+    paths, size, unsent = [], 0, []
     for key, file_hash, content in files.read(sorted(files.files(now))):
-        refused = sharing.refusal(key, file_hash, content)
-        if refused is not None:
-            left.append(refused)
+        refusal = sharing.refusal(key, file_hash, content)
+        if refusal is not None:
+            unsent.append(refusal)
         else:
-            sends.append(f"{TEAM}{key}")
+            paths.append(f"{TEAM}{key}")
             size += len(content)
     return JoinPreview(
         server=prospect.server,
@@ -151,9 +155,9 @@ def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float)
         root=project.root,
         directory=project.memory_dir,
         device=prospect.device,
-        sends=tuple(sends),
+        sends=tuple(paths),
         bytes=size,
-        left=tuple(left),
+        left=tuple(unsent),
         code_needed=prospect.known is None,
     )
 

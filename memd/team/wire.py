@@ -31,10 +31,10 @@ from memd.core.text import sha256
 from memd.remote.link import RemoteAnswerError
 from memd.team.values import RemoteEntry
 
-PAGE_ENTRIES = 500
+PAGE_ENTRIES = 500  # the most entries of a page, with tombstones
 # A string of JSON with its escapes; possessive, so that a hostile body takes linear time.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_STRINGS = 24 * PAGE_ENTRIES  # an entry has at most 8 members: 16 strings
+_MOST_STRINGS = 24 * PAGE_ENTRIES  # an entry has at most 8 members: 16 strings
 _STRING_BYTES = 6 * ENTRY_BYTES + 2  # every byte written as \u00xx
 _OTHER_BYTES = 128 * PAGE_ENTRIES  # brackets, numbers, commas and spaces
 _REVISIONS = 2**53 - 1  # the largest integer that every JSON parser reads exactly
@@ -50,17 +50,19 @@ _Cursor = Annotated[str, Meta(pattern=r"\A[!-~]{1,1024}\Z")]
 _MARK = re.compile(r"([A-Za-z0-9_-]{1,64})\.([0-9]{1,16})")
 
 # Why an answer is invalid, and why an entry is left out, in words.
-_TOO_MUCH = "it holds more than a page may"
-_TWICE = "it names an entry twice"
+_PAGE_TOO_LARGE = "it holds more than a page may"
+_NAMED_TWICE = "it names an entry twice"
 _NEWER_ENTRY = "an entry is newer than the repository"
 _UNCHANGED = "unchanged"  # the status of bytes that were there
 _WRONG_KEYS = "it speaks of other entries than were sent"
-_DAMAGED = "its text is not the one that its hash names"
+_HASH_DIFFERS = "its text is not the one that its hash names"
 _FOLDER = "a folder of it ends in .md"
 _TOO_LARGE = f"it is larger than {ENTRY_BYTES} bytes"
 
 
 class _Limits(Struct):
+    """The limits of a repository and of a batch."""
+
     entry_bytes: _Count = ENTRY_BYTES
     put_bytes: _Count = BATCH_BYTES
     put_entries: _Count = BATCH_ENTRIES
@@ -79,15 +81,21 @@ class _Stamped(Struct):
 
 
 class _Entry(_Stamped, kw_only=True):
+    """An entry that is not removed."""
+
     hash: _Hash
     content: str | None = None
 
 
 class _Removed(_Stamped):
+    """A tombstone."""
+
     reason: str = ""
 
 
 class _Page(Struct):
+    """A page of entries and tombstones."""
+
     epoch: _Id
     revision: _Revision
     entries: list[_Entry]
@@ -97,6 +105,8 @@ class _Page(Struct):
 
 
 class _Repository(Struct):
+    """A repository that the token may use."""
+
     id: _Id
     remote: str
     role: _Name
@@ -105,28 +115,40 @@ class _Repository(Struct):
 
 
 class _Repositories(Struct):
+    """The answer with all repositories of a remote."""
+
     repos: list[_Repository]
 
 
 class _Joined(Struct):
+    """The answer to an invitation's code."""
+
     token: str
     member: _Name
 
 
 class _Revised(Struct):
+    """A revision that the server gave."""
+
     revision: _Revision
     key: str = ""
 
 
 class _Written(_Revised):
+    """An entry of a batch that the server has accepted."""
+
     status: str = ""
 
 
 class _Put(_Revised):
+    """The answer to a batch."""
+
     entries: list[_Written] = []
 
 
 class _Version(_Stamped):
+    """A version of an entry or a tombstone in the server's history."""
+
     hash: str = REMOVED
     size: _Revision = 0
     reason: str = ""
@@ -134,10 +156,14 @@ class _Version(_Stamped):
 
 
 class _History(Struct):
+    """The versions of one key."""
+
     versions: list[_Version]
 
 
 class _Named(Struct):
+    """An entry that a refusal names, with the rule that it breaks."""
+
     key: str = ""
     rule: str = ""
     line: int = 0
@@ -145,6 +171,8 @@ class _Named(Struct):
 
 
 class _Problem(Struct):
+    """The reason for a refusal."""
+
     kind: str = ""
     message: str = ""
     limit: str = ""
@@ -154,6 +182,8 @@ class _Problem(Struct):
 
 
 class _Failure(Struct):
+    """The answer that refuses a request."""
+
     error: _Problem
 
 
@@ -224,9 +254,9 @@ def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
     items: list[_Entry | _Removed] = [*shape.entries, *shape.removed]
     keys = [item.key for item in items]
     if len(keys) > PAGE_ENTRIES:
-        raise RemoteAnswerError(server, _TOO_MUCH)
+        raise RemoteAnswerError(server, _PAGE_TOO_LARGE)
     if len(set(keys)) < len(keys):
-        raise RemoteAnswerError(server, _TWICE)
+        raise RemoteAnswerError(server, _NAMED_TWICE)
     entries: list[RemoteEntry] = []
     left_out: list[LeftOut] = []
     for item in items:
@@ -265,8 +295,8 @@ def accepted(server: str, body: bytes, keys: Collection[str]) -> tuple[int, dict
     result = {each.key: each.revision for each in shape.entries}
     if result.keys() != set(keys):
         raise RemoteAnswerError(server, _WRONG_KEYS)
-    wrote = any(each.status != _UNCHANGED for each in shape.entries)
-    return (shape.revision if wrote else 0), result
+    has_written = any(each.status != _UNCHANGED for each in shape.entries)
+    return (shape.revision if has_written else 0), result
 
 
 def removed(server: str, body: bytes) -> int:
@@ -293,9 +323,9 @@ def problem(body: bytes) -> RemoteProblem:
     except RemoteAnswerError:
         return RemoteProblem()
     rules = {each.key: printable(each.rule) for each in error.entries}
-    forgotten = any(each.revision == 0 for each in error.entries)
-    limits = (error.limit, error.max, error.have)
-    return RemoteProblem(printable(error.message), *limits, rules, forgotten)
+    is_forgotten = any(each.revision == 0 for each in error.entries)
+    message = printable(error.message)
+    return RemoteProblem(message, error.limit, error.max, error.have, rules, is_forgotten)
 
 
 def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteEntry, str]:
@@ -324,7 +354,7 @@ def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[R
     if key_hash == REMOVED or (hashes and content is None):
         return entry, ""
     if content is None or sha256(content) != key_hash:
-        return entry, _DAMAGED
+        return entry, _HASH_DIFFERS
     return entry, _TOO_LARGE if len(content) > ENTRY_BYTES else ""
 
 
@@ -339,14 +369,14 @@ def check_key(key: str) -> str:
 
 def _decode(server: str, body: bytes, shape: type[T]) -> T:
     """Decode a body as JSON of a shape, after checking its sizes. Raises RemoteAnswerError."""
-    count = string_bytes = 0
+    string_bytes = 0
     for count, match in enumerate(_STRING.finditer(body), 1):
         size = match.end() - match.start()
         string_bytes += size
-        if count > _STRINGS or size > _STRING_BYTES:
-            raise RemoteAnswerError(server, _TOO_MUCH)
+        if count > _MOST_STRINGS or size > _STRING_BYTES:
+            raise RemoteAnswerError(server, _PAGE_TOO_LARGE)
     if len(body) - string_bytes > _OTHER_BYTES:
-        raise RemoteAnswerError(server, _TOO_MUCH)
+        raise RemoteAnswerError(server, _PAGE_TOO_LARGE)
     try:
         return msgspec.convert(decode(body), shape)
     except NotJsonError as error:

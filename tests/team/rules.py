@@ -176,7 +176,9 @@ class Rules:
     def begin(self, client: Client) -> Client | None:
         """Save a batch and send it, ``None`` where nothing is to be sent."""
         client = self._released(client)
-        entries = planning.outgoing(client.local, client.bases_by_key, client.held_by_key, {})
+        entries = planning.entries_to_send(
+            client.local, client.bases_by_key, client.held_by_key, {}
+        )
         name = " ".join(f"{entry.key}={entry.hash}@{entry.base}" for entry in entries)
         sizes = dict.fromkeys(KEYS, 1)
         batch = batches.next_batch(entries, sizes, Limits(), id=name, at=0.0)
@@ -227,7 +229,7 @@ class Rules:
         if arrived.revisions:
             keys = (entry.key for entry in client.batch.entries)
             revisions = dict(zip(keys, arrived.revisions, strict=False))
-            bases = batches.accepted(client.batch, revisions)
+            bases = batches.bases_of_accepted(client.batch, revisions)
         for base in bases:
             client = change(client, KEYS.index(base.key), bases=base)
         epoch, revision = client.mark
@@ -237,7 +239,7 @@ class Rules:
 
     def _pulled(self, client: Client, page: Page) -> Client:
         accepted = page.epoch != client.mark[0]
-        plan = planning.after_accept if accepted else planning.pulled
+        plan = planning.plan_after_accept if accepted else planning.plan_pull
         plans = plan(client.local, client.bases_by_key, page.entries)
         client = self._applied(client, plans, accepted=accepted)
         seen = client.seen | {entry.key for entry in page.entries}
@@ -245,11 +247,11 @@ class Rules:
             entry = page.entries[-1]
             return client._replace(seen=seen, cursor=(entry.revision, entry.key))
         if client.everything:
-            plans = planning.missing_on_server(
+            plans = planning.plan_missing(
                 client.local, client.bases_by_key, client.held_by_key, seen, accepted=accepted
             )
             client = self._applied(client, plans, accepted=accepted)
-        plans = planning.deleted(client.local, client.bases_by_key)
+        plans = planning.plan_restores(client.local, client.bases_by_key)
         client = self._released(self._applied(client, plans, accepted=accepted))
         mark = (page.epoch, page.revision)
         return self.crash(client)._replace(mark=mark, everything=False, accepted=0)
@@ -257,7 +259,7 @@ class Rules:
     @staticmethod
     def _released(client: Client) -> Client:
         bases, held = client.bases_by_key, client.held_by_key
-        for key in planning.released(client.local, bases, held):
+        for key in planning.keys_to_release(client.local, bases, held):
             client = change(client, KEYS.index(key), held=None)
         return client
 
@@ -274,10 +276,12 @@ class Rules:
             if before and not (accepted or client.held[at] or client.mark[0]):
                 self._is_due(plan, before, conflict)
             held = HeldEntry(plan.key, before, plan.reason) if plan.act is Act.HOLD else None
-            if plan.after == plan.base:
+            if plan.base_after == plan.base:
                 held = held or client.held[at]
             conflict = conflict or client.conflicts[at]
-            client = change(client, at, files=text, bases=plan.after, held=held, conflicts=conflict)
+            client = change(
+                client, at, files=text, bases=plan.base_after, held=held, conflicts=conflict
+            )
         return client
 
     @staticmethod
@@ -330,7 +334,7 @@ class Rules:
                 missed = base is None or base.revision < head.revision
                 never(missed, "a mark is beyond what was pulled", head)
         busy = client.batch or client.cursor or client.everything or revision != server.revision
-        if busy or self.begin(client) or planning.deleted(client.local, client.bases_by_key):
+        if busy or self.begin(client) or planning.plan_restores(client.local, client.bases_by_key):
             return False
         for file, held, head in zip(client.files, client.held, server.heads, strict=True):
             other = not held and file != (head.hash if head else REMOVED)

@@ -32,7 +32,7 @@ def test_batches_are_the_entries_in_their_order(sizes: list[int], entries: int, 
 
 def test_an_answer_gives_each_entry_its_base() -> None:
     """A base has the text that was sent, the revision of the answer, and no time as yet."""
-    bases = batches.accepted(BATCH, {"0.md": 7, "1.md": 8}, member="anna", device="laptop")
+    bases = batches.bases_of_accepted(BATCH, {"0.md": 7, "1.md": 8}, member="anna", device="laptop")
     assert bases == (
         Base("0.md", "hash 0", 7, "anna", "laptop"),
         Base("1.md", "hash 1", 8, "anna", "laptop"),
@@ -96,5 +96,5 @@ def test_a_full_repository_gets_updates_and_the_oldest_entries(
     limit: str, room: int, keys: list[str]
 ) -> None:
     """New entries beyond the room are held, one at least, and updates go."""
-    held = batches.full(ENTRIES, {"0.md", "1.md"}, SIZES, limit=limit, room=room)
+    held = batches.entries_to_hold(ENTRIES, {"0.md", "1.md"}, SIZES, limit=limit, room=room)
     assert held == tuple(HeldEntry(key, f"hash {key[0]}", "full") for key in keys)

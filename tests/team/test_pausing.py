@@ -22,7 +22,7 @@ def answered(
     pushing: bool = True,
 ) -> SyncState:
     """Return the state after an answer to a request of this token."""
-    return pausing.after(
+    return pausing.state_after(
         state,
         status,
         retry_after,

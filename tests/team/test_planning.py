@@ -57,39 +57,39 @@ def test_the_table(
     local: str | None, base: Base | None, remote: RemoteEntry | None, act: Act
 ) -> None:
     """Each of the cases that file, base and server can be in has its one act."""
-    assert planning.act(local, base, remote) is act
+    assert planning.act_for(local, base, remote) is act
 
 
 def test_only_a_tombstone_removes() -> None:
     """What a page, or all pages, lack is never removed, whatever stands here."""
     local = {"a.md": OLD, "b.md": OURS}
     bases = {"a.md": BASE}
-    assert planning.pulled(local, bases, []) == ()
-    plans = planning.missing_on_server(local, bases, (), ())
-    assert [(plan.act, plan.reason, plan.after) for plan in plans] == [
+    assert planning.plan_pull(local, bases, []) == ()
+    plans = planning.plan_missing(local, bases, (), ())
+    assert [(plan.act, plan.reason, plan.base_after) for plan in plans] == [
         (Act.HOLD, "only_here", None)
     ]
-    assert [
-        plan.act for plan in planning.missing_on_server(local, bases, (), (), accepted=True)
-    ] == [Act.PUSH]
+    assert [plan.act for plan in planning.plan_missing(local, bases, (), (), accepted=True)] == [
+        Act.PUSH
+    ]
 
 
 def test_a_page_can_come_twice() -> None:
     """A page whose entries are the bases does nothing; the stamp of one's own write is taken."""
     theirs = entry(THEIRS)
-    once = planning.pulled({"a.md": OLD}, {"a.md": BASE}, [theirs])
+    once = planning.plan_pull({"a.md": OLD}, {"a.md": BASE}, [theirs])
     assert [plan.act for plan in once] == [Act.TAKE]
-    assert once[0].after == theirs.base
-    assert planning.pulled({"a.md": THEIRS}, {"a.md": theirs.base}, [theirs]) == ()
+    assert once[0].base_after == theirs.base
+    assert planning.plan_pull({"a.md": THEIRS}, {"a.md": theirs.base}, [theirs]) == ()
     unstamped = Base("a.md", THEIRS, 6)
-    stamped = planning.pulled({"a.md": OURS}, {"a.md": unstamped}, [theirs])
-    assert [(plan.act, plan.after) for plan in stamped] == [(Act.PUSH, theirs.base)]
+    stamped = planning.plan_pull({"a.md": OURS}, {"a.md": unstamped}, [theirs])
+    assert [(plan.act, plan.base_after) for plan in stamped] == [(Act.PUSH, theirs.base)]
 
 
 def test_a_file_that_is_deleted_here_is_written_again() -> None:
     """A deletion removes for nobody: the base's text returns, a removed key does not."""
     bases = {"a.md": BASE, "b.md": Base("b.md", REMOVED, 2), "c.md": Base("c.md", OLD, 3)}
-    plans = planning.deleted({"c.md": OURS}, bases)
+    plans = planning.plan_restores({"c.md": OURS}, bases)
     assert [(plan.key, plan.act, plan.base) for plan in plans] == [("a.md", Act.RESTORE, BASE)]
 
 
@@ -114,15 +114,15 @@ def test_an_accepted_server_loses_nothing(
 ) -> None:
     """An older text is written over, another one is a conflict, and each base is the server's."""
     here = {"a.md": local} if local else {}
-    (plan,) = planning.after_accept(here, {"a.md": base} if base else {}, [remote])
-    assert (plan.act, plan.after) == (act, remote.base)
+    (plan,) = planning.plan_after_accept(here, {"a.md": base} if base else {}, [remote])
+    assert (plan.act, plan.base_after) == (act, remote.base)
     assert (plan.remote is None) == (act is Act.RESTORE)
 
 
 def test_an_accepted_server_that_has_the_base_changes_nothing() -> None:
     """The version that was equal last is no news, not even of a server that came back."""
     same = RemoteEntry("a.md", OLD, 5)
-    assert planning.after_accept({"a.md": OURS}, {"a.md": BASE}, [same]) == ()
+    assert planning.plan_after_accept({"a.md": OURS}, {"a.md": BASE}, [same]) == ()
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_what_a_server_lacks(
 ) -> None:
     """What only this device has is held; what a restored server lost is offered again."""
     here = {"a.md": local} if local else {}
-    plans = planning.missing_on_server(here, {"a.md": base}, held, {"b.md"}, accepted=accepted)
+    plans = planning.plan_missing(here, {"a.md": base}, held, {"b.md"}, accepted=accepted)
     assert [plan.act for plan in plans] == acts
-    assert all(plan.after is None for plan in plans)
-    assert planning.missing_on_server(here, {"a.md": base}, held, {"a.md"}, accepted=accepted) == ()
+    assert all(plan.base_after is None for plan in plans)
+    assert planning.plan_missing(here, {"a.md": base}, held, {"a.md"}, accepted=accepted) == ()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_updates_go_before_new_entries_and_the_oldest_first() -> None:
         "d.md": Base("d.md", REMOVED, 3),
     }
     times = {"b.md": 9.0, "c.md": 1.0, "d.md": 2.0, "e.md": 1.0, "f.md": 0.0}
-    assert planning.outgoing(local, bases, {"f.md"}, times) == (
+    assert planning.entries_to_send(local, bases, {"f.md"}, times) == (
         Outgoing("c.md", OURS, 2),
         Outgoing("b.md", OURS, 1),
         Outgoing("e.md", OURS, None),
@@ -196,5 +196,5 @@ def test_a_hold_ends_with_its_cause(
     """A refused text is held while it is that text, what a person decides until it is gone."""
     here = {"a.md": local} if local else {}
     held = {"a.md": HeldEntry("a.md", OURS, reason)}
-    keys = planning.released(here, {"a.md": BASE}, held, room=room)
+    keys = planning.keys_to_release(here, {"a.md": BASE}, held, room=room)
     assert keys == (("a.md",) if released else ())
