@@ -40,16 +40,17 @@ REPOSITORY_ROW = "id, remote, epoch, revision, oldest, entries, bytes"
 CREATED = "created"
 _REMOVALS = "removals"
 _ROLES = tuple(Role)
-_HEADS = f"SELECT {VERSION} FROM versions WHERE repository = ? AND replaced IS NULL AND key IN"  # noqa: S608 - our own names
-_REPLACE = "UPDATE versions SET replaced = ? WHERE repository = ? AND key = ? AND replaced IS NULL"
-_ADD = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
-_AUDIT = (
+_NEWEST = "repository = ? AND replaced IS NULL"
+_SELECT_NEWEST = f"SELECT {VERSION} FROM versions WHERE {_NEWEST} AND key IN"  # noqa: S608 - our own names
+_MARK_REPLACED = f"UPDATE versions SET replaced = ? WHERE {_NEWEST} AND key = ?"  # noqa: S608 - as above
+_INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
+_INSERT_AUDIT = (
     "INSERT INTO audit"
     " (at, repository, member, device, address, act, key, hash_before, hash_after)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 # The member who wrote the first version after the key's last removal.
-_OWNER = (
+_SELECT_OWNER = (
     "SELECT member FROM versions WHERE repository = ? AND key = ? AND revision > (SELECT"
     " coalesce(max(revision), 0) FROM versions WHERE repository = ? AND key = ? AND hash = '')"
     " ORDER BY revision LIMIT 1"
@@ -77,7 +78,7 @@ class OpenWrite(Struct, frozen=True):
     def heads(self, keys: Sequence[str]) -> dict[str, Version]:
         """Return the newest versions of keys, without contents; unknown keys are left out."""
         slots = ", ".join("?" * len(keys))
-        rows = self.transaction.rows(f"{_HEADS} ({slots})", self.repository.id, *keys)
+        rows = self.transaction.rows(f"{_SELECT_NEWEST} ({slots})", self.repository.id, *keys)
         return {row[0]: Version(*row) for row in rows}
 
     def room(
@@ -87,11 +88,12 @@ class OpenWrite(Struct, frozen=True):
 
         ``heads`` are the newest versions of their keys.
         """
-        bodies = [body for body in contents.values() if body is not None]
-        before = [heads[key] for key in contents if key in heads and heads[key].hash != REMOVED]
+        texts = [content for content in contents.values() if content is not None]
+        replaced = [heads[key] for key in contents if key in heads and heads[key].hash != REMOVED]
+        replaced_bytes = sum(head.size for head in replaced)
         return (
-            self.repository.entries + len(bodies) - len(before),
-            self.repository.bytes + sum(map(len, bodies)) - sum(head.size for head in before),
+            self.repository.entries + len(texts) - len(replaced),
+            self.repository.bytes + sum(map(len, texts)) - replaced_bytes,
         )
 
     def store(
@@ -106,26 +108,25 @@ class OpenWrite(Struct, frozen=True):
         ``heads`` are the newest versions so far. The audit log gets each key with the old and the
         new hash.
         """
-        here, revision = self.repository.id, self.repository.revision + 1
-        by, run = self.session, self.transaction
-        hashes = {key: REMOVED if body is None else sha256(body) for key, body in contents.items()}
-        entries, total = self.room(contents, heads)
-        run.run(
+        repository, revision = self.repository.id, self.repository.revision + 1
+        session, transaction = self.session, self.transaction
+        entries, total_bytes = self.room(contents, heads)
+        transaction.run(
             "UPDATE repositories SET revision = ?, entries = ?, bytes = ? WHERE id = ?",
-            *(revision, entries, total, here),
+            *(revision, entries, total_bytes, repository),
         )
-        run.run_many(_REPLACE, [(self.at, here, key) for key in contents])
-        who = (self.at, by.member, by.device, reason)
-        run.run_many(
-            _ADD,
-            [
-                (here, key, revision, hashes[key], len(body or b""), *who, body)
-                for key, body in contents.items()
-            ],
-        )
-        acted = (self.at, here, by.member, by.device, by.address, act)
-        then = {key: head.hash for key, head in heads.items()}
-        run.run_many(_AUDIT, [(*acted, key, then.get(key, ""), hashes[key]) for key in contents])
+        transaction.run_many(_MARK_REPLACED, [(self.at, repository, key) for key in contents])
+        author = (self.at, session.member, session.device, reason)
+        actor = (self.at, repository, session.member, session.device, session.address, act)
+        versions, audit_rows = [], []
+        for key, content in contents.items():
+            digest = REMOVED if content is None else sha256(content)
+            hash_before = heads[key].hash if key in heads else ""
+            size = len(content or b"")
+            versions.append((repository, key, revision, digest, size, *author, content))
+            audit_rows.append((*actor, key, hash_before, digest))
+        transaction.run_many(_INSERT_VERSION, versions)
+        transaction.run_many(_INSERT_AUDIT, audit_rows)
         return revision
 
 
@@ -140,16 +141,17 @@ def audit(
 ) -> None:
     """Add an act of a session to the audit log."""
     who = (by.member, by.device, by.address)
-    transaction.run(_AUDIT, at, repository, *who, act, key, "", "")
+    transaction.run(_INSERT_AUDIT, at, repository, *who, act, key, "", "")
 
 
 def repository_row(transaction: Transaction, repository: str, *, lock: bool = False) -> Repository:
     """Return a repository. Raises NotThereError."""
     query = f"SELECT {REPOSITORY_ROW} FROM repositories WHERE id = ?"  # noqa: S608 - as above
+    if lock:
+        query += " FOR UPDATE"
     # An invalid id may contain characters that a database refuses, so it is not queried.
-    if not checking.is_id(repository) or not (
-        row := transaction.row(query + " FOR UPDATE" * lock, repository)
-    ):
+    row = transaction.row(query, repository) if checking.is_id(repository) else None
+    if row is None:
         raise NotThereError(REPOSITORY)
     return Repository(*row)
 
@@ -159,16 +161,15 @@ def allow(transaction: Transaction, member: str, repository: str, least: Role) -
 
     Raises NotThereError without any role there, and RoleMissingError for a lower one.
     """
-    row = checking.is_id(repository) and transaction.row(
-        "SELECT role FROM grants WHERE member = ? AND repository = ?", member, repository
-    )
-    if not row:
+    query = "SELECT role FROM grants WHERE member = ? AND repository = ?"
+    row = transaction.row(query, member, repository) if checking.is_id(repository) else None
+    if row is None:
         raise NotThereError(REPOSITORY)
     if _ROLES.index(row[0]) < _ROLES.index(least):
         raise RoleMissingError(least)
 
 
-def answered(transaction: Transaction, request: Request) -> Answer | None:
+def stored_answer(transaction: Transaction, request: Request) -> Answer | None:
     """Return the stored answer to a write with this id, or ``None`` for a new id.
 
     Raises NotThereError, RoleMissingError and IdReusedError.
@@ -180,9 +181,10 @@ def answered(transaction: Transaction, request: Request) -> Answer | None:
     )
     if row is None:
         return None
-    if row[0] != request.digest:
+    digest, answer_text = row
+    if digest != request.digest:
         raise IdReusedError
-    answer: Answer = json.loads(row[1])
+    answer: Answer = json.loads(answer_text)
     return answer
 
 
@@ -191,10 +193,10 @@ def accept(
 ) -> Answer:
     """Call ``act`` for a new write, store its answer and return it.
 
-    A repeated write gets the stored answer. Raises the errors of ``answered`` and of ``act``.
+    A repeated write gets the stored answer. Raises the errors of ``stored_answer`` and of ``act``.
     """
     repository = repository_row(transaction, request.repository, lock=True)
-    answer = answered(transaction, request)
+    answer = stored_answer(transaction, request)
     if answer is None:
         answer = act(OpenWrite(transaction, repository, request.session, request.at))
         transaction.run(
@@ -214,30 +216,27 @@ def put(
     """
     heads = write.heads([entry.key for entry in entries])
     revisions = {key: head.revision for key, head in heads.items()}
-    same = {each.key for each in entries if each.key in heads and heads[each.key].hash == each.hash}
-    changed = [entry for entry in entries if entry.key not in same]
-    differing = [each.key for each in changed if each.base != revisions.get(each.key)]
-    if differing or if_match not in (None, write.repository.mark):
-        raise EntriesChangedError([_difference(key, heads.get(key)) for key in differing])
+    unchanged = {
+        entry.key for entry in entries if entry.key in heads and heads[entry.key].hash == entry.hash
+    }
+    changed = [entry for entry in entries if entry.key not in unchanged]
+    outdated = [each.key for each in changed if each.base != revisions.get(each.key)]
+    if outdated or if_match not in (None, write.repository.mark):
+        raise EntriesChangedError([_difference(key, heads.get(key)) for key in outdated])
     revision = write.repository.revision
     if changed:
         contents = {entry.key: entry.content for entry in changed}
         _check_clash(write, [key for key in contents if _put_status(heads.get(key)) == CREATED])
         _check_room(write.repository, write.room(contents, heads), limits)
         revision = write.store("put", contents, heads)
-    return {
-        "revision": revision,
-        "entries": [
-            {"key": entry.key, "revision": revisions[entry.key], "status": "unchanged"}
-            if entry.key in same
-            else {
-                "key": entry.key,
-                "revision": revision,
-                "status": _put_status(heads.get(entry.key)),
-            }
-            for entry in entries
-        ],
-    }
+    results = []
+    for key in (entry.key for entry in entries):
+        if key in unchanged:
+            result = {"key": key, "revision": revisions[key], "status": "unchanged"}
+        else:
+            result = {"key": key, "revision": revision, "status": _put_status(heads.get(key))}
+        results.append(result)
+    return {"revision": revision, "entries": results}
 
 
 def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
@@ -251,8 +250,8 @@ def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
         raise NotThereError(ENTRY)
     if heads[key].hash == REMOVED or heads[key].revision != revision:
         raise EntriesChangedError([_difference(key, heads[key])])
-    owner = write.transaction.row(_OWNER, *(write.repository.id, key) * 2)
-    if owner != (write.session.member,):
+    owner = write.transaction.row(_SELECT_OWNER, *(write.repository.id, key) * 2)
+    if owner != (write.session.member,):  # only maintainers remove the entries of others
         allow(write.transaction, write.session.member, write.repository.id, Role.MAINTAINER)
     _check_pace(write)
     return {"revision": write.store("remove", {key: None}, heads, reason)}
@@ -282,24 +281,32 @@ def _check_clash(write: OpenWrite, new: Sequence[str]) -> None:
         checking.check_clash(new, [*new, *(key for (key,) in live)])
 
 
-def _check_room(had: Repository, room: tuple[int, int], limits: Limits) -> None:
-    """Check that a write does not enlarge a repository beyond its limits. Raises OverLimitError."""
-    for limit, before, after, most in (
-        ("max_entries", had.entries, room[0], limits.max_entries),
-        ("max_bytes", had.bytes, room[1], limits.max_bytes),
+def _check_room(repository: Repository, room: tuple[int, int], limits: Limits) -> None:
+    """Check that a write does not enlarge a repository beyond its limits. Raises OverLimitError.
+
+    ``room`` are the entries and bytes that it would have after the write.
+    """
+    entries, total_bytes = room
+    for name, before, after, limit in (
+        ("max_entries", repository.entries, entries, limits.max_entries),
+        ("max_bytes", repository.bytes, total_bytes, limits.max_bytes),
     ):
-        if after > max(before, most):
-            raise OverLimitError(limit, most, after)
+        if after > max(before, limit):  # a repository above a lowered limit may still shrink
+            raise OverLimitError(name, limit, after)
 
 
 def _check_pace(write: OpenWrite) -> None:
-    """Check that a member has not removed too many entries lately. Raises SlowDownError."""
-    mine = "SELECT count(*), min(at) FROM versions WHERE hash = '' AND member = ? AND at > ?"
-    rows, member, here = write.transaction.rows, write.session.member, write.repository.id
-    [(an_hour, first)] = rows(mine, member, write.at - HOUR)
-    if an_hour >= REMOVALS_AN_HOUR:
+    """Check that a member has not removed too many entries in an hour or in a day.
+
+    Raises SlowDownError.
+    """
+    query = "SELECT count(*), min(at) FROM versions WHERE hash = '' AND member = ? AND at > ?"
+    rows, member, repository = write.transaction.rows, write.session.member, write.repository
+    [(in_last_hour, first)] = rows(query, member, write.at - HOUR)
+    if in_last_hour >= REMOVALS_AN_HOUR:
         raise SlowDownError(_REMOVALS, first + HOUR - write.at)
-    [(a_day, first)] = rows(f"{mine} AND repository = ?", member, write.at - DAY, here)
-    share = REMOVED_SHARE * (write.repository.entries + a_day)
-    if a_day >= max(REMOVALS_A_DAY, int(share)):
+    query += " AND repository = ?"
+    [(in_last_day, first)] = rows(query, member, write.at - DAY, repository.id)
+    entries_before = repository.entries + in_last_day
+    if in_last_day >= max(REMOVALS_A_DAY, int(REMOVED_SHARE * entries_before)):
         raise SlowDownError(_REMOVALS, first + DAY - write.at)

@@ -8,8 +8,6 @@ Rules of this file
 import secrets
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from memd.core.text import sha256
 from memd.server import checking
 from memd.server.accepting import OPERATOR, REPOSITORY_ROW, audit, repository_row
@@ -34,16 +32,17 @@ class Access:
         Raises MalformedRequestError.
         """
         checking.remote(remote)
-        number = secrets.token_hex(8)
+        new_id = secrets.token_hex(8)
         with self.driver.writing() as transaction:
-            if transaction.run(
+            is_new = transaction.run(
                 "INSERT INTO repositories VALUES (?, ?, ?, 0, 0, 0, 0)"
                 " ON CONFLICT (remote) DO NOTHING",
-                *(number, remote, secrets.token_hex(8)),
-            ):
-                audit(transaction, OPERATOR, now, "repository", repository=number)
+                *(new_id, remote, secrets.token_hex(8)),
+            )
+            if is_new:
+                audit(transaction, OPERATOR, now, "repository", repository=new_id)
             row = transaction.row(f"{_REPOSITORIES} FROM repositories WHERE remote = ?", remote)
-        return Repository(*row or ())
+        return Repository(*row or ())  # there is always a row now
 
     def all_repositories(self) -> tuple[Repository, ...]:
         """Return every repository, by remote."""
@@ -146,15 +145,18 @@ class Access:
             row = transaction.row(
                 "SELECT member, expires FROM invitations WHERE hash = ?", _digest(code)
             )
-            used = transaction.run("DELETE FROM invitations WHERE hash = ?", _digest(code))
-            if row is None or not used or row[1] <= now:
+            deleted = transaction.run("DELETE FROM invitations WHERE hash = ?", _digest(code))
+            if row is None or not deleted:  # another request may have used the code meanwhile
+                raise UnauthorisedError
+            member, expires = row
+            if expires <= now:
                 raise UnauthorisedError
             transaction.run(
                 "INSERT INTO tokens (hash, member, device, at, expires) VALUES (?, ?, ?, ?, ?)",
-                *(_digest(token), row[0], device, now, now + TOKEN_SECONDS),
+                *(_digest(token), member, device, now, now + TOKEN_SECONDS),
             )
-            audit(transaction, Session(0, row[0], device, address=address), now, "join")
-        return token, row[0]
+            audit(transaction, Session(0, member, device, address=address), now, "join")
+        return token, member
 
     def session(self, token: str, *, now: float, address: str = "") -> Session | None:
         """Return the session of a token, or ``None`` if it is unknown, expired or revoked."""
@@ -164,9 +166,10 @@ class Access:
                 " WHERE hash = ? AND revoked IS NULL AND expires > ?",
                 *(_digest(token), now),
             )
-        return (
-            None if row is None else replace(Session(*row[:3]), admin=bool(row[3]), address=address)
-        )
+        if row is None:
+            return None
+        number, member, device, is_admin = row
+        return Session(number, member, device, admin=bool(is_admin), address=address)
 
     def tokens(self) -> tuple[DeviceToken, ...]:
         """Return the tokens of all members, the oldest first."""
@@ -185,7 +188,8 @@ class Access:
             transaction.run(
                 "UPDATE tokens SET revoked = ? WHERE number = ? AND revoked IS NULL", now, number
             )
-            audit(transaction, by, now, "revoke", key=f"{row[0]}, {row[1]}")
+            member, device = row
+            audit(transaction, by, now, "revoke", key=f"{member}, {device}")
 
 
 def _check_member(transaction: Transaction, name: str) -> None:

@@ -5,7 +5,7 @@ Rules of this file
 - Amounts above the limit count too, so a single large body may exceed it.
 - After too many failures an address can neither join nor try another wrong token. Right tokens
   still work: other people share the address, and 256 bits cannot be guessed.
-- At most ``_SENDERS`` senders are stored, so that memory is bounded.
+- At most ``_MOST_SENDERS`` senders are stored, so that memory is bounded.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ BYTES_AN_HOUR = 20 * 1024 * 1024
 FAILED_LOGINS_A_MINUTE = 10
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-_SENDERS = 10_000
+_MOST_SENDERS = 10_000
 _LOOPBACK = ip_address("127.0.0.1")
 _V6_PREFIX = 64  # one sender usually has all addresses of such a network
 
@@ -29,23 +29,23 @@ class Rate:
     """A limit of ``amount`` per span of ``seconds``, for each sender separately."""
 
     def __init__(self, amount: int, seconds: float) -> None:
-        self._amount = amount
+        self._limit = amount
         self._seconds = seconds
-        self._spent: Recent[str, tuple[float, int]] = Recent(_SENDERS)  # since when, how much
+        self._spans: Recent[str, tuple[float, int]] = Recent(_MOST_SENDERS)  # starts and amounts
 
     def spend(self, sender: str, amount: int, now: float) -> None:
         """Count an amount that a sender used."""
         start, spent = self._current(sender, now)
-        self._spent[sender] = start, spent + amount
+        self._spans[sender] = start, spent + amount
 
     def wait(self, sender: str, now: float) -> float:
         """Return the seconds until a sender may go on, 0 for at once."""
         start, spent = self._current(sender, now)
-        return start + self._seconds - now if spent >= self._amount else 0.0
+        return start + self._seconds - now if spent >= self._limit else 0.0
 
     def _current(self, sender: str, now: float) -> tuple[float, int]:
         """Return the start of the sender's current span in seconds, and the amount spent in it."""
-        start, spent = self._spent.get(sender, (now, 0))
+        start, spent = self._spans.get(sender, (now, 0))
         # A clock that was set back begins a new span, so that no sender is locked out by it.
         return (start, spent) if start <= now < start + self._seconds else (now, 0)
 
@@ -56,24 +56,26 @@ class Admission:
     def __init__(self) -> None:
         self._requests = Rate(REQUESTS_A_MINUTE, 60.0)
         self._bytes = Rate(BYTES_AN_HOUR, 3600.0)
-        self._failed = Rate(FAILED_LOGINS_A_MINUTE, 60.0)
+        self._failed_logins = Rate(FAILED_LOGINS_A_MINUTE, 60.0)
 
     def check_address(self, address: str, now: float) -> None:
         """Raise SlowDownError for an address that failed too often."""
-        if wait := self._failed.wait(_sender(address), now):
-            raise SlowDownError(what="failed logins", retry_after=wait)
+        seconds = self._failed_logins.wait(_sender(address), now)
+        if seconds:
+            raise SlowDownError(what="failed logins", retry_after=seconds)
 
     def failed(self, address: str, now: float) -> None:
         """Count an invalid token or code of an address. Raises SlowDownError after too many."""
         self.check_address(address, now)
-        self._failed.spend(_sender(address), 1, now)
+        self._failed_logins.spend(_sender(address), 1, now)
 
     def admit(self, session: Session, now: float) -> None:
         """Count a request of a session. Raises SlowDownError after too many requests or bytes."""
         sender = str(session.token)
         for what, rate in (("requests", self._requests), ("bytes", self._bytes)):
-            if wait := rate.wait(sender, now):
-                raise SlowDownError(what, wait)
+            seconds = rate.wait(sender, now)
+            if seconds:
+                raise SlowDownError(what, seconds)
         self._requests.spend(sender, 1, now)
 
     def received(self, session: Session, amount: int, now: float) -> None:
@@ -91,11 +93,12 @@ def client_address(peer: str | None, forwarded: str, proxies: Sequence[Network])
     address = _LOOPBACK if peer is None else _parse_address(peer) or _LOOPBACK
     if not proxies:
         return str(address)
-    if peer is not None and not _is_in_networks(address, proxies):
+    is_proxy = peer is None or _is_in_networks(address, proxies)
+    if not is_proxy:
         if not address.is_loopback:
             raise RoleMissingError(needed="proxy")
         return str(address)
-    for text in reversed(forwarded.split(",")):
+    for text in reversed(forwarded.split(",")):  # each proxy adds the address that it saw
         hop = _parse_address(text.strip())
         if hop is None:
             break

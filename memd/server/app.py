@@ -51,16 +51,16 @@ from memd.server.routes import ROUTES, Backends, TeamRoute
 from memd.server.storage import Storage
 from memd.server.values import Session
 
-BODY_SECONDS = 30.0
-_THREADS = 16
-_REFUSAL_SECONDS = 0.002
-_DROPPED_BYTES = 8 * 1024 * 1024
+BODY_SECONDS = 30.0  # for a body to come
+_WORKER_THREADS = 16
+_PAUSE_BEFORE_REFUSAL = 0.002  # seconds
+_MOST_DROPPED_BYTES = 8 * 1024 * 1024  # of a body that nobody reads, after the response
 _DROPPING_SECONDS = 2.0
-_EXPIRING_SECONDS = 3600.0
-_LEAST_ZIPPED = 512  # bytes
+_EXPIRY_INTERVAL = 3600.0  # seconds
+_LEAST_ZIPPED_BYTES = 512  # smaller responses are not compressed
 _JSON = "application/json"
 _PLAIN_JSON = re.compile(r"application/json\s*(;\s*charset=utf-8)?", re.IGNORECASE)
-_ZIPPED = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
+_ACCEPTS_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 T = TypeVar("T")
 
@@ -68,8 +68,9 @@ T = TypeVar("T")
 class TeamOptions(Struct, frozen=True):
     """How the server is run.
 
-    ``proxies`` are the addresses whose X-Forwarded-For is believed; with any, a request from
-    elsewhere but this machine is refused. ``clock`` gives seconds since 1970.
+    ``proxies`` are the addresses whose X-Forwarded-For is believed. If there are any, a request
+    that comes neither from them nor from this machine is refused. ``clock`` returns seconds since
+    1970.
     """
 
     proxies: tuple[Network, ...] = ()
@@ -89,17 +90,17 @@ class _Application:
         self._storage = storage
         self._options = options
         self._metrics = Metrics()
-        self._threads = anyio.CapacityLimiter(_THREADS)
-        self._refusals = anyio.Lock()
-        self._admission = Admission()
+        self._threads = anyio.CapacityLimiter(_WORKER_THREADS)
+        self._refusal_lock = anyio.Lock()  # early refusals are sent one at a time
+        self._admission = Admission()  # the rate limits
 
     def starlette(self) -> Starlette:
         """Return the application that a server of ASGI runs."""
         routes = [
             Route(row.path, partial(self._handle, row), methods=[row.method]) for row in ROUTES
         ]
-        unrouted = {HTTPException: self._unrouted}
-        result = Starlette(routes=routes, exception_handlers=unrouted, lifespan=self._lifespan)
+        handlers = {HTTPException: self._refuse_unrouted}
+        result = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         result.router.redirect_slashes = False
         return result
 
@@ -119,78 +120,87 @@ class _Application:
                 await self._run_in_thread(self._storage.expire, now)
             except TeamServerError as error:
                 self._options.log.fault(error)
-            await anyio.sleep(_EXPIRING_SECONDS)
+            await anyio.sleep(_EXPIRY_INTERVAL)
 
     async def _handle(self, row: TeamRoute, request: Request) -> Response:
         """Answer one request of a route: its reply or its error, which is then logged."""
-        opened = _OpenRequest(request, f"{row.method} {row.path}")
+        open_request = _OpenRequest(request, f"{row.method} {row.path}")
         self._metrics.running += 1
         try:
-            response = await self._admit_and_answer(row, opened)
+            response = await self._admit_and_answer(row, open_request)
         except TeamServerError as error:
-            response = await self._refuse(opened, error)
+            response = await self._refuse(open_request, error)
         except ClientDisconnect:
             response = Response(status_code=400)  # nobody reads it
         except Exception as error:  # noqa: BLE001 - the edge: a fault of one request is no other's
             fault = ServerFaultError(self._options.log.fault(error))
-            response = await self._refuse(opened, fault)
+            response = await self._refuse(open_request, fault)
         finally:
             self._metrics.running -= 1
-        self._count_and_log(opened, response)
+        self._count_and_log(open_request, response)
         return response
 
-    async def _unrouted(self, request: Request, error: Exception) -> Response:
+    async def _refuse_unrouted(self, request: Request, error: Exception) -> Response:
         """Answer a request for which there is no route, or no such method of its route."""
-        opened = _OpenRequest(request, "none")
-        known = isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND
-        unknown = MalformedRequestError(RequestPart.METHOD)
-        refusal = NotThereError(requests.ROUTE) if known else unknown
-        response = await self._refuse(opened, refusal)
+        open_request = _OpenRequest(request, "none")
+        refusal: TeamServerError = MalformedRequestError(RequestPart.METHOD)
+        if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+            refusal = NotThereError(requests.ROUTE)
+        response = await self._refuse(open_request, refusal)
         response.headers.update(getattr(error, "headers", None) or {})  # Allow
-        self._count_and_log(opened, response)
+        self._count_and_log(open_request, response)
         return response
 
-    async def _admit_and_answer(self, row: TeamRoute, opened: "_OpenRequest") -> Response:
+    async def _admit_and_answer(self, row: TeamRoute, open_request: "_OpenRequest") -> Response:
         """Check a request, read it, and return its handler's response. Raises TeamServerError."""
-        request, now = opened.request, self._options.clock()
+        request, now = open_request.request, self._options.clock()
         headers = requests.single(request.headers.raw)
-        opened.address = client_address(
+        open_request.address = client_address(
             request.client.host if request.client else None,
             headers.get("x-forwarded-for", ""),
             self._options.proxies,
         )
         if row.token:
-            session = opened.session = await self._session(opened.address, headers, now)
+            session = open_request.session = await self._session(open_request.address, headers, now)
             if row.admin and not session.admin:
                 raise RoleMissingError(needed="admin")
         elif row.body:
-            self._admission.check_address(opened.address, now)
+            self._admission.check_address(open_request.address, now)
         parameters = requests.query(request.scope["query_string"], frozenset(row.query))
-        body = await self._read_body(row, opened, headers)
+        body = await self._read_body(row, open_request, headers)
         call = TeamCall(
-            opened.address, now, opened.session, request.path_params, parameters, headers, body
+            open_request.address,
+            now,
+            open_request.session,
+            request.path_params,
+            parameters,
+            headers,
+            body,
         )
-        opened.admitted = True
+        open_request.admitted = True
         try:
             return await self._run_in_thread(self._call_handler, row, call)
         except UnauthorisedError:  # a code of an invitation
-            self._admission.failed(opened.address, now)
+            self._admission.failed(open_request.address, now)
             raise
 
     def _call_handler(self, row: TeamRoute, call: TeamCall) -> Response:
         """Return a handler's reply as a response; runs in a worker thread."""
         reply = row.handler(Backends(self._storage, self._metrics), call)
-        headers = _HEADERS | ({"ETag": f'"{reply.mark}"'} if reply.mark else {})
+        headers = dict(_HEADERS)
+        if reply.mark:
+            headers["ETag"] = f'"{reply.mark}"'
         if reply.content is None:
             return Response(status_code=reply.status, headers=headers)
-        kind = _JSON
         if isinstance(reply.content, str):
-            kind, body = CONTENT_TYPE, reply.content.encode()
+            media_type, body = CONTENT_TYPE, reply.content.encode()
         else:
-            body = msgspec.json.encode(reply.content)
-        headers |= {"Content-Type": kind, "Vary": "Accept-Encoding"}
-        if len(body) >= _LEAST_ZIPPED and _ZIPPED.search(call.headers.get("accept-encoding", "")):
-            body, headers["Content-Encoding"] = gzip.compress(body, 6, mtime=0), "gzip"
+            media_type, body = _JSON, msgspec.json.encode(reply.content)
+        headers |= {"Content-Type": media_type, "Vary": "Accept-Encoding"}
+        accepts_gzip = _ACCEPTS_GZIP.search(call.headers.get("accept-encoding", ""))
+        if accepts_gzip and len(body) >= _LEAST_ZIPPED_BYTES:
+            body = gzip.compress(body, 6, mtime=0)
+            headers["Content-Encoding"] = "gzip"
         return Response(body, reply.status, headers)
 
     async def _session(self, address: str, headers: Mapping[str, str], now: float) -> Session:
@@ -208,77 +218,86 @@ class _Application:
         return session
 
     async def _read_body(
-        self, row: TeamRoute, opened: "_OpenRequest", headers: Mapping[str, str]
+        self, row: TeamRoute, open_request: "_OpenRequest", headers: Mapping[str, str]
     ) -> bytes:
         """Return the body of a request, empty if its route takes none. Raises TeamServerError."""
-        if not row.body and opened.has_body:
+        if not row.body and open_request.has_body:
             raise MalformedRequestError(RequestPart.NO_BODY)
         if not row.body:
             return b""
-        plain = _PLAIN_JSON.fullmatch(headers.get("content-type", ""))
-        if not plain or "content-encoding" in headers:
+        is_json = _PLAIN_JSON.fullmatch(headers.get("content-type", ""))
+        if not is_json or "content-encoding" in headers:
             raise MalformedRequestError(RequestPart.MEDIA_TYPE)
-        most, declared = self._storage.limits.put_bytes, int(headers.get("content-length", "0"))
+        limit = self._storage.limits.put_bytes
+        declared_bytes = int(headers.get("content-length", "0"))
         body = bytearray()
         with anyio.move_on_after(BODY_SECONDS) as timeout:
-            while declared <= most and len(body) <= most and not opened.is_read:
-                body += await opened.next_bytes()
-        if opened.session:
-            self._admission.received(opened.session, opened.received, self._options.clock())
+            # A body that is too long is not read, or not read any further.
+            while max(declared_bytes, len(body)) <= limit and not open_request.is_read:
+                body += await open_request.next_bytes()
+        if open_request.session:
+            self._admission.received(
+                open_request.session, open_request.received, self._options.clock()
+            )
         if timeout.cancelled_caught:
             raise MalformedRequestError(RequestPart.BODY)
-        if max(declared, len(body)) > most:
-            raise OverLimitError(limit="put_bytes", most=most, have=max(declared, len(body)))
+        size = max(declared_bytes, len(body))
+        if size > limit:
+            raise OverLimitError(limit="put_bytes", most=limit, have=size)
         return bytes(body)
 
-    async def _refuse(self, opened: "_OpenRequest", error: TeamServerError) -> Response:
+    async def _refuse(self, open_request: "_OpenRequest", error: TeamServerError) -> Response:
         """Return the response for an error; before admission only one at a time, with a pause."""
         headers = dict(_HEADERS)
-        if not opened.admitted:
-            async with self._refusals:
-                await anyio.sleep(_REFUSAL_SECONDS)
+        if not open_request.admitted:
+            async with self._refusal_lock:
+                await anyio.sleep(_PAUSE_BEFORE_REFUSAL)
         if isinstance(error, StorageUnavailableError):
             self._options.log.note("storage unavailable", cause=error.cause)
         if error.retry_after:
             headers["Retry-After"] = str(ceil(error.retry_after))
         if isinstance(error, UnauthorisedError):
             headers["WWW-Authenticate"] = "Bearer"
-        opened.kind = error.kind
-        described = {"kind": error.kind, "message": error.sentence, "retryable": error.retryable}
-        body = msgspec.json.encode({"error": {**described, **error.details}})
-        if opened.has_body and not opened.is_read:
-            return _LastResponse(opened, body, error.status, headers)
+        open_request.kind = error.kind
+        members = {"kind": error.kind, "message": error.sentence, "retryable": error.retryable}
+        body = msgspec.json.encode({"error": {**members, **error.details}})
+        if open_request.has_body and not open_request.is_read:
+            return _LastResponse(open_request, body, error.status, headers)
         return Response(body, error.status, headers, _JSON)
 
-    def _count_and_log(self, opened: "_OpenRequest", response: Response) -> None:
+    def _count_and_log(self, open_request: "_OpenRequest", response: Response) -> None:
         """Count a request that was answered, and log it without its content."""
-        seconds = time.monotonic() - opened.started
-        sent, session = len(response.body), opened.session
+        seconds = time.monotonic() - open_request.started
+        sent, session = len(response.body), open_request.session
         status = response.status_code
-        self._metrics.count(opened.route, status, seconds, opened.received, sent)
+        self._metrics.count(open_request.route, status, seconds, open_request.received, sent)
         self._options.log.note(
             "request",
-            route=opened.route,
+            route=open_request.route,
             status=status,
-            kind=opened.kind,
+            kind=open_request.kind,
             ms=round(seconds * 1000, 1),
-            address=opened.address,
+            address=open_request.address,
             member=session.member if session else "",
             device=session.device if session else "",
-            received=opened.received,
+            received=open_request.received,
             sent=sent,
         )
 
     async def _run_in_thread(
-        self, function: Callable[..., T], *arguments: object, **named: object
+        self, function: Callable[..., T], *arguments: object, **named_arguments: object
     ) -> T:
         """Run a blocking function in a worker thread; a cancelled request lets it finish."""
-        call = partial(function, *arguments, **named)
+        call = partial(function, *arguments, **named_arguments)
         return await to_thread.run_sync(call, limiter=self._threads)
 
 
 class _OpenRequest(Struct):
-    """A request that is being answered, with the facts for its line in the log."""
+    """A request that is being answered, with the facts for its line in the log.
+
+    ``route`` is its method and path, ``started`` monotonic seconds, ``kind`` that of the error, and
+    ``received`` the bytes of the body that have come.
+    """
 
     request: Request
     route: str
@@ -288,7 +307,7 @@ class _OpenRequest(Struct):
     kind: str = ""
     received: int = 0
     is_read: bool = False  # its body was read to its end
-    admitted: bool = False
+    admitted: bool = False  # its token, its rate and its body were accepted
 
     @property
     def has_body(self) -> bool:
@@ -315,18 +334,19 @@ class _LastResponse(Response):
     """
 
     def __init__(
-        self, opened: _OpenRequest, body: bytes, status: int, headers: Mapping[str, str]
+        self, open_request: _OpenRequest, body: bytes, status: int, headers: Mapping[str, str]
     ) -> None:
         super().__init__(body, status, {**headers, "Connection": "close"}, _JSON)
-        self._opened = opened
+        self._open_request = open_request
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         """Answer, read on up to a bound, and end the connection."""
         head = {"type": "http.response.start", "status": self.status_code}
         await send({**head, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        opened, dropped = self._opened, self._opened.received + _DROPPED_BYTES
+        open_request = self._open_request
+        limit = open_request.received + _MOST_DROPPED_BYTES
         with anyio.move_on_after(_DROPPING_SECONDS), suppress(ClientDisconnect):
-            while not opened.is_read and opened.received < dropped:
-                await opened.next_bytes()
+            while not open_request.is_read and open_request.received < limit:
+                await open_request.next_bytes()
         await send({"type": "http.response.body", "body": b""})

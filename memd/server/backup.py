@@ -1,8 +1,8 @@
 """Back up a storage, restore it, copy it to another database, and check it.
 
 Rules of this file
-- A copy is of one instant, and is there whole or not at all.
-- A backup is a storage in one SQLite file, whatever database it was made of.
+- A copy has the state of one instant. It is complete, or it does not exist.
+- A backup is a storage in one SQLite file, whichever database it was made from.
 - A restored storage lacks the writes after its backup, which members may have seen. So it gets new
   epochs and much higher revisions: no base of a member matches a different text by chance.
 """
@@ -74,10 +74,7 @@ def migrate(source: Driver, target: Driver) -> None:
 
 
 def check(driver: Driver) -> tuple[str, ...]:
-    """Return what is wrong with a storage, one sentence each; nothing where all is well.
-
-    Every hash is computed anew.
-    """
+    """Return a sentence for each problem of a storage; all hashes are computed again."""
     with driver.reading() as transaction:
         problems = driver.damage(transaction)
         revisions: dict[str, int] = dict(transaction.rows("SELECT id, revision FROM repositories"))
@@ -86,17 +83,17 @@ def check(driver: Driver) -> tuple[str, ...]:
             for row in transaction.rows(_MISCOUNTED)
         ]
         versions = next(table for table in TABLES if table.name == "versions")
-        problems += [
-            f"{row[0]} {checking.shown(row[1])} {row[2]}: {problem}"
-            for rows in _chunks(transaction, versions)
-            for row in rows
-            for problem in _problems(row, revisions.get(row[0], 0))
-        ]
+        for rows in _chunks(transaction, versions):
+            for row in rows:
+                repository, key, revision = row[:3]
+                place = f"{repository} {checking.shown(key)} {revision}"
+                newest = revisions.get(repository, 0)
+                problems += [f"{place}: {problem}" for problem in _problems(row, newest)]
     return tuple(problems)
 
 
 def _problems(row: Row, newest: int) -> Iterator[str]:
-    """Yield what is wrong with a version."""
+    """Yield the problems of a version; ``newest`` is the revision of its repository."""
     _, key, revision, digest, size, *_, replaced, content = row
     if not checking.is_key(key):
         yield "the key is none"
@@ -104,7 +101,8 @@ def _problems(row: Row, newest: int) -> Iterator[str]:
         yield "the repository has no such revision"
     if content is not None and (sha256(content) != digest or len(content) != size):
         yield "the content is not what was accepted"
-    if (content is None) != (digest == REMOVED) and replaced is None:
+    has_wrong_content = (content is None) != (digest == REMOVED)
+    if has_wrong_content and replaced is None:  # the texts of older versions expire
         yield "a live entry has no content, or a removed one has"
 
 
@@ -123,14 +121,17 @@ def _copy(source: Transaction, target: Transaction) -> None:
 
 
 def _chunks(transaction: Transaction, table: Table) -> Iterator[list[Row]]:
-    """Yield the rows of a table, some at a time, by its key, which its first columns are."""
+    """Yield the rows of a table in the order of its key, some at a time.
+
+    The key consists of the first columns.
+    """
     columns = len(table.key.split(","))
-    above = f"WHERE ({table.key}) > ({', '.join('?' * columns)})"
-    where, after = "", ()
+    after_key = f"WHERE ({table.key}) > ({', '.join('?' * columns)})"
+    where, last_key = "", ()
     query = f"SELECT * FROM {table.name} %s ORDER BY {table.key} LIMIT {_ROWS}"  # noqa: S608 - as above
-    while rows := transaction.rows(query % where, *after):
+    while rows := transaction.rows(query % where, *last_key):
         yield rows
-        where, after = above, rows[-1][:columns]
+        where, last_key = after_key, rows[-1][:columns]
 
 
 def _make_durable(path: str) -> None:

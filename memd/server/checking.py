@@ -32,8 +32,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
     """Check each entry by itself. Raises EntriesRefusedError with all broken rules."""
     refusals = [refusal for entry in entries for refusal in _refusals(entry, entry_bytes)]
-    times = Counter(entry.key for entry in entries)
-    refusals += [_refusal(shown(key), "duplicate") for key, count in times.items() if count > 1]
+    counts = Counter(entry.key for entry in entries)
+    refusals += [_refusal(shown(key), "duplicate") for key, count in counts.items() if count > 1]
     if refusals:
         raise EntriesRefusedError(refusals)
 
@@ -43,8 +43,10 @@ def check_clash(new: Sequence[str], existing: Sequence[str]) -> None:
 
     Raises EntriesRefusedError.
     """
-    if clash := names.clash(new, existing):
-        raise EntriesRefusedError((_refusal(clash[0], "case"),))
+    clash = names.clash(new, existing)
+    if clash:
+        new_key, _ = clash
+        raise EntriesRefusedError((_refusal(new_key, "case"),))
 
 
 def is_key(key: str) -> bool:
@@ -55,9 +57,8 @@ def is_key(key: str) -> bool:
         return False
     *folders, _ = key.split("/")
     # A folder with a memory's ending could clash with another member's file of that name.
-    return len(folders) < _COMPONENTS and not any(
-        folder.casefold().endswith(names.SUFFIX) for folder in folders
-    )
+    has_file_folder = any(folder.casefold().endswith(names.SUFFIX) for folder in folders)
+    return len(folders) < _COMPONENTS and not has_file_folder
 
 
 def shown(key: str) -> str:
@@ -96,12 +97,8 @@ def reason(text: str) -> str:
 
 def remote(text: str) -> str:
     """Return a remote that is normalised already. Raises MalformedRequestError for any other."""
-    if (
-        not text.isprintable()
-        or text != text.lower()
-        or not _REMOTE.fullmatch(text)
-        or text.endswith(".git")
-    ):
+    is_lower = text.isprintable() and text == text.lower()
+    if not is_lower or not _REMOTE.fullmatch(text) or text.endswith(".git"):
         raise MalformedRequestError(RequestPart.REMOTE)
     return text
 

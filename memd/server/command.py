@@ -95,21 +95,22 @@ def parser() -> argparse.ArgumentParser:
     _add_serve(
         commands.add_parser("serve", help="run the server", **_layout(_SERVE, _SERVE_EPILOG))
     )
-    groups = {"": commands}
+    groups = {"": commands}  # the subparsers of each first word of two, "" for single words
     for command in COMMANDS:
         *group, name = command.words
         place = "".join(group)
         if place not in groups:
             words = [each.words[1] for each in COMMANDS if each.words[0] == place]
-            one = commands.add_parser(place, help=", ".join(words))
-            groups[place] = one.add_subparsers(metavar="COMMAND", required=True)
+            group_parser = commands.add_parser(place, help=", ".join(words))
+            groups[place] = group_parser.add_subparsers(metavar="COMMAND", required=True)
         text = inspect.getdoc(command.run) or ""
-        one = groups[place].add_parser(name, help=text.split("\n")[0], **_layout(text))
+        summary = text.split("\n")[0]
+        command_parser = groups[place].add_parser(name, help=summary, **_layout(text))
         for argument, options in command.arguments:
-            one.add_argument(argument, **options)
-        one.add_argument("--json", action="store_true", help="print JSON")
-        _add_storage(one)
-        one.set_defaults(command=command)
+            command_parser.add_argument(argument, **options)
+        command_parser.add_argument("--json", action="store_true", help="print JSON")
+        _add_storage(command_parser)
+        command_parser.set_defaults(command=command)
     return result
 
 
@@ -124,26 +125,26 @@ def _layout(text: str, epilog: str = "") -> dict[str, Any]:
     }
 
 
-def _add_storage(one: argparse.ArgumentParser) -> None:
-    """Add the options that say where the storage is."""
-    one.add_argument("--data", metavar="DIR", default="", help="the folder; made if missing")
-    one.add_argument("--database", metavar="URL", default="", help="postgresql://... instead")
+def _add_storage(command: argparse.ArgumentParser) -> None:
+    """Add the options that name the storage to the parser of a command."""
+    command.add_argument("--data", metavar="DIR", default="", help="the folder; made if missing")
+    command.add_argument("--database", metavar="URL", default="", help="postgresql://... instead")
 
 
-def _add_serve(one: argparse.ArgumentParser) -> None:
-    """Add the options of the command ``serve``."""
-    where = one.add_mutually_exclusive_group()
-    where.add_argument(
+def _add_serve(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command ``serve`` to its parser."""
+    address = command.add_mutually_exclusive_group()
+    address.add_argument(
         "--listen",
         metavar="HOST:PORT",
         type=_address,
         default=("127.0.0.1", 8790),
         help="default: 127.0.0.1:8790; port 0: any that is free",
     )
-    where.add_argument(
+    address.add_argument(
         "--uds", metavar="PATH", default="", help="listen at a Unix socket instead, mode 0660"
     )
-    add = one.add_argument
+    add = command.add_argument
     add("--tls-cert", metavar="FILE", default="", help="the certificate and its chain, as PEM")
     add("--tls-key", metavar="FILE", default="", help="its private key, as PEM")
     add(
@@ -155,8 +156,8 @@ def _add_serve(one: argparse.ArgumentParser) -> None:
         help="addresses of a proxy that has TLS: its X-Forwarded-For is believed, and beside it "
         "only this machine is served; may be given again",
     )
-    _add_storage(one)
-    one.set_defaults(command=None)
+    _add_storage(command)
+    command.set_defaults(command=None)  # ``serve`` is no command of an operator
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -168,7 +169,10 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _database(given: argparse.Namespace) -> str:
-    """Return the database that a command is for, "" if none is named; its folder is made."""
+    """Return the database that a command is for, "" if none is named; create its folder.
+
+    An option goes before the variables of the environment.
+    """
     environment = os.environ
     data = given.data or environment.get("MEMD_TEAM_DATA", "")
     database: str = given.database
@@ -182,7 +186,7 @@ def _database(given: argparse.Namespace) -> str:
 
 def _serve(storage: Storage, given: argparse.Namespace) -> None:
     """Serve a storage until the process is told to end."""
-    # Only here: the other commands do without a server's libraries.
+    # Imported here, since the other commands do not need a server's libraries.
     from memd.server.app import TeamOptions, application  # noqa: PLC0415
     from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
 
@@ -206,10 +210,14 @@ def _text(result: Row | Sequence[Row]) -> str:
     """Return a result for people: names and values, or a table."""
     if isinstance(result, Mapping):
         return "".join(f"{name}: {_shown(value)}\n" for name, value in result.items())
-    rows = [list(row) for row in result[:1]] + [[*map(_shown, row.values())] for row in result]
+    heading = [list(row) for row in result[:1]]  # the names of the columns, if there is a row
+    rows = heading + [[_shown(value) for value in row.values()] for row in result]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "".join(f"{line}\n" for line in lines)
+    text = ""
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        text += "  ".join(cells).rstrip() + "\n"
+    return text
 
 
 def _shown(value: object) -> str:

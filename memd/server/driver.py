@@ -1,10 +1,10 @@
 """The interface of a database: transactions, and the SQL that differs between databases.
 
 Rules of this file
-- SQL stands once, with ``?`` for values and in the words of SQLite, with ``FOR UPDATE`` behind
-  what a write locks; a driver says what is called otherwise.
-- A transaction that returns is durable. One that raises changed nothing; only one whose very end
-  failed may have come true all the same, and a request is therefore repeated under its id.
+- SQL is written once, in the words of SQLite, with ``?`` for values and ``FOR UPDATE`` at the end
+  of a query whose rows a write locks. A driver translates it.
+- A transaction that returns is durable. One that raises changed nothing, except that a COMMIT that
+  failed may have taken effect. So a request is repeated under its id.
 - After a failure of the database no open connection is used again.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from memd.server.errors import StorageBusyError, TeamServerError
 
-CONNECTIONS = 8
-BUSY_SECONDS = 10.0
+CONNECTIONS = 8  # the most at once
+BUSY_SECONDS = 10.0  # how long a call waits for a lock or a connection
 Row = tuple[Any, ...]
 
 
@@ -47,20 +47,20 @@ class Transaction:
         self._cursor.executemany(self._driver.words(sql), rows)
 
     def renumber(self, table: str) -> None:
-        """Give the next row of a table, which was filled from elsewhere, the next number."""
+        """Let the numbers of new rows continue behind those that were copied into a table."""
         self._driver.renumber(self, table)
 
 
 class Driver(ABC):
     """A database: a few connections, and transactions on them. Every method blocks."""
 
-    errors: ClassVar[type[Exception]]  # what the library raises
-    begin_reading: ClassVar[str]  # one snapshot for the whole transaction
-    begin_writing: ClassVar[str]
+    errors: ClassVar[type[Exception]]  # the class of the library's errors
+    begin_reading: ClassVar[str]  # the statement that begins a transaction on one snapshot
+    begin_writing: ClassVar[str]  # the statement that begins a transaction that writes
 
     def __init__(self) -> None:
-        self._idle: list[Any] = []
-        self._places = threading.BoundedSemaphore(CONNECTIONS)
+        self._idle: list[Any] = []  # open connections that no thread uses
+        self._free_places = threading.BoundedSemaphore(CONNECTIONS)  # one for each connection
 
     @abstractmethod
     def connect(self) -> Any:
@@ -68,11 +68,11 @@ class Driver(ABC):
 
     @abstractmethod
     def words(self, sql: str) -> str:
-        """Return SQL in the database's words."""
+        """Return a statement in the SQL of this database."""
 
     @abstractmethod
     def failure(self, error: Exception) -> TeamServerError:
-        """Return what an error of the library means."""
+        """Return the server's error for an error of the library."""
 
     @abstractmethod
     def lock(self, transaction: Transaction) -> None:
@@ -80,15 +80,15 @@ class Driver(ABC):
 
     @abstractmethod
     def renumber(self, transaction: Transaction, table: str) -> None:
-        """Give the next row of a table, which was filled from elsewhere, the next number."""
+        """Let the numbers of new rows continue behind those that were copied into a table."""
 
-    def damage(self, transaction: Transaction) -> list[str]:  # noqa: ARG002 - most know none
-        """Return what the database itself finds wrong with its tables."""
+    def damage(self, transaction: Transaction) -> list[str]:  # noqa: ARG002 - most find none
+        """Return the problems that the database itself finds in its tables."""
         return []
 
     @abstractmethod
     def compact(self) -> None:
-        """Write the tables anew, without what was deleted from them."""
+        """Write the tables again, so that deleted rows are not on the disk any more."""
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -104,8 +104,8 @@ class Driver(ABC):
 
     @contextmanager
     def connection(self) -> Iterator[Any]:
-        """Lend a connection. Raises StorageBusyError, and the library's errors as our own."""
-        if not self._places.acquire(timeout=BUSY_SECONDS):
+        """Lend a connection. Raises StorageBusyError and the errors of ``failure``."""
+        if not self._free_places.acquire(timeout=BUSY_SECONDS):
             raise StorageBusyError
         try:
             try:
@@ -120,10 +120,10 @@ class Driver(ABC):
             self.close()
             raise self.failure(error) from error
         finally:
-            self._places.release()
+            self._free_places.release()
 
     def close(self) -> None:
-        """Close the connections that nobody uses; the next use opens new ones."""
+        """Close the connections that no thread uses; the next use opens new ones."""
         with suppress(IndexError):
             while True:
                 connection = self._idle.pop()

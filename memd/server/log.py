@@ -1,7 +1,7 @@
 """The log of memd-team: one JSON object in each line, without any content of entries.
 
-A fault is told by its class and where in memd it arose: its message and its frames could hold a
-memory or a token.
+A fault is logged by its class and its place in the code, since its message and its variables could
+contain a memory or a token.
 """
 
 import json
@@ -20,26 +20,30 @@ Fact = str | int | float | bool
 
 
 class TeamLog:
-    """Writes events to a stream; on a full disk lines are lost and nobody is stopped."""
+    """Writes events to a stream; if the disk is full, lines are lost and the server goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def note(self, event: str, **facts: Fact) -> None:
-        """Write what happened, with its facts."""
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        safe = {k: _scrubbed(v) if isinstance(v, str) else v for k, v in facts.items()}
+        """Write a line with an event and its facts."""
+        line: dict[str, Fact] = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": event,
+        }
+        for name, value in facts.items():
+            line[name] = _scrubbed(value) if isinstance(value, str) else value
         with suppress(OSError):
-            self._stream.write(json.dumps({"at": at, "event": event} | safe) + "\n")
+            self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
 
     def fault(self, error: BaseException) -> str:
-        """Write that something went wrong; return the id under which the client hears of it."""
-        fault = uuid.uuid4().hex[:12]
-        frames = traceback.extract_tb(error.__traceback__)
-        where = [f"{os.path.basename(f.filename)}:{f.lineno}" for f in frames[-3:]]
-        self.note("fault", id=fault, error=type(error).__name__, where=" ".join(where))
-        return fault
+        """Write a line about an unexpected error; return its id, which the client gets too."""
+        fault_id = uuid.uuid4().hex[:12]
+        frames = traceback.extract_tb(error.__traceback__)[-3:]  # the innermost ones
+        where = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames]
+        self.note("fault", id=fault_id, error=type(error).__name__, where=" ".join(where))
+        return fault_id
 
 
 @lru_cache(maxsize=1024)  # names of members and devices come again and again

@@ -10,11 +10,11 @@ class Metrics:
     """Requests by route and status, their seconds, and bytes in both directions."""
 
     def __init__(self) -> None:
-        self.running = 0
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._within: Counter[float] = Counter()
-        self._seconds = 0.0
-        self._received = self._sent = 0
+        self.running = 0  # requests that are being answered
+        self._requests: Counter[tuple[str, int]] = Counter()  # by route and status
+        self._within: Counter[float] = Counter()  # requests that took no longer than each bound
+        self._seconds = 0.0  # of all requests together
+        self._received = self._sent = 0  # bytes
 
     def count(self, route: str, status: int, seconds: float, received: int, sent: int) -> None:
         """Count a request that was answered."""

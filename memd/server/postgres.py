@@ -28,7 +28,8 @@ class Postgres(Driver):
 
     errors = psycopg.Error
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED"  # what was locked is read as it is then
+    # Rows are read in the state that they have once they are locked.
+    begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
     def __init__(self, address: str) -> None:
         super().__init__()
@@ -46,11 +47,11 @@ class Postgres(Driver):
         return connection
 
     def words(self, sql: str) -> str:
-        """Return SQL in PostgreSQL's words."""
+        """Return a statement in the SQL of PostgreSQL."""
         return _to_postgres(sql)
 
     def failure(self, error: Exception) -> TeamServerError:
-        """Return what an error of PostgreSQL means."""
+        """Return the server's error for an error of PostgreSQL."""
         if isinstance(error, _BUSY):
             return StorageBusyError()
         return StorageUnavailableError(str(error))
@@ -60,14 +61,14 @@ class Postgres(Driver):
         transaction.row("SELECT pg_advisory_xact_lock(?)", _LOCK)
 
     def renumber(self, transaction: Transaction, table: str) -> None:
-        """Give the next row of a table, which was filled from elsewhere, the next number."""
+        """Let the numbers of new rows continue behind those that were copied into a table."""
         transaction.row(
             f"SELECT setval(pg_get_serial_sequence(?, 'number'), max(number)) FROM {table}",  # noqa: S608 - our own name
             table,
         )
 
     def compact(self) -> None:
-        """Write the tables anew, without what was deleted from them."""
+        """Write the tables again, so that deleted rows are not on the disk any more."""
         with self.connection() as connection:
             connection.execute("VACUUM FULL")
 

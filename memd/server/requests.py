@@ -1,8 +1,8 @@
-"""A request as handlers see it, and the strict reading of its parts. Pure.
+"""Parse the parts of a request strictly, for the handlers. Pure.
 
 Rules of this file
-- What two programs could read differently is refused: a parameter or a member twice, one that
-  nobody knows, bytes that are no UTF-8, a weak ETag where one is compared.
+- Anything that two programs could read differently is refused: a parameter or a member that comes
+  twice or is unknown, bytes that are not UTF-8, a weak ETag in a condition.
 - No error repeats what was sent.
 """
 
@@ -22,8 +22,8 @@ _ETAG = re.compile(r'"([A-Za-z0-9_-]{1,100}\.[0-9]{1,18})"')
 _TOKEN = re.compile(r"Bearer ([\x21-\x7e]{1,256})", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9]{1,19}")
 ROUTE = "route"
-_PARAMETERS = 10
-# Those that are compared or trusted. Where they come twice, two servers could read two values.
+_MOST_PARAMETERS = 10
+# Headers that are compared or trusted. If one comes twice, two servers could read two values.
 _ONCE = frozenset(
     ("authorization", "content-type", "content-length", "host", "idempotency-key", "if-match")
 )
@@ -33,8 +33,8 @@ T = TypeVar("T")
 class TeamCall(Struct, frozen=True):
     """A request that may be handled: ``query`` and ``headers`` (lower case) hold each name once.
 
-    ``now`` is seconds since 1970, ``address`` the client's, ``session`` whose it is: ``None``
-    where the route needs no token.
+    ``now`` is seconds since 1970, ``address`` the client's, and ``session`` that of the request's
+    token, ``None`` if the route needs no token.
     """
 
     address: str
@@ -45,15 +45,15 @@ class TeamCall(Struct, frozen=True):
     headers: Mapping[str, str]
     body: bytes
 
-    def whose(self) -> Session:
-        """Return whose request it is. Raises UnauthorisedError, where a route forgot to ask."""
+    def require_session(self) -> Session:
+        """Return the session. Raises UnauthorisedError if there is none, as the route is wrong."""
         if self.session is None:
             raise UnauthorisedError
         return self.session
 
 
 def token(header: str) -> str | None:
-    """Return the token of an Authorization header, ``None`` where it has none."""
+    """Return the token of an Authorization header, ``None`` if it has none."""
     match = _TOKEN.fullmatch(header)
     return match.group(1) if match else None
 
@@ -66,7 +66,7 @@ def query(text: bytes, known: frozenset[str]) -> dict[str, str]:
             keep_blank_values=True,
             strict_parsing=bool(text),
             errors="strict",
-            max_num_fields=_PARAMETERS,
+            max_num_fields=_MOST_PARAMETERS,
         )
     except ValueError:
         raise MalformedRequestError(RequestPart.QUERY) from None
@@ -112,14 +112,19 @@ def mark(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def single(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by name. Raises MalformedRequestError where one that counts comes twice."""
+    """Return headers by name in lower case; the values of a repeated header are joined.
+
+    Raises MalformedRequestError if a header of ``_ONCE`` comes twice, or if there are two lengths.
+    """
     result: dict[str, str] = {}
-    for name, value in pairs:
-        key = name.decode("latin-1").lower()
-        if key in result and key in _ONCE:
+    for name_bytes, value_bytes in pairs:
+        name, value = name_bytes.decode("latin-1").lower(), value_bytes.decode("latin-1")
+        if name not in result:
+            result[name] = value
+        elif name in _ONCE:
             raise MalformedRequestError(RequestPart.HEADERS)
-        text = value.decode("latin-1")
-        result[key] = f"{result[key]}, {text}" if key in result else text
+        else:
+            result[name] = f"{result[name]}, {value}"
     if "content-length" in result and "transfer-encoding" in result:
         raise MalformedRequestError(RequestPart.HEADERS)
     return result

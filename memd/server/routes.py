@@ -18,19 +18,22 @@ from memd.server.requests import TeamCall
 from memd.server.storage import PAGE_BYTES, PAGE_ENTRIES, Storage
 from memd.server.values import PutEntry, Repository, Role, Version
 
-_VERSIONS = 100
-_MOST = 2**62  # above every revision
+_MOST_VERSIONS = 100
+_ABOVE_ALL_REVISIONS = 2**62  # above every revision
 
 
 class Backends(Struct, frozen=True):
-    """What handlers work with."""
+    """The objects that handlers work with."""
 
     storage: Storage
     metrics: Metrics
 
 
 class RouteAnswer(Struct, frozen=True):
-    """An answer: ``content`` is JSON, or text that is not; ``mark`` the text of its ETag."""
+    """An answer: ``content`` is a value for JSON, or a text that is sent unchanged.
+
+    ``mark`` is the text of its ETag, "" for none.
+    """
 
     status: int = 200
     content: Any = None
@@ -38,9 +41,11 @@ class RouteAnswer(Struct, frozen=True):
 
 
 class TeamRoute(Struct, frozen=True):
-    """A row: ``query`` and ``headers`` by name, ``body`` and ``answer`` as they are documented.
+    """A route of the table.
 
-    ``errors`` are the statuses beyond those that every route may have.
+    ``answer``, ``body`` and the values of ``query`` and ``headers`` (by name) describe them in the
+    documentation. ``token`` says whether a request needs a token, ``admin`` whether its member must
+    be an admin. ``errors`` are the statuses beyond those that every route may have.
     """
 
     method: str
@@ -95,16 +100,16 @@ def _metrics(backends: Backends, _: TeamCall) -> RouteAnswer:
 
 def _join(backends: Backends, call: TeamCall) -> RouteAnswer:
     """Exchange an invitation's code for a token."""
-    sent = requests.body(call.body, _JoinBody)
+    joining = requests.body(call.body, _JoinBody)
     token, member = backends.storage.join(
-        sent.code, sent.device, now=call.now, address=call.address
+        joining.code, joining.device, now=call.now, address=call.address
     )
     return RouteAnswer(201, {"token": token, "member": member})
 
 
 def _leave(backends: Backends, call: TeamCall) -> RouteAnswer:
     """Revoke the token of the request."""
-    session = call.whose()
+    session = call.require_session()
     backends.storage.revoke(session.token, now=call.now, by=session)
     return RouteAnswer(204)
 
@@ -121,7 +126,7 @@ def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
             "revision": repository.revision,
             "limits": asdict(backends.storage.limits),
         }
-        for repository, role in backends.storage.repositories(call.whose().member)
+        for repository, role in backends.storage.repositories(call.require_session().member)
         if remote in (None, repository.remote)
     ]
     return RouteAnswer(content={"repos": rows})
@@ -129,7 +134,7 @@ def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
     """Answer a page of a repository's entries, 304 if nothing changed since the client's mark."""
-    repository, _ = _granted(backends, call)
+    repository, _ = _repository_and_role(backends, call)
     if requests.mark(call.headers, "if-none-match") == repository.mark:
         return RouteAnswer(304, mark=repository.mark)
     view = call.query.get("view", "")
@@ -160,7 +165,7 @@ def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
         for entry in requests.body(call.body, _PutBody).entries
     ]
     content = backends.storage.put(
-        call.whose(),
+        call.require_session(),
         call.path["id"],
         entries,
         id=call.headers.get("idempotency-key", ""),
@@ -176,13 +181,14 @@ def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
     mark = requests.mark(call.headers, "if-match")
     if mark is None:
         raise MalformedRequestError(RequestPart.CONDITION_MISSING)
-    repository, _ = _granted(backends, call)
+    repository, _ = _repository_and_role(backends, call)
     epoch, _, revision = mark.rpartition(".")
     content = backends.storage.remove(
-        call.whose(),
+        call.require_session(),
         repository.id,
         call.path["key"],
-        int(revision) if epoch == repository.epoch else 0,  # no revision: what differs is told
+        # In another epoch it is no revision, so the answer names the entry's present one.
+        int(revision) if epoch == repository.epoch else 0,
         call.query.get("reason", ""),
         id=call.headers.get("idempotency-key", ""),
         now=call.now,
@@ -192,28 +198,27 @@ def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 def _history(backends: Backends, call: TeamCall) -> RouteAnswer:
     """Answer the versions of one key, or of all keys."""
-    repository, role = _granted(backends, call)
+    repository, role = _repository_and_role(backends, call)
     versions = backends.storage.history(
         repository.id,
         call.query.get("key", ""),
-        before=requests.number(call.query, RequestPart.BEFORE, _MOST),
-        limit=requests.number(call.query, RequestPart.LIMIT, _VERSIONS),
+        before=requests.number(call.query, RequestPart.BEFORE, _ABOVE_ALL_REVISIONS),
+        limit=requests.number(call.query, RequestPart.LIMIT, _MOST_VERSIONS),
         maintainer=role == Role.MAINTAINER,
     )
     return RouteAnswer(content={"versions": [_version(each) for each in versions]})
 
 
-def _granted(backends: Backends, call: TeamCall) -> tuple[Repository, Role]:
+def _repository_and_role(backends: Backends, call: TeamCall) -> tuple[Repository, Role]:
     """Return a repository and the member's role in it. Raises NotThereError."""
-    granted = backends.storage.repositories(call.whose().member)
-    for repository, role in granted:
+    for repository, role in backends.storage.repositories(call.require_session().member):
         if repository.id == call.path["id"]:
             return repository, role
     raise NotThereError(REPOSITORY)
 
 
 def _version(version: Version) -> dict[str, Any]:
-    """Return a version as it goes out, without what it does not have."""
+    """Return a version as it is sent: only with the members that it has."""
     result: dict[str, Any] = {
         "key": version.key,
         "revision": version.revision,
@@ -301,7 +306,7 @@ ROUTES = (
         query={
             "key": "only of this entry",
             "before": "only below this revision",
-            "limit": f"{_LIMIT} {_VERSIONS}",
+            "limit": f"{_LIMIT} {_MOST_VERSIONS}",
         },
         errors=(404,),
     ),

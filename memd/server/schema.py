@@ -1,9 +1,9 @@
 """The tables of the server's storage, the same in SQLite and PostgreSQL.
 
-- ``versions`` has every version of every key. The one whose ``replaced`` is empty is what the key
-  is now; one without hash is a tombstone. ``replaced`` is when the next version came.
+- ``versions`` has every version of every key. ``replaced`` is when the next version came; the
+  newest version has none. A version without a hash is a tombstone.
 - ``requests`` has the accepted writes by the id that the client gave them, with their answers.
-- ``grants`` says who may do what. Of tokens and invitations only the SHA-256 is there.
+- ``grants`` has the roles of members. Of tokens and invitations only the SHA-256 is stored.
 """
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ OTHER_FORMAT = "another memd-team wrote it"
 
 
 class Table(Struct, frozen=True):
-    """A table: what orders its rows, and its columns."""
+    """A table: its name, the columns of its key, and its columns in SQL."""
 
     name: str
     key: str
@@ -72,14 +72,14 @@ TABLES = (
         " key TEXT NOT NULL, hash_before TEXT NOT NULL, hash_after TEXT NOT NULL",
     ),
 )
-NUMBERED = ("tokens", "audit")
+NUMBERED = ("tokens", "audit")  # tables in which the database numbers the rows
 _INDEXES = (
     "INDEX IF NOT EXISTS pages ON versions (repository, revision, key) WHERE replaced IS NULL",
     "INDEX IF NOT EXISTS removals ON versions (member, at) WHERE hash = ''",
     "INDEX IF NOT EXISTS ages ON versions (replaced) WHERE content IS NOT NULL",
     "INDEX IF NOT EXISTS audit_ages ON audit (at)",
     "INDEX IF NOT EXISTS request_ages ON requests (at)",
-    # A key is one thing at a time.
+    # A key has one newest version.
     "UNIQUE INDEX IF NOT EXISTS heads ON versions (repository, key) WHERE replaced IS NULL",
 )
 _CREATE = (
@@ -90,7 +90,7 @@ _CREATE = (
 
 
 def prepare(driver: Driver) -> None:
-    """Create what is not there. Raises StorageFormatError where the tables are others."""
+    """Create missing tables. Raises StorageFormatError if another memd-team wrote them."""
     with driver.writing() as transaction:
         driver.lock(transaction)
         for statement in _CREATE:

@@ -1,10 +1,10 @@
 """Listen for memd-team: its address, the limits of a connection, and an orderly end.
 
 Rules of this file
-- Without TLS it listens on this machine alone, unless it believes a proxy alone.
-- A connection that sends no request, or does not read its answers, ends; more than
-  ``CONNECTIONS`` at once are not served.
-- After SIGTERM no connection is accepted, and what was begun has ``DRAIN_SECONDS``.
+- Without TLS it listens only on this machine, unless it serves only a proxy.
+- A connection that sends no request, or does not read its answers, ends. At most ``CONNECTIONS``
+  are served at once.
+- After SIGTERM no connection is accepted, and running requests have ``DRAIN_SECONDS`` to end.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ from memd.server.admission import Network
 
 CONNECTIONS = 512
 DRAIN_SECONDS = 10
-_IDLE_SECONDS = 30
-_CHECK_SECONDS = 15.0
-_BACKLOG = 512
+_IDLE_SECONDS = 30  # an idle connection is closed after this time
+_CHECK_SECONDS = 15.0  # between two checks of a connection
+_BACKLOG = 512  # connections that wait to be accepted
 _SOCKET_MODE = 0o660
 _NO_CERTIFICATE = "it is no certificate with its key"
 _PLAIN = "beyond this machine it needs --tls-cert or --behind-proxy"
 
 
 class WrongListenError(MemdError):
-    """It cannot listen there."""
+    """The server cannot listen at an address."""
 
     code = 1065
     kind = "cannot_listen"
@@ -48,7 +48,11 @@ class WrongListenError(MemdError):
 
 
 class ListenAddress(Struct, frozen=True):
-    """Where the server listens: ``host`` and ``port``, or ``path`` of a Unix socket."""
+    """The address of the server: ``host`` and ``port``, or ``path`` of a Unix socket.
+
+    ``certificate`` and ``key`` are the files for TLS, "" for plain HTTP. ``proxies`` are the
+    networks of proxies that have TLS.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8790
@@ -59,7 +63,7 @@ class ListenAddress(Struct, frozen=True):
 
     @property
     def local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach the address."""
         return bool(self.path) or is_loopback(self.host)
 
 
@@ -74,7 +78,7 @@ def listen(place: ListenAddress) -> tuple[socket.socket, str]:
             return _unix(place.path), f"unix:{place.path}"
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         listener = socket.create_server((place.host, place.port), family=family, backlog=_BACKLOG)
-        # Connections have it from here; without it each answer on an open one waits for 40 ms.
+        # Connections inherit it. Without it, each answer on an open connection waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         raise WrongListenError(shown, error.strerror or type(error).__name__) from None
@@ -83,7 +87,7 @@ def listen(place: ListenAddress) -> tuple[socket.socket, str]:
 
 
 def configured(application: Any, place: ListenAddress) -> uvicorn.Server:
-    """Return a server of an application, which logs nothing by itself."""
+    """Return a uvicorn server of an application that writes no log of its own."""
     config = uvicorn.Config(
         application,
         http=_Connection,
@@ -105,11 +109,11 @@ def configured(application: Any, place: ListenAddress) -> uvicorn.Server:
 
 
 def serve(application: Any, place: ListenAddress, started: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; ``started`` is given the address. Raises what listen does."""
+    """Serve until SIGTERM or SIGINT; ``started`` gets the address. Raises WrongListenError."""
     server = configured(application, place)
     try:
         server.config.load()
-    except OSError as error:  # those of ssl, too
+    except OSError as error:  # errors of ssl are OSErrors too
         raise WrongListenError(place.certificate, error.strerror or _NO_CERTIFICATE) from None
     listener, address = listen(place)
     # uvicorn sends the process its signal again once it has drained: that is the regular end.
@@ -125,12 +129,13 @@ def serve(application: Any, place: ListenAddress, started: Callable[[str], None]
 
 
 class _Connection(H11Protocol):
-    """A connection that ends where its peer does nothing."""
+    """A connection that is closed if its peer sends or reads nothing."""
 
-    _checked: tuple[Any, int] = (None, 0)  # its last request, what was not sent yet
+    # At the last check: the request, and the bytes of answers that were not sent yet.
+    _checked: tuple[Any, int] = (None, 0)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to check it; close it at once where there are too many."""
+        """Begin to check the connection; close it at once if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > CONNECTIONS:
             transport.abort()
@@ -138,25 +143,27 @@ class _Connection(H11Protocol):
             self.loop.call_later(_CHECK_SECONDS, self._check)
 
     def _check(self) -> None:
-        """End the connection if it neither began a request nor took what it was sent."""
-        cycle: Any = self.cycle  # none before the first request
-        waiting = self.transport.get_write_buffer_size()
-        checked, waited = self._checked
-        unread = 0 < waited <= waiting
-        idle = cycle is checked and (cycle is None or cycle.response_complete)
-        # With a timer uvicorn ends it; a peer that sends a head byte by byte stops the timer.
-        if unread or (idle and not waiting and self.timeout_keep_alive_task is None):
-            # Without lingering: the kernel, too, forgets what was not read.
+        """Close the connection if since the last check it began no request and read nothing."""
+        request: Any = self.cycle  # ``None`` before the first request
+        unsent_bytes = self.transport.get_write_buffer_size()
+        last_request, last_unsent_bytes = self._checked
+        reads_nothing = 0 < last_unsent_bytes <= unsent_bytes
+        is_same_request = request is last_request
+        is_idle = is_same_request and (request is None or request.response_complete)
+        # uvicorn's timer closes idle connections, but each byte of a request stops that timer.
+        has_timer = self.timeout_keep_alive_task is not None
+        if reads_nothing or (is_idle and not unsent_bytes and not has_timer):
+            # Without lingering, so that the kernel drops the unread bytes too.
             connection = self.transport.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.transport.abort()
         elif self in self.connections:
-            self._checked = cycle, waiting
+            self._checked = request, unsent_bytes
             self.loop.call_later(_CHECK_SECONDS, self._check)
 
 
 def _unix(path: str) -> socket.socket:
-    """Return a listening Unix socket, in the place of one that nobody serves any more."""
+    """Return a listening Unix socket; a socket file that no server uses any more is replaced."""
     with suppress(OSError):
         if stat.S_ISSOCK(os.lstat(path).st_mode) and not _is_served(path):
             os.unlink(path)

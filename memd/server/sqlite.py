@@ -24,7 +24,7 @@ _RETRY_SECONDS = 0.02
 
 
 class SQLite(Driver):
-    """A file of SQLite, mode 0600; it and its folder (0700) are made where they are not there."""
+    """A SQLite file of mode 0600; it and its folder (0700) are created if they are missing."""
 
     errors = sqlite3.Error
     begin_reading = "BEGIN"
@@ -33,7 +33,8 @@ class SQLite(Driver):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path = path
-        # Threads that wait for SQLite's own lock ask again and again; these are woken.
+        # Held by the thread that writes. Waiting for it is faster than for SQLite's own lock, which
+        # is tried again and again.
         self._writer = threading.Lock()
 
     def connect(self) -> sqlite3.Connection:
@@ -57,8 +58,8 @@ class SQLite(Driver):
                 connection.execute("PRAGMA synchronous=FULL")
             except sqlite3.DatabaseError as error:  # a busy one, or a file that is no database
                 # SQLite does not wait for a process that is creating the same file.
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > until:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > until:
                     connection.close()
                     raise
                 time.sleep(_RETRY_SECONDS)
@@ -66,11 +67,11 @@ class SQLite(Driver):
                 return connection
 
     def words(self, sql: str) -> str:
-        """Return SQL in SQLite's words: a write locks everything."""
+        """Return a statement in the SQL of SQLite, where a write locks all rows anyway."""
         return sql.removesuffix(" FOR UPDATE")
 
     def failure(self, error: Exception) -> TeamServerError:
-        """Return what an error of SQLite means."""
+        """Return the server's error for an error of SQLite."""
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StorageBusyError()
@@ -82,14 +83,14 @@ class SQLite(Driver):
         """Do nothing: a writing transaction keeps all others out."""
 
     def renumber(self, transaction: Transaction, table: str) -> None:
-        """Do nothing: the next number is always the greatest and one."""
+        """Do nothing: the next number is always one more than the greatest."""
 
     def damage(self, transaction: Transaction) -> list[str]:
-        """Return what SQLite finds wrong with the file."""
+        """Return the problems that SQLite finds in the file."""
         return [row[0] for row in transaction.rows("PRAGMA integrity_check") if row[0] != "ok"]
 
     def compact(self) -> None:
-        """Write the file anew and empty its log. Raises StorageBusyError where it is being read."""
+        """Write the file again and empty its log. Raises StorageBusyError while it is read."""
         with self._writer, self.connection() as connection:
             connection.execute("VACUUM")
             if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:

@@ -29,18 +29,21 @@ from memd.server.values import Answer, AuditEntry, EntryPage, PutEntry, Reposito
 PAGE_ENTRIES = 500
 # JSON may make six bytes of one: a page of such texts still stays below what a client reads.
 PAGE_BYTES = 2 * 1024 * 1024
+# How long things are stored: answers to writes, texts that were replaced, and the others.
 REQUEST_SECONDS = 7 * DAY
 BODY_SECONDS = 180 * DAY
 TOMBSTONE_SECONDS = AUDIT_SECONDS = 400 * DAY
 HASHES = "hashes"  # the view of a page without contents
 _LIMITS = Limits()
 _PUT_ENTRIES = "put_entries"
-_LAST = 2**62  # above every revision and number
+_ABOVE_ALL = 2**62  # above every revision and number
 _AFTER_ALL = "\x7f"  # behind every key
-_HEADS = "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
-_OF_ALL = "FROM versions WHERE repository = ?"
-_OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
-_OVER = "FROM versions WHERE replaced IS NULL AND hash = '' AND at < ?"
+_NEWEST_VERSIONS = (
+    "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
+)
+_VERSIONS_OF_REPOSITORY = "FROM versions WHERE repository = ?"
+_VERSIONS_OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
+_OLD_TOMBSTONES = "FROM versions WHERE replaced IS NULL AND hash = '' AND at < ?"
 
 
 class Storage(Access):
@@ -68,30 +71,32 @@ class Storage(Access):
             raise MalformedRequestError(RequestPart.VIEW)
         limit = max(1, min(limit, PAGE_ENTRIES))
         with self.driver.reading() as transaction:
-            now = repository_row(transaction, repository)
-            after = _cursor(cursor) if cursor else (_revision(since, now), _AFTER_ALL)
+            row = repository_row(transaction, repository)
+            # The revision and key after which the page begins.
+            after = _parse_cursor(cursor) if cursor else (_parse_revision(since, row), _AFTER_ALL)
             rows = transaction.rows(
-                f"SELECT {VERSION} {_HEADS} ORDER BY revision, key LIMIT ?",
-                *(repository, *after, limit + 1),
+                f"SELECT {VERSION} {_NEWEST_VERSIONS} ORDER BY revision, key LIMIT ?",
+                *(repository, *after, limit + 1),  # one more shows whether there is a next page
             )
-            fitting = rows[:limit]
+            page_rows = rows[:limit]
             contents: dict[str, bytes | None] = {}
-            if view != HASHES and fitting:
-                fitting = _fitting(fitting)
-                key, revision = fitting[-1][:2]
+            if view != HASHES and page_rows:
+                page_rows = _first_page(page_rows)
+                key, revision = page_rows[-1][:2]
                 contents = dict(
                     transaction.rows(
-                        f"SELECT key, content {_HEADS} AND (revision, key) <= (?, ?)",
+                        f"SELECT key, content {_NEWEST_VERSIONS} AND (revision, key) <= (?, ?)",
                         *(repository, *after, revision, key),
                     )
                 )
-        versions = [replace(Version(*row), content=contents.get(row[0])) for row in fitting]
+        versions = [replace(Version(*each), content=contents.get(each[0])) for each in page_rows]
+        has_next = len(page_rows) < len(rows)
         return EntryPage(
-            now.epoch,
-            now.revision,
+            row.epoch,
+            row.revision,
             tuple(each for each in versions if each.hash != REMOVED),
             tuple(each for each in versions if each.hash == REMOVED),
-            f"{versions[-1].revision}.{versions[-1].key}" if len(fitting) < len(rows) else None,
+            f"{versions[-1].revision}.{versions[-1].key}" if has_next else None,
         )
 
     def put(
@@ -111,7 +116,7 @@ class Storage(Access):
         NotThereError, RoleMissingError, IdReusedError, OverLimitError, EntriesRefusedError and
         EntriesChangedError.
         """
-        request = _request(session, repository, id, now, "put", body_hash)
+        request = _write_request(session, repository, id, now, "put", body_hash)
 
         def check() -> None:
             """Check the entries before anything is stored. Raises TeamServerError."""
@@ -122,7 +127,7 @@ class Storage(Access):
                 raise OverLimitError(_PUT_ENTRIES, most, len(entries))
             checking.check_entries(entries, self.limits.entry_bytes)
 
-        return self._accepted(
+        return self._carry_out(
             request, check, lambda write: accepting.put(write, entries, if_match, self.limits)
         )
 
@@ -142,7 +147,7 @@ class Storage(Access):
         Raises MalformedRequestError, NotThereError, RoleMissingError, IdReusedError,
         EntriesRefusedError, EntriesChangedError and SlowDownError.
         """
-        request = _request(session, repository, id, now, "remove", key, str(revision), reason)
+        request = _write_request(session, repository, id, now, "remove", key, str(revision), reason)
 
         def check() -> None:
             """Check the reason and the key. Raises TeamServerError."""
@@ -150,7 +155,7 @@ class Storage(Access):
             if not checking.is_key(key):
                 raise NotThereError(ENTRY)
 
-        return self._accepted(
+        return self._carry_out(
             request, check, lambda write: accepting.remove(write, key, revision, reason)
         )
 
@@ -162,18 +167,20 @@ class Storage(Access):
         with self.driver.reading() as transaction:
             repository_row(transaction, repository)
             rows = transaction.rows(
-                f"SELECT {VERSION} {_OF_ALL} AND revision < ? ORDER BY revision DESC, key LIMIT ?",
-                *(repository, min(before, _LAST), limit + self.limits.put_entries),
+                f"SELECT {VERSION} {_VERSIONS_OF_REPOSITORY} AND revision < ?"
+                " ORDER BY revision DESC, key LIMIT ?",
+                *(repository, min(before, _ABOVE_ALL), limit + self.limits.put_entries),
             )
-        last = rows[:limit][-1][1] if rows else 0
-        return tuple(Version(*row) for row in rows if row[1] >= last)
+        versions = [Version(*row) for row in rows]
+        last_revision = versions[:limit][-1].revision if versions else 0
+        return tuple(version for version in versions if version.revision >= last_revision)
 
     def history(
         self,
         repository: str,
         key: str,
         *,
-        before: int = _LAST,
+        before: int = _ABOVE_ALL,
         limit: int = PAGE_ENTRIES,
         maintainer: bool = False,
     ) -> tuple[Version, ...]:
@@ -189,23 +196,25 @@ class Storage(Access):
         with self.driver.reading() as transaction:
             repository_row(transaction, repository)
             rows = transaction.rows(
-                f"SELECT {VERSION} {_OF_KEY} AND revision < ? ORDER BY revision DESC LIMIT ?",
-                *(repository, key, min(before, _LAST), max(1, min(limit, PAGE_ENTRIES))),
+                f"SELECT {VERSION} {_VERSIONS_OF_KEY} AND revision < ?"
+                " ORDER BY revision DESC LIMIT ?",
+                *(repository, key, min(before, _ABOVE_ALL), max(1, min(limit, PAGE_ENTRIES))),
             )
-            rows = _fitting(rows)
+            rows = _first_page(rows)
+            least_revision = rows[-1][1] if rows else _ABOVE_ALL
             contents: dict[int, bytes | None] = dict(
                 transaction.rows(
-                    f"SELECT revision, content {_OF_KEY} AND revision < ? AND revision >= ?"
-                    f" AND (? = 1 OR revision > (SELECT coalesce(max(revision), 0) {_OF_KEY}"
-                    " AND hash = ''))",
-                    *(repository, key, min(before, _LAST), rows[-1][1] if rows else _LAST),
+                    f"SELECT revision, content {_VERSIONS_OF_KEY} AND revision < ?"
+                    " AND revision >= ? AND (? = 1 OR revision >"
+                    f" (SELECT coalesce(max(revision), 0) {_VERSIONS_OF_KEY} AND hash = ''))",
+                    *(repository, key, min(before, _ABOVE_ALL), least_revision),
                     *(int(maintainer), repository, key),
                 )
             )
         return tuple(replace(Version(*row), content=contents.get(row[1])) for row in rows)
 
     def audit(
-        self, *, repository: str = "", member: str = "", before: int = _LAST, limit: int = 100
+        self, *, repository: str = "", member: str = "", before: int = _ABOVE_ALL, limit: int = 100
     ) -> tuple[AuditEntry, ...]:
         """Return entries of the audit log with numbers below ``before``, the newest first.
 
@@ -234,7 +243,10 @@ class Storage(Access):
         return now
 
     def expire(self, now: float) -> None:
-        """Forget what is old: answers, replaced bodies, tombstones with their keys, the audit."""
+        """Delete what is old: answers, invitations, replaced texts, tombstones, the audit log.
+
+        With a tombstone all versions of its key are deleted.
+        """
         with self.driver.writing() as transaction:
             transaction.run("DELETE FROM requests WHERE at < ?", now - REQUEST_SECONDS)
             transaction.run("DELETE FROM invitations WHERE expires < ?", now)
@@ -244,11 +256,11 @@ class Storage(Access):
                 now - BODY_SECONDS,
             )
             for repository, key, revision in transaction.rows(
-                f"SELECT repository, key, revision {_OVER}", now - TOMBSTONE_SECONDS
+                f"SELECT repository, key, revision {_OLD_TOMBSTONES}", now - TOMBSTONE_SECONDS
             ):
-                head = _locked(transaction, repository, now).heads([key]).get(key)
+                head = _locked_write(transaction, repository, now).heads([key]).get(key)
                 if head is not None and head.revision == revision:
-                    transaction.run(f"DELETE {_OF_KEY}", repository, key)
+                    transaction.run(f"DELETE {_VERSIONS_OF_KEY}", repository, key)
                     transaction.run(
                         "UPDATE repositories SET oldest = ? WHERE id = ? AND oldest < ?",
                         *(revision, repository, revision),
@@ -257,13 +269,13 @@ class Storage(Access):
     def purge(self, repository: str, key: str, *, now: float) -> None:
         """Erase every version of a key and leave a tombstone. Raises NotThereError."""
         with self.driver.writing() as transaction:
-            write = _locked(transaction, repository, now)
+            write = _locked_write(transaction, repository, now)
             heads = write.heads([key]) if checking.is_key(key) else {}
             if not heads:
                 raise NotThereError(ENTRY)
             write.store("purge", {key: None}, heads, "purged")
-            transaction.run(f"DELETE {_OF_KEY} AND replaced IS NOT NULL", repository, key)
-            # A hash tells whether a guess of the secret is right.
+            transaction.run(f"DELETE {_VERSIONS_OF_KEY} AND replaced IS NOT NULL", repository, key)
+            # With a hash anybody could check a guess of the secret.
             transaction.run(
                 "UPDATE audit SET hash_before = '', hash_after = ''"
                 " WHERE repository = ? AND key = ?",
@@ -280,15 +292,15 @@ class Storage(Access):
         """Close the connections; the next use opens new ones."""
         self.driver.close()
 
-    def _accepted(
+    def _carry_out(
         self, request: Request, check: Callable[[], None], act: Callable[[OpenWrite], Answer]
     ) -> Answer:
-        """Return the answer to a write, which is checked and done unless it was before.
+        """Check and carry out a write, unless that was done before; return its answer.
 
-        The check takes long: it runs while nothing is locked.
+        ``check`` takes long, so it runs while nothing is locked. ``act`` carries out the write.
         """
         with self.driver.reading() as transaction:
-            answer = accepting.answered(transaction, request)
+            answer = accepting.stored_answer(transaction, request)
         if answer is not None:
             return answer
         check()
@@ -316,28 +328,29 @@ def open_storage(database: str, limits: Limits = _LIMITS) -> Storage:
     return Storage(driver, limits)
 
 
-def _locked(transaction: Transaction, repository: str, now: float) -> OpenWrite:
-    """Return a write of the operator's. Raises NotThereError."""
-    return OpenWrite(transaction, repository_row(transaction, repository, lock=True), OPERATOR, now)
+def _locked_write(transaction: Transaction, repository: str, now: float) -> OpenWrite:
+    """Lock a repository and return a write of the operator to it. Raises NotThereError."""
+    row = repository_row(transaction, repository, lock=True)
+    return OpenWrite(transaction, row, OPERATOR, now)
 
 
-def _request(session: Session, repository: str, number: str, now: float, *parts: str) -> Request:
-    """Return a write with the digest of all that it says. Raises MalformedRequestError."""
+def _write_request(session: Session, repository: str, id_: str, now: float, *parts: str) -> Request:
+    """Return a write request with the digest of its ``parts``. Raises MalformedRequestError."""
     digest = sha256("\0".join((repository, *parts)).encode(errors="surrogatepass"))
-    return Request(session, repository, checking.request_id(number), digest, now)
+    return Request(session, repository, checking.request_id(id_), digest, now)
 
 
-def _fitting(rows: list[Row]) -> list[Row]:
-    """Return the rows of versions whose contents go into one page, at least the first."""
+def _first_page(rows: list[Row]) -> list[Row]:
+    """Return the first rows of versions whose contents fit into one page, at least one row."""
     total = 0
-    for number, row in enumerate(rows):
-        total += row[3]
-        if number and total > PAGE_BYTES:
-            return rows[:number]
+    for index, row in enumerate(rows):
+        total += Version(*row).size
+        if index and total > PAGE_BYTES:
+            return rows[:index]
     return rows
 
 
-def _cursor(text: str) -> tuple[int, str]:
+def _parse_cursor(text: str) -> tuple[int, str]:
     """Return the revision and key after which a page begins. Raises MalformedRequestError."""
     revision, _, key = text.partition(".")
     if not checking.is_revision(revision) or not checking.is_key(key):
@@ -345,7 +358,7 @@ def _cursor(text: str) -> tuple[int, str]:
     return int(revision), key
 
 
-def _revision(since: str, repository: Repository) -> int:
+def _parse_revision(since: str, repository: Repository) -> int:
     """Return the revision of a mark, 0 for none. Raises MalformedRequestError, MarkGoneError."""
     if not since:
         return 0

@@ -1,4 +1,4 @@
-"""The nouns of the server: repositories, who may do what, entries and their versions."""
+"""The values of the server: repositories, members and roles, entries and their versions."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-Answer = dict[str, Any]  # what is written as JSON
+Answer = dict[str, Any]  # the members of a JSON object
 
 
 class Role(StrEnum):
@@ -20,7 +20,8 @@ class Role(StrEnum):
 class Repository(Struct, frozen=True):
     """A repository: ``revision`` grows by one with each accepted write, ``epoch`` is random.
 
-    What was removed up to ``oldest`` may be unknown by now. ``entries`` and ``bytes`` are live.
+    Tombstones up to the revision ``oldest`` may be deleted. ``entries`` and ``bytes`` count the
+    live entries.
     """
 
     id: str
@@ -46,7 +47,7 @@ class Member(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True):
-    """Whose request it is: the token's number, its member and device, and the sender's address."""
+    """The sender of a request: the token's number, its member and device, and the address."""
 
     token: int
     member: str
@@ -69,7 +70,7 @@ class DeviceToken(Struct, frozen=True):
 class Version(Struct, frozen=True):
     """One version of a key, live or a tombstone (``hash`` is "" and ``reason`` says why).
 
-    ``at`` is seconds since 1970. ``content`` is ``None`` where it was not asked for or is gone.
+    ``at`` is seconds since 1970. ``content`` is ``None`` if it was not requested or is deleted.
     """
 
     key: str
@@ -103,7 +104,7 @@ class PutEntry(Struct, frozen=True):
 
 
 class AuditEntry(Struct, frozen=True):
-    """Who did what: an act on a key, with the hashes before and after."""
+    """An entry of the audit log: a member's act on a key, with the hashes before and after."""
 
     number: int
     at: float
