@@ -1,11 +1,11 @@
 """Find the parts of a Markdown text that can include files, and remove its comments. Pure.
 
-What counts is what Claude Code 2.1.329 takes for code, HTML, comments and lists
-(docs/decisions.md). Fenced and indented code, blocks of HTML and definitions of links hold nothing.
+Code, HTML, comments and lists are recognised as Claude Code 2.1.329 does (docs/decisions.md).
+Fenced and indented code, blocks of HTML and definitions of links include no files.
 
 Rules of this file
-- Lines are taken in once for each quotation or list around them, of which ``_DEPTH`` count; so the
-  work grows with the text (tests/instructions/test_includes.py::test_work_is_linear).
+- A line is read once for each quotation or list around it, and at most ``_DEEPEST`` of these count.
+  So the work is linear (tests/instructions/test_includes.py::test_work_is_linear).
 """
 
 import re
@@ -14,8 +14,8 @@ from enum import Enum
 
 from msgspec import Struct
 
-_DEPTH = 6  # what is quoted or listed deeper is a paragraph of the deepest
-_START, _END = "<!--", "-->"
+_DEEPEST = 6  # quotations and lists that are nested deeper are read as paragraphs
+_COMMENT_START, _COMMENT_END = "<!--", "-->"
 _TAGS = (
     "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details"
     "|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head"
@@ -28,7 +28,7 @@ _OPENING = re.compile(
     | (?P<code>[ ]{{4}}|[ ]{{0,3}}\t)
     | [ ]{{0,3}}+(?:
         (?P<fence>`{{3,}}+(?=[^`]*+$)|~{{3,}}+)
-      | (?P<comment>{_START})
+      | (?P<comment>{_COMMENT_START})
       | (?P<raw><(?:script|pre|style|textarea)(?:[\s>]|$)|<\?|<![A-Za-z]|<!\[CDATA\[)
       | (?P<html></?(?:{_TAGS})(?:[\s>]|/>|$))
       | (?P<tag></?[A-Za-z][A-Za-z0-9-]*+(?:\s[^<>]*+)?/?>[ \t]*+$)
@@ -41,35 +41,35 @@ _OPENING = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CLOSING = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t]*+$")
-# What ends a block of raw HTML, by how it begins.
+# From the beginning of a block of raw HTML to its end.
 _RAW_ENDS = {"<?": "?>", "<!": ">", "<![cdata[": "]]>"}
 _RAW_TAG = re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE)
-# A paragraph goes on with these, although they begin a block elsewhere.
-_CONTINUING = frozenset({"", "code", "tag", "definition"})
+# Lines of these kinds continue a paragraph, although they begin a block elsewhere.
+_CONTINUING_KINDS = frozenset({"", "code", "tag", "definition"})
 
 
 class Leaf(Enum):
-    """How the text of a block is read: with or without code spans hiding something, or both."""
+    """How the text of a block is searched for includes."""
 
-    INLINE = "inline"
-    LISTED = "listed"
-    RAW = "raw"
+    INLINE = "inline"  # without what stands in code spans
+    LISTED = "listed"  # both with and without it
+    RAW = "raw"  # with all of it
 
 
 class MarkdownBlocks(Struct, frozen=True):
-    """The texts that can include files, in order, and the whole text without comments."""
+    """The texts that can include files (``leaves``), in order, and the text without comments."""
 
     leaves: tuple[tuple[Leaf, str], ...]
     text: str
 
 
 def blocks(text: str) -> MarkdownBlocks:
-    """Return what of a text can include files, and what a model gets of it."""
+    """Return the parts of a text that can include files, and the text that a model gets."""
     lines = text.split("\n")
-    plain = [line.rstrip("\r") for line in lines] if "\r" in text else lines
+    lines_to_read = [line.rstrip("\r") for line in lines] if "\r" in text else lines
     reading = _Reading()
-    reading.read(plain, 0, Leaf.INLINE)
-    return MarkdownBlocks(tuple(reading.leaves), "\n".join(reading.without(lines)))
+    reading.read(lines_to_read, 0, Leaf.INLINE)
+    return MarkdownBlocks(tuple(reading.leaves), "\n".join(reading.without_comments(lines)))
 
 
 class _Reading:
@@ -77,53 +77,63 @@ class _Reading:
 
     def __init__(self) -> None:
         self.leaves: list[tuple[Leaf, str]] = []
-        self._comments: list[tuple[int, int, str]] = []  # first line, line behind, what is left
+        # Of each comment: the indexes of its first line and of the line behind it, and the text
+        # that stands behind it on its last line.
+        self._comments: list[tuple[int, int, str]] = []
 
-    def without(self, lines: list[str]) -> Iterator[str]:
+    def without_comments(self, lines: list[str]) -> Iterator[str]:
         """Yield the lines without the comments that were found."""
         at = 0
-        for first, behind, left in self._comments:
+        for first, behind, rest in self._comments:
             yield from lines[at:first]
-            if left.strip():
-                yield left
+            if rest.strip():
+                yield rest
             at = behind
         yield from lines[at:]
 
     def read(self, lines: list[str], depth: int, leaf: Leaf) -> None:
-        """Take in the blocks of some lines; ``leaf`` is how their paragraphs are read."""
+        """Add the blocks of some lines; ``leaf`` is how their paragraphs are searched.
+
+        ``depth`` is the number of quotations and lists around the lines.
+        """
         at = 0
         while at < len(lines):
             kind = _kind(lines[at])
             if kind == "comment":
-                at = self._comment(lines, at, depth)
-            elif kind in _BEHIND:
-                at = _BEHIND[kind](lines, at)
-            elif kind in _INNER and depth < _DEPTH:
-                at, inner = _INNER[kind](lines, at)
-                self.read(inner, depth + 1, Leaf.LISTED if kind == "item" else Leaf.INLINE)
+                at = self._read_comment(lines, at, depth)
+            elif kind in _SKIPPED_BLOCKS:
+                at = _SKIPPED_BLOCKS[kind](lines, at)
+            elif kind in _NESTED_BLOCKS and depth < _DEEPEST:
+                at, inner_lines = _NESTED_BLOCKS[kind](lines, at)
+                self.read(inner_lines, depth + 1, Leaf.LISTED if kind == "item" else Leaf.INLINE)
+            elif kind == "heading":
+                self.leaves.append((Leaf.INLINE, lines[at]))
+                at += 1
             else:
                 first = at
-                at = at + 1 if kind == "heading" else _index_after(lines, at + 1, _continues)
-                how = Leaf.INLINE if kind == "heading" else leaf
-                self.leaves.append((how, "\n".join(lines[first:at])))
+                at = _first_index_after(lines, at + 1, _continues)
+                self.leaves.append((leaf, "\n".join(lines[first:at])))
 
-    def _comment(self, lines: list[str], at: int, depth: int) -> int:
-        """Take in a comment that begins a line, with all others to the end of its last line."""
-        first, left = at, lines[at].partition(_START)[2]
-        while _END not in left:
+    def _read_comment(self, lines: list[str], at: int, depth: int) -> int:
+        """Add a comment that begins a line, with all others up to the end of its last line.
+
+        Return the index of the line behind it. A comment without an end is not removed.
+        """
+        first, rest = at, lines[at].partition(_COMMENT_START)[2]
+        while _COMMENT_END not in rest:
             at += 1
             if at == len(lines):
-                return at  # without an end it goes to the end, and stays
-            left = lines[at]
-        left = _without_comments(left.partition(_END)[2])
+                return at
+            rest = lines[at]
+        rest = _without_comments(rest.partition(_COMMENT_END)[2])
         if not depth:
-            self._comments.append((first, at + 1, left))
-        self.leaves.append((Leaf.RAW, left))
+            self._comments.append((first, at + 1, rest))
+        self.leaves.append((Leaf.RAW, rest))
         return at + 1
 
 
 def _kind(line: str) -> str:
-    """Return what kind of block a line begins, "" for a paragraph."""
+    """Return the kind of block that a line begins, "" for a paragraph."""
     if line[:1].isalpha():  # most lines, and this is quick
         return ""
     opening = _OPENING.match(line)
@@ -131,24 +141,24 @@ def _kind(line: str) -> str:
 
 
 def _continues(line: str) -> bool:
-    """Return whether a paragraph goes on with a line."""
+    """Return whether a line continues a paragraph."""
     opening = None if line[:1].isalpha() else _OPENING.match(line)
-    if opening is None or opening.lastgroup in _CONTINUING:
+    if opening is None or opening.lastgroup in _CONTINUING_KINDS:
         return True
-    # A list that begins in the middle of a paragraph begins with 1, and not with nothing.
-    empty = opening.end() == len(line)
-    return bool(opening["item"]) and (empty or opening["number"] not in (None, "1"))
+    # A list ends a paragraph only if its first item has a text and no number but 1.
+    is_empty = opening.end() == len(line)
+    return bool(opening["item"]) and (is_empty or opening["number"] not in (None, "1"))
 
 
-def _index_after(lines: list[str], at: int, goes_on: Callable[[str], object]) -> int:
-    """Return the index of the first line, from ``at`` on, for which ``goes_on`` is false."""
-    while at < len(lines) and goes_on(lines[at]):
+def _first_index_after(lines: list[str], at: int, is_inside: Callable[[str], object]) -> int:
+    """Return the index of the first line, from ``at`` on, for which ``is_inside`` is false."""
+    while at < len(lines) and is_inside(lines[at]):
         at += 1
     return at
 
 
-def _behind_fence(lines: list[str], at: int) -> int:
-    """Return the index of the line behind fenced code: its fence is at least as long."""
+def _index_behind_fence(lines: list[str], at: int) -> int:
+    """Return the index of the line behind fenced code, whose end is at least as long a fence."""
     fence = lines[at].strip()
     size = len(fence) - len(fence.lstrip(fence[0]))
 
@@ -157,11 +167,11 @@ def _behind_fence(lines: list[str], at: int) -> int:
         closing = _CLOSING.match(line)
         return not (closing and closing[1][0] == fence[0] and len(closing[1]) >= size)
 
-    return _index_after(lines, at + 1, is_open) + 1
+    return _first_index_after(lines, at + 1, is_open) + 1
 
 
-def _behind_raw(lines: list[str], at: int) -> int:
-    """Return the index of the line behind raw HTML, which ends with a certain tag or sign."""
+def _index_behind_raw(lines: list[str], at: int) -> int:
+    """Return the index of the line behind raw HTML, which ends with a closing tag or a sign."""
     beginning = lines[at].lstrip().lower()
     end = next((end for start, end in _RAW_ENDS.items() if beginning.startswith(start)), "")
 
@@ -169,81 +179,83 @@ def _behind_raw(lines: list[str], at: int) -> int:
         """Return whether the block goes on after a line."""
         return end not in line if end else not _RAW_TAG.search(line)
 
-    return _index_after(lines, at, is_open) + 1
+    return _first_index_after(lines, at, is_open) + 1
 
 
-def _quoted(lines: list[str], at: int) -> tuple[int, list[str]]:
+def _quotation(lines: list[str], at: int) -> tuple[int, list[str]]:
     """Return the index behind a quotation, and its lines without their signs."""
-    inner: list[str] = []
-    lazy = False
+    inner_lines: list[str] = []
+    in_paragraph = False  # a paragraph may go on in lines without a sign
     while at < len(lines):
         opening = _OPENING.match(lines[at])
         if opening and opening["quote"]:
-            inner.append(lines[at][opening.end() :])
-            lazy = _kind(inner[-1]) in ("", "item", "quote")
-        elif lazy and _continues(lines[at]):
-            inner.append(lines[at])
+            inner_lines.append(lines[at][opening.end() :])
+            in_paragraph = _kind(inner_lines[-1]) in ("", "item", "quote")
+        elif in_paragraph and _continues(lines[at]):
+            inner_lines.append(lines[at])
         else:
             break
         at += 1
-    return at, inner
+    return at, inner_lines
 
 
 def _list_item(lines: list[str], at: int) -> tuple[int, list[str]]:
     """Return the index behind an item of a list, and its lines without sign and indentation."""
-    offset = _offset(lines[at])
-    inner = [lines[at][offset:]]
-    lazy = True
+    offset = _text_offset(lines[at])
+    inner_lines = [lines[at][offset:]]
+    in_paragraph = True  # a paragraph may go on in lines without the indentation
     for number in range(at + 1, len(lines)):
         line = lines[number]
-        indented = line[:1] in (" ", "\t")
-        if not line or (indented and line.isspace()):
-            inner.append("")
-            lazy = False
+        is_indented = line[:1] in (" ", "\t")
+        if not line or (is_indented and line.isspace()):
+            inner_lines.append("")
+            in_paragraph = False
             continue
-        text = line.lstrip(" \t") if indented else line
-        indentation = line[: len(line) - len(text)].expandtabs(4) if indented else ""
+        text = line.lstrip(" \t") if is_indented else line
+        indentation = line[: len(line) - len(text)].expandtabs(4) if is_indented else ""
         if len(indentation) >= offset:
-            inner.append(indentation[offset:] + text)
-        elif lazy and _kind(line) in _CONTINUING:
-            inner.append(line)
+            inner_lines.append(indentation[offset:] + text)
+        elif in_paragraph and _kind(line) in _CONTINUING_KINDS:
+            inner_lines.append(line)
         else:
             break
-        lazy = True
-    return at + len(inner), inner
+        in_paragraph = True
+    return at + len(inner_lines), inner_lines
 
 
-def _offset(line: str) -> int:
-    """Return where the text of an item begins, in its first line and in those below."""
+def _text_offset(line: str) -> int:
+    """Return the column at which the text of a list item begins, also in the lines below."""
     opening = _OPENING.match(line)
     end = opening.end() if opening else 0
-    sign = len(line[:end].rstrip())
-    return end if sign < end <= sign + 4 and end < len(line) else sign + 1
+    sign_end = len(line[:end].rstrip())
+    has_text_near = sign_end < end <= sign_end + 4 and end < len(line)
+    return end if has_text_near else sign_end + 1
 
 
 def _without_comments(text: str) -> str:
     """Return a text without the comments that begin and end in it."""
     pieces, at = [], 0
-    while (start := text.find(_START, at)) >= 0:
-        end = text.find(_END, start + len(_START))
+    while (start := text.find(_COMMENT_START, at)) >= 0:
+        end = text.find(_COMMENT_END, start + len(_COMMENT_START))
         if end < 0:
             break
         pieces.append(text[at:start])
-        at = end + len(_END)
+        at = end + len(_COMMENT_END)
     return "".join((*pieces, text[at:]))
 
 
-# By kind, the index behind a block that holds nothing, and what a block of blocks holds.
-_BEHIND: dict[str, Callable[[list[str], int], int]] = {
+# For kinds of blocks that include no files: a function for the index behind the block.
+_SKIPPED_BLOCKS: dict[str, Callable[[list[str], int], int]] = {
     "blank": lambda _, at: at + 1,
     "rule": lambda _, at: at + 1,
     "definition": lambda _, at: at + 1,
-    "code": lambda lines, at: _index_after(
+    "code": lambda lines, at: _first_index_after(
         lines, at, lambda line: _kind(line) in ("code", "blank")
     ),
-    "html": lambda lines, at: _index_after(lines, at, str.strip),
-    "tag": lambda lines, at: _index_after(lines, at, str.strip),
-    "fence": _behind_fence,
-    "raw": _behind_raw,
+    "html": lambda lines, at: _first_index_after(lines, at, str.strip),
+    "tag": lambda lines, at: _first_index_after(lines, at, str.strip),
+    "fence": _index_behind_fence,
+    "raw": _index_behind_raw,
 }
-_INNER = {"quote": _quoted, "item": _list_item}
+# For kinds of blocks that consist of blocks: a function for the index behind it and its lines.
+_NESTED_BLOCKS = {"quote": _quotation, "item": _list_item}

@@ -1,7 +1,7 @@
 """Find what a person may want to correct in a project's instruction files. Pure; reads by a port.
 
-What a view itself finds (long files, broken rules) comes as its problems; here is what only a look
-at several files, at the project's other files, or at the memories tells.
+A view lists the problems of single files (long files, broken rules). This module compares several
+files with each other, with the project's other files, and with the memories.
 """
 
 import posixpath
@@ -23,17 +23,17 @@ from memd.text.similarity import RESEMBLING, contradiction, resemblance
 from memd.text.statements import Statement, statements
 
 WALKED_ENTRIES = 20_000  # of the project, for rules that match nothing
-_FOLDERS_PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "dist", "build"})
-_STATEMENTS = 2000  # of all files, that are compared
-_WORK = 100_000  # pairs that words name, the rarest words first
-_MOST = 20  # issues of a kind that looks at pairs
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "target", "dist", "build"})
+_MOST_STATEMENTS = 2000  # of all files together are compared
+_MOST_PAIRS = 100_000  # of statements that share a word; pairs with rare words come first
+_MOST_ISSUES = 20  # of cycles, and of contradictions
 _SHOWN_CHARACTERS = 120
 
 Touch = Callable[[Sequence[str]], Resolution]
 
 
 class IssueKind(StrEnum):
-    """What is to be mended."""
+    """The kind of an issue."""
 
     PROBLEM = "problem"  # what a view names: a long file, a rule whose head is broken
     DEAD_INCLUDE = "dead_include"
@@ -51,8 +51,8 @@ class InstructionIssue(Struct, frozen=True):
     text: str
 
 
-def of_files(union: Resolution, home: str) -> Iterator[InstructionIssue]:
-    """Yield what the files of all views say of themselves and of each other by includes."""
+def file_issues(union: Resolution, home: str) -> Iterator[InstructionIssue]:
+    """Yield the problems of the files of all views, includes of missing files, and cycles."""
     for problem in union.problems:
         yield InstructionIssue(IssueKind.PROBLEM, "", problem)
     for file in union.files:
@@ -60,7 +60,7 @@ def of_files(union: Resolution, home: str) -> Iterator[InstructionIssue]:
             yield InstructionIssue(
                 IssueKind.DEAD_INCLUDE, file.included_by, f"includes {file.path}: {MISSING}"
             )
-    yield from islice(_cycles(union, home), _MOST)
+    yield from islice(_cycles(union, home), _MOST_ISSUES)
 
 
 def unmatched_rules(
@@ -70,31 +70,36 @@ def unmatched_rules(
     touch: Touch,
     entries: int = WALKED_ENTRIES,
 ) -> Iterator[InstructionIssue]:
-    """Yield the project's rules whose condition no file below a folder fulfils.
+    """Yield the project's rules whose condition is met by no file below a folder.
 
-    ``touch`` is what a view makes of touched files. Hidden folders and those of packages and of
-    what is built are passed over. Where the project has more ``entries`` the sentence says so.
+    ``touch`` returns what a view loads after some files were touched. Hidden folders, and folders
+    of packages and of built files, are skipped. If the project has more than ``entries``, the issue
+    says so.
     """
-    waiting = {f.path: f for f in project.files if f.condition and f.scope == "project"}
-    waiting = {path: file for path, file in waiting.items() if not file.loaded}
-    if not waiting:
+    unmatched = {
+        file.path: file
+        for file in project.files
+        if file.condition and file.scope == "project" and not file.loaded
+    }
+    if not unmatched:
         return
-    files, whole = _walked(cwd, disk, entries)
+    files, is_complete = _files_below(cwd, disk, entries)
     for start in range(0, len(files), TOUCHED_FILES):
         for file in touch(files[start : start + TOUCHED_FILES]).files:
-            known = waiting.get(file.path)
-            if known and (file.loaded or file.why_not != known.why_not):
-                del waiting[file.path]
-        if not waiting:
+            rule = unmatched.get(file.path)
+            # Its condition is met if it loads, or if now another reason is against it.
+            if rule and (file.loaded or file.why_not != rule.why_not):
+                del unmatched[file.path]
+        if not unmatched:
             return
-    of = "no file of the project" if whole else f"none of the first {len(files):,} files"
-    for path, file in waiting.items():
-        globs = ", ".join(file.condition)
-        yield InstructionIssue(IssueKind.UNMATCHED_RULE, path, f"never loads: {of} matches {globs}")
+    subject = "no file of the project" if is_complete else f"none of the first {len(files):,} files"
+    for path, file in unmatched.items():
+        text = f"never loads: {subject} matches {', '.join(file.condition)}"
+        yield InstructionIssue(IssueKind.UNMATCHED_RULE, path, text)
 
 
 def contradictions(views: Mapping[View, Resolution]) -> Iterator[InstructionIssue]:
-    """Yield sentences of two files that cannot both hold, where no assistant loads both files.
+    """Yield sentences that contradict each other, of files that no assistant loads together.
 
     An assistant that loads both knows which one counts more.
     """
@@ -104,7 +109,7 @@ def contradictions(views: Mapping[View, Resolution]) -> Iterator[InstructionIssu
         for path, text in resolution.texts.items():
             readers[path].add(view)
             texts[path] = text
-    return islice(_contradictions(texts, readers), _MOST)
+    return islice(_contradictions(texts, readers), _MOST_ISSUES)
 
 
 def _contradictions(
@@ -114,34 +119,46 @@ def _contradictions(
 
     Files that are read together are not compared: there one may correct the other.
     """
-    stated = [(path, one) for path in sorted(texts) for one in statements(texts[path])]
-    stated = [(path, one) for path, one in stated if not FENCE.match(one.raw)][:_STATEMENTS]
-    keys: dict[str, set[str]] = defaultdict(set)
-    for path, one in stated:
-        keys[path].add(one.key)
-    for first, second in _near([one for _, one in stated]):
+    all_statements = [
+        (path, statement)
+        for path in sorted(texts)
+        for statement in statements(texts[path])
+        if not FENCE.match(statement.raw)
+    ]
+    compared = all_statements[:_MOST_STATEMENTS]
+    keys: dict[str, set[str]] = defaultdict(set)  # of the statements of each file
+    for path, statement in compared:
+        keys[path].add(statement.key)
+    for first, second in _pairs_to_compare([statement for _, statement in compared]):
         yield_to_requests()
-        (path, one), (other, two) = stated[first], stated[second]
-        if readers[path] & readers[other] or one.key in keys[other] or two.key in keys[path]:
+        (path, statement), (other_path, other) = compared[first], compared[second]
+        is_in_both = statement.key in keys[other_path] or other.key in keys[path]
+        if readers[path] & readers[other_path] or is_in_both:
             continue
-        if resemblance(one, two) >= RESEMBLING and (why := contradiction(one, two)):
-            words = f"says {_quoted(one)}, but {other} says {_quoted(two)}: {why}"
-            yield InstructionIssue(IssueKind.CONTRADICTION, path, words)
+        if resemblance(statement, other) < RESEMBLING:
+            continue
+        why = contradiction(statement, other)
+        if why:
+            text = f"says {_as_code(statement)}, but {other_path} says {_as_code(other)}: {why}"
+            yield InstructionIssue(IssueKind.CONTRADICTION, path, text)
 
 
-def _near(stated: Sequence[Statement]) -> list[tuple[int, int]]:
-    """Return pairs of statements that share a telling word, those with rare words first."""
-    holders: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(stated):
-        for word in one.words:
-            holders[word].append(number)
-    pairs: dict[tuple[int, int], None] = {}
-    work = 0
-    for numbers in sorted(holders.values(), key=len):
-        work += len(numbers) ** 2 // 2
-        if work > _WORK:
+def _pairs_to_compare(compared: Sequence[Statement]) -> list[tuple[int, int]]:
+    """Return the index pairs of statements that share a word, sorted.
+
+    The rarest words are used first, until there are ``_MOST_PAIRS``.
+    """
+    numbers_by_word: dict[str, list[int]] = defaultdict(list)
+    for number, statement in enumerate(compared):
+        for word in statement.words:
+            numbers_by_word[word].append(number)
+    pairs: set[tuple[int, int]] = set()
+    count = 0
+    for numbers in sorted(numbers_by_word.values(), key=len):
+        count += len(numbers) ** 2 // 2
+        if count > _MOST_PAIRS:
             break
-        pairs |= dict.fromkeys(combinations(numbers, 2))
+        pairs.update(combinations(numbers, 2))
     return sorted(pairs)
 
 
@@ -151,28 +168,31 @@ def repeated_memories(
     """Yield the memories, given by path and text, that say what an instruction file says."""
     for path, text in memories:
         yield_to_requests()
-        if file := covered(text):
+        file = covered(text)
+        if file:
             yield InstructionIssue(IssueKind.REPEATED_MEMORY, path, f"says what {file} says")
 
 
 def _cycles(union: Resolution, home: str) -> Iterator[InstructionIssue]:
-    """Yield the includes that lead back to the file that they began with."""
+    """Yield the includes that lead back to a file on the way to them; a depth-first search."""
     edges = {path: _targets(path, text, home) for path, text in union.texts.items()}
-    done: set[str] = set()
-    for start, first in edges.items():
-        way = [(start, iter(first))]
-        while way and start not in done:
-            path, left = way[-1]
-            target = next((each for each in left if each in edges and each not in done), None)
+    finished: set[str] = set()  # files whose includes are all searched
+    for start, targets in edges.items():
+        stack = [(start, iter(targets))]  # files on the way, with their includes to search
+        while stack and start not in finished:
+            path, remaining = stack[-1]
+            target = next(
+                (each for each in remaining if each in edges and each not in finished), None
+            )
             if target is None:
-                done.add(path)
-                way.pop()
-            elif target in (each for each, _ in way):
+                finished.add(path)
+                stack.pop()
+            elif target in (each for each, _ in stack):
                 yield InstructionIssue(
                     IssueKind.CYCLE, path, f"includes {target}, which leads back to it"
                 )
             else:
-                way.append((target, iter(edges[target])))
+                stack.append((target, iter(edges[target])))
 
 
 def _targets(path: str, text: str, home: str) -> tuple[str, ...]:
@@ -180,28 +200,31 @@ def _targets(path: str, text: str, home: str) -> tuple[str, ...]:
     return tuple(includes.target(name, path, home) for name in includes.parsed(text).includes)
 
 
-def _walked(cwd: str, disk: InstructionDisk, most: int) -> tuple[list[str], bool]:
-    """Return the files below a folder, the nearest first, and whether these are all of them."""
-    files, folders, entries = list[str](), [cwd], 0
-    for folder in folders:  # which grows
+def _files_below(cwd: str, disk: InstructionDisk, most: int) -> tuple[list[str], bool]:
+    """Return the files below a folder, the nearest first, and whether these are all of them.
+
+    ``most`` is the number of entries after which the search ends.
+    """
+    files, folders, count = list[str](), [cwd], 0
+    for folder in folders:  # the list grows
         for entry in disk.entries(folder):
-            entries += 1
+            count += 1
             yield_to_requests()
-            if entries > most:
+            if count > most:
                 return files, False
             path = posixpath.join(folder, entry.name)
             if not entry.folder:
                 files.append(path)
-            elif path == entry.real and not _is_passed_over(entry.name):
+            elif path == entry.real and not _is_skipped(entry.name):  # links are not followed
                 folders.append(path)
     return files, True
 
 
-def _is_passed_over(name: str) -> bool:
+def _is_skipped(name: str) -> bool:
     """Return whether a folder of this name is not searched for instruction files."""
-    return name in _FOLDERS_PASSED_OVER or (name.startswith(".") and name != ".github")
+    return name in _SKIPPED_FOLDERS or (name.startswith(".") and name != ".github")
 
 
-def _quoted(statement: Statement) -> str:
+def _as_code(statement: Statement) -> str:
     """Return the beginning of a statement as inline code."""
     return code_span(statement.raw, _SHOWN_CHARACTERS)

@@ -1,9 +1,9 @@
 """Find the files that Claude Code loads, in its order; a later one counts more. Pure.
 
-As 2.1.329 does it (docs/decisions.md). First the machine's files, then the user's, then those of
-each folder from the file system's root down to the working directory; what a file includes stands
-behind it. Rules with a condition, and the files of folders below, come with the files that were
-touched.
+The order is that of version 2.1.329 (docs/decisions.md): first the machine's files, then the
+user's, then those of each folder from the file system's root down to the working directory. The
+files that a file includes follow it. Rules with a condition, and the files of folders below the
+working directory, are loaded for files that were touched.
 """
 
 import posixpath
@@ -26,15 +26,15 @@ from memd.instructions.values import (
 
 INCLUDE_DEPTH = 4
 _TOO_DEEP = f"it is included more than {INCLUDE_DEPTH} files deep"
-_NO_TEXT = "its name is not one of a text"
+_NO_TEXT_FILE = "its name is not one of a text"
 _HIDDEN = "a CLAUDE.md or CLAUDE.local.md is loaded in its place"
-_UNMET = "no file that was touched matches its paths"
-_GLOBS = f"the rules before it have {GLOBS:,} globs"
+_CONDITION_UNMET = "no file that was touched matches its paths"
+_TOO_MANY_GLOBS = f"the rules before it have {GLOBS:,} globs"
 _NAMES = ("CLAUDE.md", ".claude/CLAUDE.md")
-_LOCAL = "CLAUDE.local.md"
-_AGENTS = ("AGENTS.md", ".claude/AGENTS.md")
+_LOCAL_NAME = "CLAUDE.local.md"
+_AGENTS_NAMES = ("AGENTS.md", ".claude/AGENTS.md")
 _RULES = ".claude/rules"
-_TEXTS = frozenset(
+_TEXT_EXTENSIONS = frozenset(
     str.split(
         ".adoc .asciidoc .astro .bash .bat .c .cc .cfg .cjs .clj .cljc .cljs .cmake .cmd .conf "
         ".config .cpp .cs .css .csv .cts .cxx .dart .diff .edn .ejs .elm .env .erb .erl .ex .exs "
@@ -48,15 +48,17 @@ _TEXTS = frozenset(
 
 
 def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
-    """Return what Claude Code loads."""
-    way = tuple(folders_down("/", request.cwd))
+    """Return the files that Claude Code loads."""
+    folders = tuple(folders_down("/", request.cwd))
+    # First only to see whether a CLAUDE.md is loaded: then no AGENTS.md is.
     probe = _ClaudeView(request, Loading(request, disk))
-    for folder in way:
-        probe.place((*_NAMES, _LOCAL), "project", folder)
-    return _ClaudeView(request, Loading(request, disk), not probe.hides_agents(way)).resolve()
+    for folder in folders:
+        probe.load_by_name((*_NAMES, _LOCAL_NAME), "project", folder)
+    loads_agents = not probe.hides_agents(folders)
+    return _ClaudeView(request, Loading(request, disk), loads_agents).resolve()
 
 
-class _WaitingRule(Struct, frozen=True):
+class _ConditionalRule(Struct, frozen=True):
     """A rule with a condition, whose patterns are relative to ``base``."""
 
     file: InstructionFile
@@ -70,143 +72,165 @@ class _WaitingRule(Struct, frozen=True):
 
 
 class _ClaudeView(Struct):
-    """One resolution of what Claude Code loads, with or without the AGENTS.md files on the way."""
+    """One resolution of the files that Claude Code loads.
+
+    ``agents`` says whether AGENTS.md files are loaded. ``waiting_rules`` are the rules whose
+    condition no file has met yet, by real path. ``globs`` and ``mentions`` count those so far.
+    """
 
     request: ViewRequest
     loading: Loading
     agents: bool = False
-    waiting: dict[str, _WaitingRule] = field(default_factory=dict)
+    waiting_rules: dict[str, _ConditionalRule] = field(default_factory=dict)
     globs: int = 0
     mentions: int = 0
 
     def resolve(self) -> Resolution:
         """Load everything, and list what is not loaded."""
         request = self.request
-        for top, rules_of, scope in (
+        for folder, rules_folder, scope in (
             (request.managed, f"{request.managed}/{_RULES}", "managed"),
             (request.config, f"{request.config}/rules", "user"),
         ):
-            self.take(InstructionFile(f"{top}/{_NAMES[0]}", scope, scope))
-            self.rules(rules_of, scope, request.cwd)
+            self.fetch_and_load(InstructionFile(f"{folder}/{_NAMES[0]}", scope, scope))
+            self.load_rules_below(rules_folder, scope, request.cwd)
         for folder in folders_down("/", request.cwd):
-            self.place(_NAMES, "project", folder)
-            self.rules_of(folder)
-            self.place((_LOCAL,), "local", folder)
-            self.place(_AGENTS, "agents", folder, "" if self.agents else _HIDDEN)
-        self.loading.external = False  # what loads later never includes from outside
-        self.touch()
+            self.load_by_name(_NAMES, "project", folder)
+            self.load_project_rules(folder)
+            self.load_by_name((_LOCAL_NAME,), "local", folder)
+            self.load_by_name(_AGENTS_NAMES, "agents", folder, "" if self.agents else _HIDDEN)
+        self.loading.external = False  # files that are loaded later never include from outside
+        self.load_touched()
         return self.loading.result()
 
     def hides_agents(self, folders: Iterable[str]) -> bool:
-        """Return whether folders have a file in the place of which no AGENTS.md is loaded."""
-        paths = (posixpath.join(folder, name) for folder in folders for name in (*_NAMES, _LOCAL))
-        known = (self.loading.file(path) for path in paths)
-        return any(file and file.loaded and file.scope == "project" for file in known)
+        """Return whether one of the folders has a loaded file that replaces all AGENTS.md files."""
+        for folder in folders:
+            for name in (*_NAMES, _LOCAL_NAME):
+                file = self.loading.file(posixpath.join(folder, name))
+                if file and file.loaded and file.scope == "project":
+                    return True
+        return False
 
-    def place(self, names: Iterable[str], kind: str, folder: str, why_not: str = "") -> None:
-        """Load files of a folder that count by their names, and what they include."""
+    def load_by_name(self, names: Iterable[str], kind: str, folder: str, why_not: str = "") -> None:
+        """Load the files with some names in a folder, and the files that they include.
+
+        ``why_not`` is a reason against all of them, "" for none.
+        """
         for name in names:
             file = InstructionFile(posixpath.join(folder, name), kind, "project")
-            self.take(file, (folder, self.request.root), why_not)
+            self.fetch_and_load(file, (folder, self.request.root), why_not)
 
-    def take(self, file: InstructionFile, within: Folders = (), why_not: str = "") -> None:
-        """Load a file and what it includes, unless there is a reason against it."""
+    def fetch_and_load(
+        self, file: InstructionFile, within: Folders = (), why_not: str = ""
+    ) -> None:
+        """Load a file and the files that it includes, unless there is a reason against it."""
         text = self.loading.fetch(file, within, why_not)
         if text is not None:
-            self.load(file, rules.split(text)[1])
+            self.load_with_includes(file, rules.split(text)[1])
 
-    def load(self, file: InstructionFile, body: str) -> None:
-        """Load a file whose text is here, and then what it includes."""
+    def load_with_includes(self, file: InstructionFile, body: str) -> None:
+        """Load a file with this text, and then the files that it includes."""
         parsed = includes.parsed(body)
         if parsed.text.strip():
             self.loading.load(file, parsed.text)
         else:
             self.loading.refuse(file, EMPTY)
-        self.include(file, parsed.includes)
+        self.load_includes(file, parsed.includes)
 
-    def include(self, by: InstructionFile, names: Iterable[str]) -> None:
-        """Load what a file includes, and what that includes in turn."""
+    def load_includes(self, by: InstructionFile, names: Iterable[str]) -> None:
+        """Load the files that a file includes, and those that they include in turn.
+
+        ``names`` are the paths that the file ``by`` names.
+        """
         within = () if by.scope == "user" else (self.request.cwd,)
-        where = self.loading.real(by.path)  # a link includes from where it leads
+        real_path = self.loading.real(by.path)  # a link includes relative to where it leads
         for name in names:
             self.mentions += 1
             if self.mentions == MENTIONS:
                 self.loading.problem(by.path, f"includes too much: {MENTIONS:,} mentions in all")
             if self.mentions >= MENTIONS:
                 return
-            path = includes.target(name, where, self.request.home)
+            path = includes.target(name, real_path, self.request.home)
             file = InstructionFile(path, "include", by.scope, by.depth + 1, by.path)
-            extension = posixpath.splitext(path)[1].lower()
-            known = "" if extension in _TEXTS else _NO_TEXT
-            self.take(file, within, _TOO_DEEP if file.depth > INCLUDE_DEPTH else known)
+            why_not = ""
+            if file.depth > INCLUDE_DEPTH:
+                why_not = _TOO_DEEP
+            elif posixpath.splitext(path)[1].lower() not in _TEXT_EXTENSIONS:
+                why_not = _NO_TEXT_FILE
+            self.fetch_and_load(file, within, why_not)
 
-    def rules_of(self, folder: str) -> None:
+    def load_project_rules(self, folder: str) -> None:
         """Load the rules of a folder of the project that always load, and list the others."""
         path = posixpath.join(folder, _RULES)
-        self.rules(path, "project", folder, (path, self.request.cwd))
+        self.load_rules_below(path, "project", folder, (path, self.request.cwd))
 
-    def rules(self, folder: str, scope: str, base: str, within: Folders = ()) -> None:
+    def load_rules_below(self, folder: str, scope: str, base: str, within: Folders = ()) -> None:
         """Load the rules below a folder that always load, and list the others."""
         for path in self.loading.walk(folder, ".md", within):
-            if self.loading.real(path) not in self.waiting:
-                self.rule(InstructionFile(path, "rule", scope), base, within)
+            if self.loading.real(path) not in self.waiting_rules:
+                self.load_rule(InstructionFile(path, "rule", scope), base, within)
 
-    def rule(self, file: InstructionFile, base: str, within: Folders) -> None:
-        """Load a rule, or let it wait for a file that fits its condition."""
+    def load_rule(self, file: InstructionFile, base: str, within: Folders) -> None:
+        """Load a rule, or keep it until a touched file meets its condition."""
         text = self.loading.fetch(file, within)
         if text is None:
             return
         head = rules.head(text)
         self.globs += len(head.patterns)
         if self.globs > GLOBS:
-            self.loading.refuse(file, _GLOBS)
+            self.loading.refuse(file, _TOO_MANY_GLOBS)
             return
         condition, problems = rules.compiled(head)
         for problem in problems:
             self.loading.problem(file.path, problem)
         if not condition:
-            self.load(file, head.body)
+            self.load_with_includes(file, head.body)
             return
         file = replace(file, condition=head.globs)
-        self.loading.refuse(file, _UNMET)
-        self.waiting[self.loading.real(file.path)] = _WaitingRule(file, base, condition)
-        self.include(file, includes.parsed(head.body).includes)
+        self.loading.refuse(file, _CONDITION_UNMET)
+        self.waiting_rules[self.loading.real(file.path)] = _ConditionalRule(file, base, condition)
+        self.load_includes(file, includes.parsed(head.body).includes)
 
-    def touch(self) -> None:
-        """Load what the touched files bring: rules that fit, and the files of folders below."""
+    def load_touched(self) -> None:
+        """Load the rules that touched files match, and the files of the folders below.
+
+        For each touched file, first the rules of the person are tried, then those of the folders
+        between the working directory and the file, then those of the folders above.
+        """
         cwd, entered = self.request.cwd, {self.request.cwd}
         for path in self.loading.touched():
-            below = tuple(folders_down(cwd, posixpath.dirname(path)))[1:]
-            if not is_below(path, cwd):
-                below = ()
-            self.fulfil(path, [rule for rule in self.waiting.values() if rule.of_person])
-            for folder in below:
+            rules_of_person = [rule for rule in self.waiting_rules.values() if rule.of_person]
+            self.load_matching(path, rules_of_person)
+            folders_below = tuple(folders_down(cwd, posixpath.dirname(path)))[1:]
+            for folder in folders_below if is_below(path, cwd) else ():
                 if folder not in entered:
                     entered.add(folder)
-                    self.enter(folder)
-                self.fulfil(path, [rule for rule in self.waiting.values() if rule.base == folder])
-            above = [rule for rule in self.waiting.values() if is_below(cwd, rule.base)]
-            self.fulfil(path, [rule for rule in above if not rule.of_person])
+                    self.enter_folder(folder)
+                rules_here = [r for r in self.waiting_rules.values() if r.base == folder]
+                self.load_matching(path, rules_here)
+            rules_above = [
+                rule
+                for rule in self.waiting_rules.values()
+                if is_below(cwd, rule.base) and not rule.of_person
+            ]
+            self.load_matching(path, rules_above)
 
-    def enter(self, folder: str) -> None:
-        """Load what lies in a folder below the working directory, without its conditions."""
-        self.place(_NAMES, "project", folder)
-        self.place((_LOCAL,), "local", folder)
-        self.rules_of(folder)
-        self.place(
-            _AGENTS,
-            "agents",
-            folder,
-            "" if self.agents and not self.hides_agents((folder,)) else _HIDDEN,
-        )
+    def enter_folder(self, folder: str) -> None:
+        """Load the files of a folder below the working directory, except its conditional rules."""
+        self.load_by_name(_NAMES, "project", folder)
+        self.load_by_name((_LOCAL_NAME,), "local", folder)
+        self.load_project_rules(folder)
+        loads_agents = self.agents and not self.hides_agents((folder,))
+        self.load_by_name(_AGENTS_NAMES, "agents", folder, "" if loads_agents else _HIDDEN)
 
-    def fulfil(self, path: str, waiting: Iterable[_WaitingRule]) -> None:
-        """Load each waiting rule whose condition a touched file meets."""
-        for rule in waiting:
-            inner = path[len(rule.base.rstrip("/")) + 1 :] if is_below(path, rule.base) else ""
-            if not inner or not patterns.fits(rule.patterns, inner):
+    def load_matching(self, path: str, waiting_rules: Iterable[_ConditionalRule]) -> None:
+        """Load each of the waiting rules whose condition the touched file at ``path`` meets."""
+        for rule in waiting_rules:
+            relative = path[len(rule.base.rstrip("/")) + 1 :] if is_below(path, rule.base) else ""
+            if not relative or not patterns.fits(rule.patterns, relative):
                 continue
-            del self.waiting[self.loading.real(rule.file.path)]
+            del self.waiting_rules[self.loading.real(rule.file.path)]
             text = self.loading.fetch(rule.file)
             if text is not None:
-                self.load(rule.file, rules.head(text).body)
+                self.load_with_includes(rule.file, rules.head(text).body)

@@ -1,12 +1,11 @@
-"""Collect the files of a view in the order of loading, and why others are not loaded. Pure.
+"""Collect the files of a view in the order of loading, with the reasons against others. Pure.
 
 Rules of this file
-- A file is known by its real path and listed once. One that was not loaded when it was met first
-  is loaded when it is met again where it may be
-  (tests/instructions/test_claude.py::test_a_file_is_listed_once).
-- What holds credentials, or leads out of the project without a yes, is never loaded, whatever
-  links lead there (tests/instructions/test_hostile.py).
-- Each file, folder and mention costs, and each has a bound. What is beyond it is a problem.
+- A file is identified by its real path and listed once. If it was not loaded at first, it may be
+  loaded when it is found again (tests/instructions/test_claude.py::test_a_file_is_listed_once).
+- A file that may hold credentials is never loaded. Neither is a file outside of the project, unless
+  the user allowed that. Links do not change this (tests/instructions/test_hostile.py).
+- The numbers of files, folders and mentions have limits. A problem says that one is reached.
 """
 
 import posixpath
@@ -38,10 +37,10 @@ MISSING = "there is no such file"
 _CREDENTIALS = "it may hold credentials, and is never loaded"
 _EXCLUDED = "it is excluded by instructions.exclude"
 EMPTY = "it is empty"
-_MOVED = "it was moved while it was read"
-_FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
+_MOVED_MEANWHILE = "it was moved while it was read"
+_VIEW_IS_FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
 _PATH_CHARACTERS = 1000  # of a path in a sentence
-# Folders and files of credentials, keys, and what the system shows of processes and devices.
+# Folders and files of credentials and keys, and the system's files about processes and devices.
 NEVER = re.compile(
     r"/\.(?:ssh|gnupg|aws|azure|kube|password-store|config/(?:gcloud|gh|memd))(?:/|\Z)"
     r"|/\.(?:docker/config|claude)\.json\Z"
@@ -60,69 +59,80 @@ Folders = tuple[str, ...]
 
 @dataclass(slots=True)
 class Loading:
-    """Collects the files of one view, by real path. Not for several threads.
+    """Collects the files of one view. Only for one thread.
 
-    ``within``, wherever it is asked for, are the folders that a file of the project may lie in
-    unless the user allowed others; empty for a file of the user or the machine.
+    ``files`` are the listed files by real path, and ``texts`` the texts of loaded files by path.
+    ``within`` is a parameter of several methods: the folders in which a file of the project must
+    lie unless the user allowed others. It is empty for a file of the user or the machine.
     """
 
     request: ViewRequest
     disk: InstructionDisk
     files: dict[str, InstructionFile] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    external: bool = False  # allowed, as in the request unless a view changes it
-    full: bool = False
-    _problems: dict[str, None] = field(default_factory=dict)
-    _reals: dict[str, str] = field(default_factory=dict)
-    _unreadable: set[str] = field(default_factory=set)
-    _characters: int = 0
-    _entries: int = 0
-    _exclude: list[Callable[[str], bool]] = field(default_factory=list)
+    external: bool = False  # whether files may lie outside; a view may change it
+    full: bool = False  # whether the list has so many files that no more are added
+    _problems: dict[str, None] = field(default_factory=dict)  # sentences, each once
+    _reals: dict[str, str] = field(default_factory=dict)  # real paths by path
+    _unreadable: set[str] = field(default_factory=set)  # real paths
+    _characters: int = 0  # of all loaded texts
+    _entry_count: int = 0  # of all folders that were walked
+    _exclusions: list[Callable[[str], bool]] = field(default_factory=list)  # tests of paths
 
     def __post_init__(self) -> None:
         self.external = self.request.external
         for glob in self.request.exclude:
             try:
                 # Without the first slash, so that "**/" matches from there on.
-                self._exclude.append(globs.compiled(glob.removeprefix("/")))
+                self._exclusions.append(globs.compiled(glob.removeprefix("/")))
             except PatternRefusedError as error:
                 self.problem(glob, f"excludes nothing: {error.facts['why']}")
 
     def fetch(self, file: InstructionFile, within: Folders = (), why_not: str = "") -> str | None:
         """Return the text of a file that is to be loaded now, ``None`` if it is not.
 
-        Why not is listed then, but for a file that is loaded already, and for one that is not there
-        and that no other file names. ``why_not`` is a reason of the view's own.
+        The reason against it is listed, except for a file that is loaded already, and for a missing
+        one that no other file includes. ``why_not`` is a reason of the view, "" for none.
         """
         yield_to_requests()
         real = self.real(file.path)
         known = self.files.get(real)
         if real in self._unreadable or (known and known.loaded):
             return None
-        why = self._refusal(file, within) or why_not
+        why = self._reason_against(file, within) or why_not
         if (known and why) or (not known and self._is_full(file.path)):
             return None
         text = ""
-        if why not in (_CREDENTIALS, _EXCLUDED):  # what is not there needs no yes
-            read = self.disk.read(real)
-            wrong = MISSING if read.missing else read.why_not or self._refusal_of_text(read.text)
-            wrong = wrong if wrong or read.real == real else _MOVED
-            if wrong:
-                self._unreadable.add(real)
-            text, why = read.text, wrong if wrong == MISSING else why or wrong
+        if why not in (_CREDENTIALS, _EXCLUDED):  # such files are not even read
+            text, why_unreadable = self._read(real)
+            # For a missing file no other reason is listed: nobody need allow it.
+            why = MISSING if why_unreadable == MISSING else why or why_unreadable
         if not why:
             return text
         if why != MISSING or file.included_by:
             self.refuse(file, why)
         return None
 
+    def _read(self, real: str) -> tuple[str, str]:
+        """Return the text of a file, and why it cannot be loaded, "" if it can."""
+        result = self.disk.read(real)
+        if result.missing:
+            why = MISSING
+        else:
+            why = result.why_not or self._reason_against_text(result.text)
+            if not why and result.real != real:
+                why = _MOVED_MEANWHILE
+        if why:
+            self._unreadable.add(real)
+        return result.text, why
+
     def load(self, file: InstructionFile, text: str) -> None:
-        """Load a file that was fetched; ``text`` is what a model gets of it."""
-        self.files.pop(self.real(file.path), None)  # it is listed where it is loaded
+        """Load a file that was fetched; ``text`` is the text that a model gets."""
+        self.files.pop(self.real(file.path), None)  # it is listed at the place of its loading
         self.fill(file, text)
 
     def fill(self, file: InstructionFile, text: str) -> None:
-        """Set the text of a loaded file, which stays where it is listed."""
+        """Set the text of a loaded file, whose place in the list does not change."""
         self.files[self.real(file.path)] = replace(file, chars=len(text))
         self.texts[file.path] = text
         self._characters += len(text)
@@ -135,7 +145,7 @@ class Loading:
         self.files.setdefault(self.real(file.path), refused)
 
     def file(self, path: str) -> InstructionFile | None:
-        """Return what is listed under a path, by whatever path it was met."""
+        """Return the listed file with the same real path as ``path``, ``None`` if there is none."""
         return self.files.get(self.real(path))
 
     def real(self, path: str) -> str:
@@ -146,15 +156,16 @@ class Loading:
         return real
 
     def problem(self, path: str, why: str) -> None:
-        """Name a problem of a file, once; ``why`` is what is wrong with it."""
+        """Add a problem of a file, if it is new; ``why`` is the rest of the sentence."""
         self._problems[f"{printable(path, _PATH_CHARACTERS)}: {why}"] = None
 
     def walk(self, folder: str, suffix: str, within: Folders = ()) -> Iterator[str]:
-        """Yield the paths of files below a folder: those of a folder by name, then its folders'.
+        """Yield the paths of the files below a folder whose names end with ``suffix``.
 
-        Links are followed, circles end.
+        The files of a folder come by name, then those of its folders. Links are followed, but each
+        real folder is walked only once.
         """
-        walked: set[str] = set()
+        walked: set[str] = set()  # real paths
         folders = [(folder, self.real(folder))]
         while folders:
             path, real = folders.pop()
@@ -165,7 +176,7 @@ class Loading:
                 self.problem(path, "leads out of the project, and is not followed")
                 continue
             below = []
-            for entry in self._listed(path):
+            for entry in self._entries_of(path):
                 inner = f"{path}/{entry.name}"
                 self._reals[inner] = entry.real
                 if entry.folder:
@@ -191,21 +202,22 @@ class Loading:
         external = tuple(file.path for file in files if file.why_not == EXTERNAL)
         return Resolution(files, self.texts, tuple(self._problems), external)
 
-    def _refusal(self, file: InstructionFile, within: Folders) -> str:
-        """Return why a file is not even read, "" if it may be."""
+    def _reason_against(self, file: InstructionFile, within: Folders) -> str:
+        """Return why a file may not be loaded whatever its text is, "" if it may be."""
         real = self.real(file.path)
         if NEVER.search(file.path) or NEVER.search(real):
             return _CREDENTIALS
-        both = (file.path, real) if file.scope != "managed" else ()
-        if any(matches(path[1:]) for matches in self._exclude for path in both):
+        # The files of the machine's policy cannot be excluded.
+        paths = (file.path, real) if file.scope != "managed" else ()
+        if any(is_excluded(path[1:]) for is_excluded in self._exclusions for path in paths):
             return _EXCLUDED
         return EXTERNAL if self._is_outside(real, within) else ""
 
-    def _refusal_of_text(self, text: str) -> str:
+    def _reason_against_text(self, text: str) -> str:
         """Return why a text is not loaded: it is empty or the view is full; "" if it is loaded."""
         if not text.strip("\ufeff \t\r\n"):
             return EMPTY
-        return _FULL if self._characters + len(text) > VIEW_CHARACTERS else ""
+        return _VIEW_IS_FULL if self._characters + len(text) > VIEW_CHARACTERS else ""
 
     def _is_outside(self, real: str, within: Folders) -> bool:
         """Return whether a real path is outside the folders that includes may lead to."""
@@ -214,19 +226,19 @@ class Loading:
         return not any(is_below(real, folder) for folder in within)
 
     def _is_full(self, path: str) -> bool:
-        """Return whether no more files are listed; name the first that is not."""
+        """Return whether no more files are listed; a problem names the first that is not."""
         if not self.full and len(self.files) >= LISTED_FILES:
             self.full = True
             self.problem(path, f"and later files are passed over: {LISTED_FILES:,} are listed")
         return self.full
 
-    def _listed(self, folder: str) -> Iterator[DiskEntry]:
-        """Yield what is in a folder and has a name that can be shown, up to the bound."""
-        if self._entries >= FOLDER_ENTRIES or self.full:
+    def _entries_of(self, folder: str) -> Iterator[DiskEntry]:
+        """Yield the entries of a folder whose names are UTF-8, up to the limit."""
+        if self._entry_count >= FOLDER_ENTRIES or self.full:
             return
         entries = self.disk.entries(folder)
-        self._entries += len(entries)
-        if self._entries >= FOLDER_ENTRIES:
+        self._entry_count += len(entries)
+        if self._entry_count >= FOLDER_ENTRIES:
             self.problem(folder, f"is not walked to its end: {FOLDER_ENTRIES:,} entries are enough")
         for entry in entries:
             if is_text(entry.name):
@@ -241,19 +253,20 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def folders_down(top: str, folder: str) -> Iterator[str]:
-    """Yield the folders from one to another that lies in it, both included."""
+    """Yield the folders from ``top`` down to ``folder``, which lies in it, both included."""
     yield top
-    at = len(top.rstrip("/")) + 1
-    while 0 < at <= len(folder) and folder != top:
-        end = folder.find("/", at)
+    start = len(top.rstrip("/")) + 1
+    while 0 < start <= len(folder) and folder != top:
+        end = folder.find("/", start)
         yield folder if end < 0 else folder[:end]
-        at = end + 1
+        start = end + 1
 
 
 def nearest(disk: InstructionDisk, folder: str, markers: Iterable[str]) -> str:
-    """Return the folder itself or the nearest one above it that holds one of some names.
+    """Return the folder itself, or the nearest one above it, that has one of the ``markers``.
 
-    Where none does it is the folder itself. A broken link counts: no link makes a project larger.
+    If none has one, return the folder itself. A broken link counts as a marker, so that no link
+    makes a project larger.
     """
     for each in reversed(tuple(folders_down("/", folder))):
         if any(disk.stamp(posixpath.join(each, name)) for name in markers):

@@ -1,11 +1,11 @@
 """Resolve the views of a project, again only when something on the disk has changed. Blocks.
 
 Rules of this file
-- A view is a pure function of its request and of what the disk answers. As long as the disk answers
-  every question as before, so does the view, and nothing is resolved twice
+- A view is a pure function of its request and of the disk's answers. As long as the disk would
+  answer each call as before, the view is not resolved again
   (tests/instructions/test_reading.py::test_nothing_is_resolved_twice).
-- Nothing in a repository allows includes from outside, and none of its settings excludes a file:
-  the one comes from the state file, the others from the user's and the machine's settings
+- Nothing in a repository allows includes from outside or excludes a file: the permission comes from
+  the state file, and exclusions come from the user's and the machine's settings
   (tests/promises/test_approvals.py).
 """
 
@@ -41,15 +41,16 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import Approvals
 
 T = TypeVar("T")
-_READINGS = 8  # that are remembered, of a few MiB each at most
+_MOST_READINGS = 8  # in the cache; each has at most a few MiB
 Memories = Iterable[tuple[str, str]]  # path and text
-_OF_CLAUDE_CODE = (View.CLAUDE, View.UNION)  # whose excludes are those of its settings too
+_CLAUDE_VIEWS = (View.CLAUDE, View.UNION)  # in these, excludes of Claude Code's settings count too
 
 
 class InstructionRequest(Struct, frozen=True):
-    """A caller's question: ``touched`` are files that it read or changed, relative ones to cwd.
+    """A caller's request for a view.
 
-    ``environment`` is what the client forwarded.
+    ``touched`` are files that the caller read or changed; relative paths are below its working
+    directory. ``environment`` are the variables that the client forwarded.
     """
 
     project: Project
@@ -60,14 +61,14 @@ class InstructionRequest(Struct, frozen=True):
 
 
 class InstructionReading(Struct, frozen=True, dict=True):
-    """What a view made of a request, as one text too."""
+    """The result of a view for a request, and the same as one text."""
 
     resolution: Resolution
     text: InstructionText
 
     @cached_property
     def covered(self) -> Covered:
-        """What tells which of its files says a text."""
+        """A function that names the file that already says a text."""
         return repeats.covered(self.resolution.texts)
 
 
@@ -76,18 +77,21 @@ def _reading(resolution: Resolution) -> InstructionReading:
     return InstructionReading(resolution, compose(resolution))
 
 
-_UNNAMED = _reading(Resolution(problems=("the path of the working directory is not UTF-8",)))
+_NOT_UTF8 = _reading(Resolution(problems=("the path of the working directory is not UTF-8",)))
 
 
 class Checked(Struct, frozen=True):
-    """What a person may want to mend, and how many files some assistant loads."""
+    """The issues for a person, and the number of files that any assistant loads."""
 
     files: int
     issues: tuple[InstructionIssue, ...]
 
 
 class RecordedDisk:
-    """An ``InstructionDisk`` in front of another that answers each question once and the same."""
+    """An ``InstructionDisk`` that calls another one once for each answer, and records all answers.
+
+    The dictionaries are the answers of each method, by path.
+    """
 
     def __init__(self, disk: InstructionDisk) -> None:
         self._disk = disk
@@ -113,39 +117,40 @@ class RecordedDisk:
         return self._answer(self._stamps, path, self._disk.stamp)
 
     def unchanged(self) -> bool:
-        """Say whether the disk would answer everything that was asked of it as before.
+        """Return whether the disk would give all recorded answers again.
 
-        Where no link is on the way to a file, the stamps of all on that way tell it, which is
-        quick; what links lead to, and what folders list, is asked for again.
+        For a path without links it is enough to compare the stamps of the path and of the folders
+        above it, which is quick. Files behind links, and lists of folders, are read again.
         """
         disk = self._disk
         linked = [(path, text) for path, text in self._texts.items() if text.real != path]
         reals = [(path, real) for path, real in self._reals.items() if real != path]
         return (
-            all(disk.stamp(path) == known for path, known in self._stamps.items())
+            all(disk.stamp(path) == stamp for path, stamp in self._stamps.items())
             and all(disk.read(path) == text for path, text in linked)
-            and all(disk.entries(folder) == known for folder, known in self._entries.items())
+            and all(disk.entries(folder) == entries for folder, entries in self._entries.items())
             and all(disk.real(path) == real for path, real in reals)
         )
 
-    def _answer(self, answers: dict[str, T], path: str, ask: Callable[[str], T]) -> T:
-        """Return the disk's answer about a path, which is asked once.
+    def _answer(self, answers: dict[str, T], path: str, method: Callable[[str], T]) -> T:
+        """Return the answer for a path, from ``answers`` or else from the disk's ``method``.
 
-        The stamps of the path and of all folders above it are recorded first.
+        Before the disk is called, the stamps of the path and of all folders above it are recorded,
+        so that no later change is missed.
         """
         if path not in answers:
-            way = path
-            while way not in self._stamps:  # before the answer, so that no later change is missed
-                self._stamps[way] = self._disk.stamp(way)
-                way = os.path.dirname(way)
-            answers.setdefault(path, ask(path))
+            ancestor = path
+            while ancestor not in self._stamps:
+                self._stamps[ancestor] = self._disk.stamp(ancestor)
+                ancestor = os.path.dirname(ancestor)
+            answers.setdefault(path, method(path))
         return answers[path]
 
 
 class InstructionReader:
-    """The views of all projects. Threads may use one at the same time; methods raise nothing.
+    """The views of all projects. Several threads may use it at once; methods raise nothing.
 
-    ``folders`` says where a project's clients look.
+    ``folders`` returns the folders in which a project's clients look for files.
     """
 
     def __init__(
@@ -161,13 +166,13 @@ class InstructionReader:
         self._views = views
         self._readings: Recent[
             tuple[View, ViewRequest], tuple[RecordedDisk, InstructionReading]
-        ] = Recent(_READINGS)
+        ] = Recent(_MOST_READINGS)
         self.cache = CacheHits()  # a hit has all its files unchanged
 
     def decision(self, project: Project) -> bool | None:
-        """Return whether the user allowed includes from outside, ``None`` where they did not say.
+        """Return whether the user allowed includes from outside, ``None`` without a decision.
 
-        A state file that cannot be read says nothing.
+        ``None`` also if the state file cannot be read.
         """
         with suppress(StateUnusableError):
             return self._approvals.of(project.root)
@@ -176,59 +181,63 @@ class InstructionReader:
     def read(
         self, request: InstructionRequest, *, external: bool | None = None
     ) -> InstructionReading:
-        """Return what a view makes of a project; ``external`` stands for the user's decision."""
-        wanted = self._view_request(request, external=external)
-        if not is_text(f"{wanted.cwd}{wanted.home}{wanted.config}"):
-            return _UNNAMED
-        key = (request.view, wanted)
+        """Return the view of a project, from the cache if nothing on the disk has changed.
+
+        ``external`` replaces the user's decision about includes from outside, unless it is
+        ``None``.
+        """
+        view_request = self._view_request(request, external=external)
+        if not is_text(f"{view_request.cwd}{view_request.home}{view_request.config}"):
+            return _NOT_UTF8
+        key = (request.view, view_request)
         disk, reading = self._readings.get(key, (None, None))
-        hit = disk is not None and disk.unchanged()
-        self.cache.add(hit=hit)
-        if reading is None or not hit:
+        is_hit = disk is not None and disk.unchanged()
+        self.cache.add(hit=is_hit)
+        if reading is None or not is_hit:
             disk = RecordedDisk(self._disk)
-            reading = _reading(self._views[request.view](wanted, disk))
+            reading = _reading(self._views[request.view](view_request, disk))
             self._readings[key] = disk, reading
         return reading
 
     def faults(self, request: InstructionRequest) -> tuple[InstructionIssue, ...]:
         """Return the issues of the files that the request's view loads, each file by itself."""
         home = self._folders(request.project, request.environment).home
-        return tuple(check.of_files(self.read(request).resolution, home))
+        return tuple(check.file_issues(self.read(request).resolution, home))
 
     def check(self, request: InstructionRequest, memories: Memories) -> Checked:
-        """Return what a person may want to mend, by all views; the request's own does not count.
+        """Return the issues of all views for a person; the view of the request does not count.
 
-        ``memories`` are the project's, by path.
+        ``memories`` are the path and text of each of the project's memories.
         """
-        union = replace(request, view=View.UNION)
-        wanted = self._view_request(union)
+        union_request = replace(request, view=View.UNION)
+        view_request = self._view_request(union_request)
         views = {view: self.read(replace(request, view=view)).resolution for view in View}
-        said = self.read(union).covered
-        together = views.pop(View.UNION)
+        covered = self.read(union_request).covered
+        union = views.pop(View.UNION)
 
         def touch(files: Sequence[str]) -> Resolution:
-            """Return what the union of all views loads after these files were touched."""
-            return self._views[View.UNION](replace(wanted, touched=tuple(files)), self._disk)
+            """Return the union of all views after these files were touched."""
+            return self._views[View.UNION](replace(view_request, touched=tuple(files)), self._disk)
 
         return Checked(
-            files=sum(file.loaded for file in together.files),
+            files=sum(file.loaded for file in union.files),
             issues=(
-                *check.of_files(together, wanted.home),
-                *check.unmatched_rules(together, wanted.cwd, self._disk, touch),
+                *check.file_issues(union, view_request.home),
+                *check.unmatched_rules(union, view_request.cwd, self._disk, touch),
                 *check.contradictions(views),
-                *check.repeated_memories(memories, said),
+                *check.repeated_memories(memories, covered),
             ),
         )
 
     def _view_request(
         self, request: InstructionRequest, *, external: bool | None = None
     ) -> ViewRequest:
-        """Return a request as the views take it, with the folders in which clients look."""
+        """Return a request in the form for views, with the folders in which clients look."""
         project = request.project
         folders = self._folders(project, request.environment)
         if external is None:
             external = self.decision(project) is True
-        excludes = folders.excludes if request.view in _OF_CLAUDE_CODE else ()
+        excludes = folders.excludes if request.view in _CLAUDE_VIEWS else ()
         touched = (os.path.normpath(os.path.join(project.cwd, each)) for each in request.touched)
         return ViewRequest(
             cwd=project.cwd,

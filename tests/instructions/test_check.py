@@ -26,7 +26,7 @@ def union(texts: dict[str, str], *more: InstructionFile) -> Resolution:
 
 def cycles(texts: dict[str, str]) -> list[tuple[str, str]]:
     """Return file and target of each include that leads back."""
-    issues = check.of_files(union(texts), "/h")
+    issues = check.file_issues(union(texts), "/h")
     return [
         (issue.path, issue.text.split()[1].rstrip(","))
         for issue in issues
@@ -42,7 +42,7 @@ def test_an_include_that_leads_nowhere_is_named() -> None:
     other = InstructionFile(
         "/p/x.png", "include", "project", 1, "/p/a.md", loaded=False, why_not="no text"
     )
-    (issue,) = check.of_files(union({"/p/a.md": ""}, dead, other), "/h")
+    (issue,) = check.file_issues(union({"/p/a.md": ""}, dead, other), "/h")
     assert (issue.kind, issue.path) == (IssueKind.DEAD_INCLUDE, "/p/a.md")
     assert issue.text == "includes /p/none.md: there is no such file"
 
