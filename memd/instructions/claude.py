@@ -181,7 +181,7 @@ class _ClaudeView(Struct):
         if self.globs > GLOBS:
             self.loading.refuse(file, _TOO_MANY_GLOBS)
             return
-        condition, problems = rules.compiled(head)
+        condition, problems = rules.compile_patterns(head)
         for problem in problems:
             self.loading.problem(file.path, problem)
         if not condition:

@@ -100,7 +100,7 @@ class _CursorView(Struct):
     def wait(self, rule: _GlobRule, text: str) -> None:
         """Let a rule wait for a file that fits its globs, as far as they can be used."""
         head = rules.head(text, "globs")
-        good, problems = rules.compiled(head)
+        good, problems = rules.compile_patterns(head)
         self.globs += len(good) or 1
         if self.globs > GLOBS:
             self.loading.refuse(rule.file, _MANY)
@@ -113,7 +113,7 @@ class _CursorView(Struct):
             file = replace(rule.file, condition=head.globs)
             self.loading.refuse(file, _UNMET)
             # Globs that stand for no pattern match everything.
-            fitting = good or (patterns.compiled("*"),)
+            fitting = good or (patterns.compile_pattern("*"),)
             self.waiting.append(replace(rule, file=file, patterns=fitting))
 
     def fit(self, path: str) -> None:

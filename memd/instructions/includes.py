@@ -1,14 +1,14 @@
 """Find the files that an instruction file includes by ``@path``, and the text for the model. Pure.
 
-What counts is what Claude Code 2.1.329 includes (docs/decisions.md).
+Includes are found as Claude Code 2.1.329 does (docs/decisions.md).
 
 Rules of this file
-- ``@path`` counts after white space and where a text begins: that of a block, of what is
-  emphasised or linked, and what stands behind these, behind a tag or code. It ends at white space,
-  at ``#``, at a backslash that escapes no space, and where the text ends
+- ``@path`` counts after white space and at the beginning of a text. A text begins with a block,
+  with an emphasised or linked part, and behind such a part, a tag or code. The path ends at white
+  space, at ``#``, at a backslash that escapes no space, and at the end of the text
   (tests/instructions/test_includes.py::test_what_is_included).
-- One pass over a block; each search forward is remembered until the pass has come there, so that
-  the work grows with the text (tests/instructions/test_includes.py::test_work_is_linear).
+- A block is read in one pass, and the result of each search forward is used until the pass has
+  reached it. So the work is linear (tests/instructions/test_includes.py::test_work_is_linear).
 """
 
 import posixpath
@@ -43,13 +43,13 @@ _INLINE = re.compile(
     """,
     re.VERBOSE,
 )
-_BREAK = "\n"  # stands where one text ends and another begins
+_TEXT_BREAK = "\n"  # separates two texts
 
 
 class ParsedText(Struct, frozen=True):
     """``includes`` are the paths that a text includes, as written, each once, in their order.
 
-    ``text`` is what a model gets: without the comments that are blocks.
+    ``text`` is the text that a model gets: without the comments that are blocks.
     """
 
     includes: tuple[str, ...]
@@ -57,25 +57,25 @@ class ParsedText(Struct, frozen=True):
 
 
 def target(name: str, path: str, home: str) -> str:
-    """Return the path that an include names in the file of a path."""
+    """Return the path of the file that an include in the file at ``path`` names."""
     name = f"{home}{name[1:]}" if name.startswith("~/") else name
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
 
 
 def parsed(text: str) -> ParsedText:
-    """Return what a text includes and what a model gets of it."""
+    """Return the paths that a text includes, and the text that a model gets."""
     if "@" not in text and "<!--" not in text:
         return ParsedText((), text)
-    return _remembered(text) if len(text) <= LONG_CHARACTERS else _parsed(text)
+    return _parse_cached(text) if len(text) <= LONG_CHARACTERS else _parse(text)
 
 
-@lru_cache(maxsize=512)  # as many as the disk remembers
-def _remembered(text: str) -> ParsedText:
+@lru_cache(maxsize=512)  # as many as in the cache of ``RealDisk``
+def _parse_cached(text: str) -> ParsedText:
     """Return a text's includes; the latest texts are cached."""
-    return _parsed(text)
+    return _parse(text)
 
 
-def _parsed(text: str) -> ParsedText:
+def _parse(text: str) -> ParsedText:
     """Return the paths that a text includes, and the text without its comments."""
     parts = blocks(text)
     paths = (path for leaf, part in parts.leaves if "@" in part for path in _paths(leaf, part))
@@ -103,74 +103,76 @@ class _Inline:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._pieces: list[str] = []
-        # By sign, the pieces that may begin emphasis, and how many signs they have.
-        self._open: dict[str, list[tuple[int, int]]] = {"*": [], "_": []}
-        self._runs: dict[int, list[int]] = {}
-        self._comment_end = self._target = 0
+        self._pieces: list[str] = []  # of the result
+        # By sign: the indexes of pieces that may begin emphasis, and how many signs they have.
+        self._open_runs: dict[str, list[tuple[int, int]]] = {"*": [], "_": []}
+        self._tick_runs: dict[int, list[int]] = {}  # by length: where runs of backticks start
+        self._comment_end = 0  # where the next comment ends, -1 if none ends
+        self._target = 0  # where the target of the last link starts
 
     def texts(self) -> str:
-        """Return the text with a break for what is none, and where emphasis and links begin."""
+        """Return the text with a break in place of code, comments, tags, emphasis and links."""
         at = 0
         while token := _INLINE.search(self._text, at):
             self._pieces.append(self._text[at : token.start()])
-            at = self._after(token)
+            at = self._take_token(token)
         return "".join((*self._pieces, self._text[at:]))
 
-    def _after(self, token: re.Match[str]) -> int:
-        """Take a token in, and return where the pass goes on."""
+    def _take_token(self, token: re.Match[str]) -> int:
+        """Add the piece for a token, and return the index at which the pass goes on."""
         start, end = token.span()
         match token.lastgroup:
             case "ticks":
-                closing = self._closing_ticks(start, end - start)
+                break_end = self._closing_ticks(start, end - start)
             case "comment":
-                closing = self._end_of_comment(end)
+                break_end = self._end_of_comment(end)
             case "link":
                 self._target = token.start("target")
-                closing = end
+                break_end = end
             case "linked":
-                closing = end if start == self._target else 0
+                break_end = end if start == self._target else 0
             case "run":
                 self._emphasis(token[0], start, end)
                 return end
             case _:
-                closing = end
-        self._pieces.append(_BREAK if closing else token[0])
-        return closing or end
+                break_end = end
+        self._pieces.append(_TEXT_BREAK if break_end else token[0])  # 0: the token is text
+        return break_end or end
 
     def _closing_ticks(self, start: int, length: int) -> int:
-        """Return where a code span ends, 0 if it is none."""
-        if not self._runs:
+        """Return the index behind a code span, 0 if no equal run of backticks ends it."""
+        if not self._tick_runs:
             for run in _TICKS.finditer(self._text):
-                self._runs.setdefault(len(run[0]), []).append(run.start())
-        runs = self._runs.get(length, [])
+                self._tick_runs.setdefault(len(run[0]), []).append(run.start())
+        runs = self._tick_runs.get(length, [])
         index = bisect_right(runs, start)
         return runs[index] + length if index < len(runs) else 0
 
     def _end_of_comment(self, at: int) -> int:
-        """Return where a comment ends, 0 if it does not."""
+        """Return the index behind a comment, 0 if it has no end."""
         if 0 <= self._comment_end < at:
             self._comment_end = self._text.find("-->", at)
         return self._comment_end + 3 if self._comment_end >= 0 else 0
 
     def _emphasis(self, run: str, start: int, end: int) -> None:
-        """Let a run of signs begin emphasis, or end what such a run began."""
+        """Add a run of signs, which may begin emphasis, or end emphasis that another run began."""
         before, after = self._text[start - 1 : start] or " ", self._text[end : end + 1] or " "
-        loose, tight = _is_loose(before), _is_loose(after)
-        within_word = run[0] == "_" and not loose and not tight
-        opens = not after.isspace() and (not tight or loose) and not within_word
-        closes = not before.isspace() and (not loose or tight) and not within_word
-        waiting, left = self._open[run[0]], len(run)
-        while closes and waiting and left:
-            piece, size = waiting.pop()
-            if size > left:  # the rest of it still waits
-                waiting.append((piece, size - left))
+        is_before_loose, is_after_loose = _is_loose(before), _is_loose(after)
+        is_in_word = run[0] == "_" and not is_before_loose and not is_after_loose
+        may_open = not after.isspace() and (not is_after_loose or is_before_loose)
+        may_close = not before.isspace() and (not is_before_loose or is_after_loose)
+        open_runs, signs_left = self._open_runs[run[0]], len(run)
+        while may_close and not is_in_word and open_runs and signs_left:
+            piece, size = open_runs.pop()
+            if size > signs_left:  # the rest of the open run stays open
+                open_runs.append((piece, size - signs_left))
                 break
-            left -= size
-            self._pieces[piece] = _BREAK
-        if opens and left == len(run):
-            waiting.append((len(self._pieces), left))
-        self._pieces.append(run if left == len(run) else _BREAK)
+            signs_left -= size
+            self._pieces[piece] = _TEXT_BREAK
+        has_closed = signs_left < len(run)
+        if may_open and not is_in_word and not has_closed:
+            open_runs.append((len(self._pieces), signs_left))
+        self._pieces.append(_TEXT_BREAK if has_closed else run)
 
 
 def _is_loose(character: str) -> bool:

@@ -1,13 +1,14 @@
-"""Tell whether instruction files already say a text, word for word or nearly. Pure.
+"""Find out whether instruction files already say a text, word for word or nearly. Pure.
 
 Rules of this file
-- A statement is said where one passage (a paragraph, list item or row) has ``SAID`` of its words.
-  What stands above the passage (a heading, an item, a lead) may be named by the statement or not.
-- Each clause of it is held against the clause of the passage, or the few in a row, that have most
-  of its words. Where one denies and the other does not, where it has a number more or an exception,
-  or where a word of it stands in the place of another, it is news.
-- Nothing here knows a synonym: what is said in other words altogether is news.
-- The figures that moved each bound are in docs/extraction.md. The work grows with the texts
+- A file says a statement if one passage (a paragraph, list item or row) has the share
+  ``LEAST_SHARE`` of its words. The statement need not have the words above the passage (a heading,
+  an item, a lead), but it may.
+- Each clause of the statement is compared with the clause of the passage, or with the few clauses
+  in a row, that have most of its words. The clause is new if only one of the two denies, if it has
+  another number or an exception, or if a word of it replaces another word.
+- Synonyms are not known: a statement in other words is new.
+- The measurements behind each limit are in docs/extraction.md. The work is linear
   (tests/instructions/test_repeats.py::test_work_is_linear).
 """
 
@@ -28,16 +29,19 @@ from memd.text.bounds import CJK_DENIALS, DENIALS
 from memd.text.statements import Statement, statements
 from memd.text.words import word_list, words
 
-SAID = 0.6  # of the words that say something
-_ENOUGH = 3  # words in common; with fewer the statement has half of what the clause says, too
+LEAST_SHARE = 0.6  # of a statement's significant words that a passage must have
+# If statement and passage share fewer words than this, the statement must also have half of the
+# words of the passage's clause.
+_ENOUGH_WORDS = 3
 _HALF = 0.5
-_EXCHANGED = 4  # words in a row that stand in the place of others
-_LETTERS = 6  # of a word; the rest is mostly its ending
-_TOGETHER = 6  # clauses that are compared as one
-_LONGEST = 80  # words of a clause that is compared
-_PASSAGE = 2000  # characters; a longer paragraph is cut, and a longer statement is only looked up
-_ALIKE = 100  # passages that a statement is compared with
-_CHARACTERS = 1_000_000  # of all files
+_EXCHANGED_WORDS = 4  # the most words in a row that replace others
+_STEM_LETTERS = 6  # of a word are compared; the rest is mostly its ending
+_CLAUSES_TOGETHER = 6  # the most clauses in a row that are compared as one
+_CLAUSE_WORDS = 80  # longer clauses are not compared
+# Longer paragraphs are cut, and longer statements are only searched word for word.
+_PASSAGE_CHARACTERS = 2000
+_MOST_PASSAGES = 100  # that one statement is compared with
+_ALL_CHARACTERS = 1_000_000  # of all files are searched
 _CONTRASTS = ("instead of", "rather than", "statt", "anstatt", "au lieu")
 _CLAUSE = re.compile(
     r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[()|\u3002\uff0c\uff1b\uff1a]"
@@ -62,27 +66,32 @@ _PART = re.compile(r"\s*\*\*(?:said|why|how to apply):\*\*", re.IGNORECASE)  # o
 def covered(texts: Mapping[str, str]) -> Covered:
     """Return a function that names the file that already says a text, or "" if none does.
 
-    ``texts`` are the files' texts by path. Each statement of the text must stand in one of the
-    files; the first one's file is named. The evidence and the reasons in a memory's body do not
+    ``texts`` are the files' texts by path. Each statement of the text must be in one of the files;
+    the file of the first statement is named. The evidence and the reasons in a memory's body do not
     count. The function blocks when it is called first.
     """
-    index = _Passages(texts)
+    passages = _Passages(texts)
 
-    def said(text: str) -> str:
-        """Return the file that has all statements of a text, "" if one is missing."""
+    def find_file(text: str) -> str:
+        """Return the file with the first statement of a text, "" if a statement is in no file."""
         lines = [line for line in text.splitlines() if not _PART.match(line)]
-        paths: list[str] = []
-        for statement in statements("\n".join(lines)) if index.passages else ():
-            paths.append(index.file(statement.raw))
-            if not paths[-1]:
+        first_path = ""
+        for statement in statements("\n".join(lines)) if passages.passages else ():
+            path = passages.file(statement.raw)
+            if not path:
                 return ""
-        return paths[0] if paths else ""
+            first_path = first_path or path
+        return first_path
 
-    return said
+    return find_file
 
 
 class _Clause(Struct, frozen=True):
-    """Clauses in a row, and how often they deny something."""
+    """One clause, or several in a row.
+
+    ``row`` are the significant words in order, ``denies`` is the number of denials. ``lacks`` says
+    whether a word like "without" is in it, ``excepts`` a word like "unless".
+    """
 
     row: tuple[str, ...]
     words: frozenset[str]
@@ -92,13 +101,17 @@ class _Clause(Struct, frozen=True):
     excepts: bool
 
     def denies_more(self, other: "_Clause") -> bool:
-        """Return whether it denies what another one does not; "never without" denies nothing."""
-        sign, others = (bool(each.denies) + each.lacks for each in (self, other))
-        return sign != others or self.denies > other.denies
+        """Return whether it has more denials than another clause, or a different sign.
+
+        Two kinds of denial in one clause, as in "never without", have another sign than one.
+        """
+        own_sign = bool(self.denies) + self.lacks
+        other_sign = bool(other.denies) + other.lacks
+        return own_sign != other_sign or self.denies > other.denies
 
 
 class _Passage:
-    """A passage of a file, with the words that it has and those that it stands under."""
+    """A passage of a file, with its words and the words of the headings and leads above it."""
 
     def __init__(self, path: str, block: Block) -> None:
         self.path = path
@@ -107,26 +120,30 @@ class _Passage:
         self.above = frozenset(_significant(block.context)) - self.words
 
     def has(self, needed: frozenset[str]) -> bool:
-        """Return whether enough of the words stand here; one alone has to be all there is."""
+        """Return whether the passage has enough of the words, or a single one as its only word."""
         rest = needed - self.above
-        enough = len(rest & self.words) >= SAID * len(rest) > 0
-        return enough and (len(needed) > 1 or needed == self.words)
+        has_enough = len(rest & self.words) >= LEAST_SHARE * len(rest) > 0
+        return has_enough and (len(needed) > 1 or needed == self.words)
 
     def says(self, clauses: Sequence[_Clause]) -> bool:
-        """Return whether it says each of the clauses of a statement that it has the words of."""
-        shared = frozenset().union(*(clause.words for clause in clauses)) & self.words
-        part = 0.0 if len(shared) >= _ENOUGH else _HALF
-        return all(self._says(clause, part) for clause in clauses)
+        """Return whether the passage says each clause of a statement."""
+        all_words = frozenset[str]().union(*(clause.words for clause in clauses))
+        shared = all_words & self.words
+        least_share = 0.0 if len(shared) >= _ENOUGH_WORDS else _HALF
+        return all(self._says(clause, least_share) for clause in clauses)
 
-    def _says(self, clause: _Clause, part: float) -> bool:
-        """Return whether a stretch of the passage has most words of a clause.
+    def _says(self, clause: _Clause, least_share: float) -> bool:
+        """Return whether a stretch of the passage (clauses in a row) has most words of a clause.
 
-        It must have the clause's numbers and deny neither more nor less. ``part`` is the share of
-        the stretch's words that the clause must have.
+        It must have the clause's numbers and deny neither more nor less. ``least_share`` is the
+        share of the stretch's words that the clause must have.
         """
         needed = clause.words - self.above
-        if not needed or not self._stretches or len(clause.row) > _LONGEST:
-            return not needed
+        if not needed:
+            return True
+        if not self._stretches or len(clause.row) > _CLAUSE_WORDS:
+            return False
+        # The stretch with most of the needed words; of equal ones a short one that denies alike.
         best = max(
             self._stretches,
             key=lambda each: (
@@ -137,40 +154,49 @@ class _Passage:
         )
         return (
             not clause.denies_more(best)
-            and len(needed & best.words) >= SAID * len(needed)
-            and len(clause.words & best.words) >= part * len(best.words)
+            and len(needed & best.words) >= LEAST_SHARE * len(needed)
+            and len(clause.words & best.words) >= least_share * len(best.words)
             and clause.numbers <= best.numbers
             and clause.excepts <= best.excepts
-            and not _exchanged(clause.row, best.row)
+            and not _exchanges_words(clause.row, best.row)
         )
 
     @cached_property
     def _stretches(self) -> tuple[_Clause, ...]:
-        """Return the clauses, alone and with those that follow; all stand under what is above."""
+        """Return each clause, alone and joined with those that follow.
+
+        The numbers and denials of the heading or lead above belong to all of them.
+        """
         above = _clause(self._block.context)
-        own = [each for each in _clauses(self._block.raw) if len(each.row) <= _LONGEST]
+        clauses = [each for each in _clauses(self._block.raw) if len(each.row) <= _CLAUSE_WORDS]
         return tuple(
-            _Clause(
-                row=tuple(word for each in own[i:j] for word in each.row),
-                words=frozenset().union(*(each.words for each in own[i:j])),
-                numbers=above.numbers.union(*(each.numbers for each in own[i:j])),
-                denies=sum(each.denies for each in (above, *own[i:j])),
-                lacks=any(each.lacks for each in (above, *own[i:j])),
-                excepts=any(each.excepts for each in (above, *own[i:j])),
-            )
-            for i in range(len(own))
-            for j in range(i + 1, min(i + _TOGETHER, len(own)) + 1)
+            _joined(clauses[start:end], above)
+            for start in range(len(clauses))
+            for end in range(start + 1, min(start + _CLAUSES_TOGETHER, len(clauses)) + 1)
         )
 
 
+def _joined(clauses: Sequence[_Clause], above: _Clause) -> _Clause:
+    """Return clauses in a row as one, with the numbers and denials of the text ``above`` them."""
+    return _Clause(
+        row=tuple(word for each in clauses for word in each.row),
+        words=frozenset[str]().union(*(each.words for each in clauses)),
+        numbers=above.numbers.union(*(each.numbers for each in clauses)),
+        denies=sum(each.denies for each in (above, *clauses)),
+        lacks=any(each.lacks for each in (above, *clauses)),
+        excepts=any(each.excepts for each in (above, *clauses)),
+    )
+
+
 class _Passages:
-    """The passages of files by their words, and the sentences that stand there word for word."""
+    """The passages of files by their words, and the file of each statement, word for word."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.passages: list[_Passage] = []
-        self._keys: dict[str, str] = {}
-        self._holders: dict[str, list[int]] = defaultdict(list)
-        room = _CHARACTERS
+        self._path_by_key: dict[str, str] = {}  # by the key of a statement
+        # For each word the passages that have it, or stand below it, as indexes of ``passages``.
+        self._numbers_by_word: dict[str, list[int]] = defaultdict(list)
+        room = _ALL_CHARACTERS
         for path, text in texts.items():
             for block in blocks(text[:room]):
                 yield_to_requests()
@@ -179,94 +205,113 @@ class _Passages:
             for statement in statements(text[:room]):
                 yield_to_requests()
                 if not _clause(statement.context).denies:
-                    self._keys.setdefault(Statement(statement.raw).key, path)
+                    self._path_by_key.setdefault(Statement(statement.raw).key, path)
             room = max(room - len(text), 0)
 
     def _add(self, passage: _Passage) -> None:
         """Add a passage, and index it by its words."""
         for word in passage.words | passage.above:
-            self._holders[word].append(len(self.passages))
+            self._numbers_by_word[word].append(len(self.passages))
         self.passages.append(passage)
 
     def file(self, statement: str) -> str:
-        """Return the path of a file that says a statement, "" where there is none."""
-        path = self._keys.get(Statement(statement).key, "")
-        needed = frozenset(_significant(statement[:_PASSAGE]))
-        if path or not needed or len(statement) > _PASSAGE:
+        """Return the path of a file that says a statement, "" if none does."""
+        path = self._path_by_key.get(Statement(statement).key, "")
+        needed = frozenset(_significant(statement[:_PASSAGE_CHARACTERS]))
+        if path or not needed or len(statement) > _PASSAGE_CHARACTERS:
             return path
-        near = map(self.passages.__getitem__, self._near(needed))
-        alike = [*islice((passage for passage in near if passage.has(needed)), _ALIKE)]
-        clauses = [*_clauses(statement)] if alike else []
-        return next((passage.path for passage in alike if passage.says(clauses)), "")
+        candidates = (self.passages[number] for number in self._candidates(needed))
+        with_words = (passage for passage in candidates if passage.has(needed))
+        compared = list(islice(with_words, _MOST_PASSAGES))
+        clauses = list(_clauses(statement)) if compared else []
+        for passage in compared:
+            if passage.says(clauses):
+                return passage.path
+        return ""
 
-    def _near(self, needed: frozenset[str]) -> list[int]:
-        """Return the passages that can have enough of the words: at least one of the rarest."""
-        rarest = sorted(needed, key=lambda word: len(self._holders.get(word, ())))
-        lacking = len(needed) - ceil(SAID * len(needed))
-        near = (self._holders.get(word, ()) for word in rarest[: lacking + 1])
-        return sorted({number for numbers in near for number in numbers})
+    def _candidates(self, needed: frozenset[str]) -> list[int]:
+        """Return the indexes of the passages that can have enough of the needed words.
+
+        Such a passage lacks only a few of them, so it has at least one of the rarest.
+        """
+        rarest_first = sorted(needed, key=lambda word: len(self._numbers_by_word.get(word, ())))
+        most_lacking = len(needed) - ceil(LEAST_SHARE * len(needed))
+        rarest = rarest_first[: most_lacking + 1]
+        return sorted({number for word in rarest for number in self._numbers_by_word.get(word, ())})
 
 
 def _parts(block: Block) -> Iterator[Block]:
-    """Yield a block as passages of a bounded length, of code each line."""
+    """Yield a block as passages of a limited length; of code each line is one."""
     lines = block.raw.splitlines()[1:] if FENCE.match(block.raw) else [block.raw]
+    context = block.context[:_PASSAGE_CHARACTERS]
     for line in lines:
-        for start in range(0, len(line), _PASSAGE):
-            yield Block(line[start : start + _PASSAGE], block.context[:_PASSAGE])
+        for start in range(0, len(line), _PASSAGE_CHARACTERS):
+            yield Block(line[start : start + _PASSAGE_CHARACTERS], context)
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
-    """Return the clauses; one without a word that says something belongs to the next, or last."""
-    result, waiting = list[str](), ""
+    """Return the clauses of a text.
+
+    A clause without a significant word belongs to the next one, or else to the last one.
+    """
+    result, insignificant = list[str](), ""
     for part in _CLAUSE.split(text):
-        waiting = f"{waiting} {part}"
+        clause = f"{insignificant} {part}"
         if _significant(part):
-            result.append(waiting)
-            waiting = ""
-    return map(_clause, (*result[:-1], *(f"{last} {waiting}" for last in result[-1:])))
+            result.append(clause)
+            insignificant = ""
+        else:
+            insignificant = clause
+    if result:
+        result[-1] = f"{result[-1]} {insignificant}"
+    return map(_clause, result)
 
 
 def _clause(raw: str) -> _Clause:
     """Return a part of a sentence as words, numbers, denials and exceptions."""
-    row, plain = tuple(_significant(raw)), raw.replace("\u2019", "'")
+    row, text = tuple(_significant(raw)), raw.replace("\u2019", "'")
     return _Clause(
         row=row,
         words=frozenset(row),
         numbers=frozenset(_NUMBER.findall(raw)),
-        denies=len(_any(_DENIES, "|n't").findall(plain)) + len(CJK_DENIALS.findall(plain)),
-        lacks=_any(_LACKS).search(plain) is not None,
-        excepts=_any(_EXCEPTS).search(plain) is not None,
+        denies=len(_pattern_of(_DENIES, "|n't").findall(text)) + len(CJK_DENIALS.findall(text)),
+        lacks=_pattern_of(_LACKS).search(text) is not None,
+        excepts=_pattern_of(_EXCEPTS).search(text) is not None,
     )
 
 
 @cache
-def _any(words_: Sequence[str], more: str = "") -> re.Pattern[str]:
-    """Return a pattern that finds any of some words, each with ``more`` behind it."""
-    listed = "|".join(map(re.escape, sorted(words_)))
-    return re.compile(rf"(?<![\w-])(?:{listed})(?![\w-]){more}", re.IGNORECASE)
+def _pattern_of(words_: Sequence[str], more: str = "") -> re.Pattern[str]:
+    """Return a pattern that finds any of some words; ``more`` is added at its end."""
+    alternatives = "|".join(re.escape(word) for word in sorted(words_))
+    return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-]){more}", re.IGNORECASE)
 
 
-def _exchanged(new: Sequence[str], old: Sequence[str]) -> bool:
-    """Return whether words take the place of others, each side's being more than the other has."""
-    ours, theirs = Counter(new), Counter(old)
+def _exchanges_words(new: Sequence[str], old: Sequence[str]) -> bool:
+    """Return whether a few words of ``old`` are replaced by other words in ``new``.
+
+    Words that only stand elsewhere in the other text are not replaced.
+    """
+    new_counts, old_counts = Counter(new), Counter(old)
     matcher = SequenceMatcher(None, new, old, autojunk=False)
-    return any(
-        tag == "replace"
-        and max(j - i, m - k) <= _EXCHANGED
-        and all(ours[word] > theirs[word] for word in new[i:j])
-        and all(theirs[word] > ours[word] for word in old[k:m])
-        for tag, i, j, k, m in matcher.get_opcodes()
-    )
+    for tag, new_start, new_end, old_start, old_end in matcher.get_opcodes():
+        new_words, old_words = new[new_start:new_end], old[old_start:old_end]
+        if tag != "replace" or max(len(new_words), len(old_words)) > _EXCHANGED_WORDS:
+            continue
+        are_new = all(new_counts[word] > old_counts[word] for word in new_words)
+        if are_new and all(old_counts[word] > new_counts[word] for word in old_words):
+            return True
+    return False
 
 
 def _significant(text: str) -> list[str]:
-    """Return the beginnings of the words that say something, and options as they stand."""
-    result = [word[:_LETTERS] for word in words(text) if word not in _grammar()]
+    """Return the beginnings of the significant words, and whole options such as ``--quiet``."""
+    result = [word[:_STEM_LETTERS] for word in words(text) if word not in _grammar()]
     return result + [flag.lower() for flag in _FLAG.findall(text)]
 
 
 @cache
 def _grammar() -> frozenset[str]:
-    """Return the words that say nothing beside a statement, also as ``words`` gives them."""
-    listed = {*word_list("grammar.txt"), *DENIALS, *_WRITER}
-    return frozenset(listed | {stem for word in listed for stem in words(word)})
+    """Return the words that are not significant, also in the form that ``words`` gives them."""
+    insignificant = {*word_list("grammar.txt"), *DENIALS, *_WRITER}
+    return frozenset(insignificant | {stem for word in insignificant for stem in words(word)})

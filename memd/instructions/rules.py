@@ -1,10 +1,10 @@
 """Read the head of an instruction file, and the condition under which a rule loads. Pure.
 
-As Claude Code 2.1.329 reads heads (docs/decisions.md): by YAML, and where that refuses one once
-more with its values in quotes, since ``**/*.ts`` is none. Nothing that could do harm is read.
+Heads are read as Claude Code 2.1.329 does (docs/decisions.md): as YAML, and if that fails, once
+more with the values in quotes, since ``**/*.ts`` is not YAML. No unsafe YAML is read.
 
 Rules of this file
-- A condition that cannot be read is none, so the rule always loads, and a problem says so
+- If a condition cannot be read, the rule always loads, and a problem says so
   (tests/instructions/test_rules.py::test_heads).
 """
 
@@ -24,21 +24,21 @@ from memd.instructions.patterns import PathPattern
 _OPENING = re.compile(r"\ufeff?---\s*\n")
 _FENCE = "---"
 _LINE = re.compile(r"^([ \t]*[\w-]+[ \t]*:[ \t]+)(?![\"'])(\S(?:.*\S)?)[ \t]*$", re.MULTILINE)
-# YAML's anchors and tags, which say nothing here and are refused where heads are read.
+# YAML's anchors and tags. They have no meaning here, and ``document.mapping`` refuses them.
 _TAGS = re.compile(r"^([ \t]*(?:[\w-]+[ \t]*:|-)[ \t]+)(?:[!&]\S*(?:[ \t]+|$))+", re.MULTILINE)
-_NO_TEXT = re.compile(r"~|null|true|false|[-+]?[0-9][0-9_.]*(?:e[-+]?[0-9]+)?", re.IGNORECASE)
+_OTHER_SCALAR = re.compile(r"~|null|true|false|[-+]?[0-9][0-9_.]*(?:e[-+]?[0-9]+)?", re.IGNORECASE)
 _SHOWN_CHARACTERS = 60
-_ENDLESS = "its head has no end: it always loads"
-_BROKEN = "its head cannot be read: it always loads"
-_EMPTY = "its {} are empty or no text: it always loads"
-_USELESS = "none of its globs counts: it always loads"
+_HEAD_WITHOUT_END = "its head has no end: it always loads"
+_HEAD_UNREADABLE = "its head cannot be read: it always loads"
+_NO_GLOBS = "its {} are empty or no text: it always loads"
+_NO_USABLE_GLOB = "none of its globs counts: it always loads"
 
 
 class RuleHead(Struct, frozen=True):
-    """``globs`` is the condition as written, empty for a file that always loads.
+    """The head of a rule; ``globs`` is the condition as written, empty if the rule always loads.
 
-    ``patterns`` are those that the globs stand for, ``body`` is the text below the head, and
-    ``problems`` are sentences without their subject.
+    ``patterns`` are the patterns without braces that the globs stand for, ``body`` is the text
+    below the head, and ``problems`` are sentences without their subject.
     """
 
     globs: tuple[str, ...]
@@ -48,19 +48,19 @@ class RuleHead(Struct, frozen=True):
 
 
 def head(text: str, key: str = "paths") -> RuleHead:
-    """Return what the head of a rule says under a key, and the text below the head."""
+    """Return the head of a rule; ``key`` is the key of its globs."""
     raw, body = split(text)
     if not raw:
-        endless = _OPENING.match(text) and _FENCE not in text[len(_FENCE) + 1 :]
-        return RuleHead((), body, (_ENDLESS,) if endless else ())
+        has_no_end = _OPENING.match(text) and _FENCE not in text[len(_FENCE) + 1 :]
+        return RuleHead((), body, (_HEAD_WITHOUT_END,) if has_no_end else ())
     values = fields(raw)
     if values is None:
-        return RuleHead((), body, (_BROKEN,))
+        return RuleHead((), body, (_HEAD_UNREADABLE,))
     if key not in values:
         return RuleHead((), body)
     written = tuple(dict.fromkeys(texts(values[key])))
-    problems = () if written else (_EMPTY.format(key),)
-    return _expanded(RuleHead(written, body, problems))
+    problems = () if written else (_NO_GLOBS.format(key),)
+    return _with_patterns(RuleHead(written, body, problems))
 
 
 def split(text: str) -> tuple[str, str]:
@@ -84,62 +84,73 @@ def fields(raw: str) -> Mapping[str, Any] | None:
         return None
     untagged = _TAGS.sub(r"\1", raw.replace("\r\n", "\n"))
     values = document.mapping(untagged)
-    return document.mapping(_LINE.sub(_quoted, untagged)) if values is None else values
+    return document.mapping(_LINE.sub(_quote_value, untagged)) if values is None else values
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a value, between commas that stand in no braces; of a list, of each."""
+    """Yield the texts of a value, which are separated by commas outside of braces.
+
+    Of a list, yield the texts of each item.
+    """
     if isinstance(value, list):
         for item in value:
             yield from texts(item)
-    elif isinstance(value, str) and not _NO_TEXT.fullmatch(value):
-        yield from _between_commas(value)
+    elif isinstance(value, str) and not _OTHER_SCALAR.fullmatch(value):
+        yield from _split_at_commas(value)
 
 
-def compiled(head: RuleHead) -> tuple[tuple[PathPattern, ...], tuple[str, ...]]:
-    """Return the patterns of a head that can be used, and what is wrong with the head."""
-    good, problems = [], list(head.problems)
+def compile_patterns(head: RuleHead) -> tuple[tuple[PathPattern, ...], tuple[str, ...]]:
+    """Return the patterns of a head that can be used, and the problems of the head."""
+    usable, problems = [], list(head.problems)
     for pattern in head.patterns:
         try:
-            good.append(patterns.compiled(pattern))
+            usable.append(patterns.compile_pattern(pattern))
         except PatternRefusedError as error:
-            problems.append(_refused(pattern, error))
-    if head.patterns and not good:
-        problems.append(_USELESS)
-    return tuple(good), tuple(problems)
+            problems.append(_glob_problem(pattern, error))
+    if head.patterns and not usable:
+        problems.append(_NO_USABLE_GLOB)
+    return tuple(usable), tuple(problems)
 
 
-def _expanded(head: RuleHead) -> RuleHead:
+def _with_patterns(head: RuleHead) -> RuleHead:
     """Return a head with the patterns that its globs stand for."""
-    good: dict[str, None] = {}
+    usable: dict[str, None] = {}  # each once, in order
     problems = list(head.problems)
     for glob in head.globs:
         try:
-            good |= dict.fromkeys(patterns.expanded(glob))
+            usable |= dict.fromkeys(patterns.expanded(glob))
         except PatternRefusedError as error:
-            problems.append(_refused(glob, error))
-    if len(problems) > len(head.problems) and not good:
-        problems.append(_USELESS)
-    return RuleHead(head.globs if good else (), head.body, tuple(problems), tuple(good))
+            problems.append(_glob_problem(glob, error))
+    has_refused_globs = len(problems) > len(head.problems)
+    if has_refused_globs and not usable:
+        problems.append(_NO_USABLE_GLOB)
+    # Globs that match everything give no pattern: then there is no condition.
+    return RuleHead(head.globs if usable else (), head.body, tuple(problems), tuple(usable))
 
 
-def _refused(glob: str, error: PatternRefusedError) -> str:
+def _glob_problem(glob: str, error: PatternRefusedError) -> str:
     """Return the sentence about a glob that cannot be used."""
     return f"its glob {printable(glob, _SHOWN_CHARACTERS)} does not count: {error.facts['why']}"
 
 
-def _quoted(line: re.Match[str]) -> str:
+def _quote_value(line: re.Match[str]) -> str:
     """Return a line of a head with its value in quotes."""
     value = line[2].replace("\\", "\\\\").replace('"', '\\"')
     return f'{line[1]}"{value}"'
 
 
-def _between_commas(text: str) -> Iterator[str]:
-    """Yield the texts between the commas that stand in no braces."""
-    depth, start = 0, 0
+def _split_at_commas(text: str) -> Iterator[str]:
+    """Yield the texts that are not empty between the commas outside of braces."""
+    depth, start, parts = 0, 0, list[str]()
     for sign in re.finditer(r"[{},]", text):
-        depth = max(depth + (sign[0] == "{") - (sign[0] == "}"), 0)
-        if sign[0] == "," and not depth:
-            yield from filter(None, (text[start : sign.start()].strip(),))
+        if sign[0] == "{":
+            depth += 1
+        elif sign[0] == "}":
+            depth = max(depth - 1, 0)
+        elif not depth:
+            parts.append(text[start : sign.start()])
             start = sign.end()
-    yield from filter(None, (text[start:].strip(),))
+    parts.append(text[start:])
+    for part in parts:
+        if part.strip():
+            yield part.strip()

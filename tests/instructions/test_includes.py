@@ -87,7 +87,7 @@ def test_work_is_linear(unit: str) -> None:
     """Twice the text costs at most a little more than twice the steps, whatever is repeated."""
     # Seconds for a megabyte of each are measured by ``make bench-instructions``.
     short, long = (
-        _steps(partial(includes._parsed, f"{unit * count}@x <!--")) for count in (200, 400)
+        _steps(partial(includes._parse, f"{unit * count}@x <!--")) for count in (200, 400)
     )
     assert long <= 2.2 * short + 100
 

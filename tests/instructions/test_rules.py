@@ -21,7 +21,7 @@ _ODD_HEADS = ("paths: [src/**, !src/b.ts]", "\u2028")
 
 def _loads_with(text: str) -> str | list[str]:
     """Return with which of ``PATHS`` a rule loads."""
-    condition, _ = rules.compiled(rules.head(text))
+    condition, _ = rules.compile_patterns(rules.head(text))
     return [path for path in PATHS if patterns.fits(condition, path)] if condition else "always"
 
 
@@ -37,13 +37,13 @@ def test_globs(glob: str, expected: str | list[str]) -> None:
 def test_heads(text: str, expected: str | list[str]) -> None:
     """A head lets a rule load as in Claude Code; or it always loads, and a problem says why."""
     result = _loads_with(f"{text}Text.\n")
-    named = result == "always" and rules.compiled(rules.head(f"{text}Text.\n"))[1]
+    named = result == "always" and rules.compile_patterns(rules.head(f"{text}Text.\n"))[1]
     assert result == expected or named or any(odd in text for odd in _ODD_HEADS)
 
 
 def test_there_are_enough_cases() -> None:
     """The tables hold 60 globs, and 10 heads that are broken and named."""
-    broken = [text for text, _ in SAMPLES["heads"] if rules.compiled(rules.head(text))[1]]
+    broken = [text for text, _ in SAMPLES["heads"] if rules.compile_patterns(rules.head(text))[1]]
     assert len(SAMPLES["globs"]) >= 60
     assert len(broken) >= 10
 
@@ -61,7 +61,7 @@ def test_there_are_enough_cases() -> None:
 def test_globs_that_cost_too_much_are_named(glob: str, why: str) -> None:
     """A glob that is too long, stands for too many or is none does not count, and that is named."""
     head = rules.head(f"---\npaths: '{glob}'\n---\nText.\n")
-    condition, problems = rules.compiled(head)
+    condition, problems = rules.compile_patterns(head)
     assert condition == ()
     assert why in " ".join(problems)
     assert all(len(problem) < 200 for problem in problems)
@@ -70,7 +70,7 @@ def test_globs_that_cost_too_much_are_named(glob: str, why: str) -> None:
 def test_good_globs_stay_beside_bad_ones() -> None:
     """One glob that cannot be used takes none of the others away."""
     text = f"---\npaths:\n  - src/**\n  - {'x' * 600}\n---\nText.\n"
-    condition, problems = rules.compiled(rules.head(text))
+    condition, problems = rules.compile_patterns(rules.head(text))
     assert patterns.fits(condition, "src/a.ts")
     assert not patterns.fits(condition, "lib/a.ts")
     assert len(problems) == 1
@@ -91,7 +91,7 @@ _VALUES = st.text(alphabet="ab*?[]{},!/\\\"'-#: &|>%@`\n\t\x00é", max_size=40)
 def test_any_head_is_read(value: str, path: str) -> None:
     """No value of ``paths`` raises, and the condition answers for any path."""
     for text in (f"---\npaths: {value}\n---\nB", f"---\npaths:\n  - {value}\n---\nB"):
-        condition, _ = rules.compiled(rules.head(text))
+        condition, _ = rules.compile_patterns(rules.head(text))
         assert patterns.fits(condition, path) in (True, False)
 
 
