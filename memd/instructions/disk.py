@@ -1,11 +1,11 @@
 """Read instruction files from the disk, for the port of ``values.py``. Blocks; raises nothing.
 
 Rules of this file
-- A path is resolved first, since people link their instruction files, and the real path is opened
-  without following a link (``files/directory.py``): what changed in between is refused, a FIFO
-  never blocks, and what was opened is asked what it is
+- A path is resolved first, since people link their instruction files. Then the real path is opened
+  without following a link (``files/directory.py``). So a file that changed meanwhile is refused, a
+  FIFO never blocks, and the type is that of the opened file
   (tests/instructions/test_disk.py::test_what_is_no_file_of_the_user_has_a_reason).
-- A text comes from the cache only if path, size, time, inode and time of status are as they were
+- A text comes from the cache only if path, size, mtime, inode, device and ctime are unchanged
   (tests/instructions/test_disk.py::test_a_changed_file_is_read_anew).
 """
 
@@ -36,21 +36,22 @@ class RealDisk:
     """The disk, with a cache of texts. Threads may use one at the same time."""
 
     def __init__(self) -> None:
+        # By real path.
         self._texts: Recent[str, tuple[_Identity, DiskText]] = Recent(_CACHED_FILES)
 
     def read(self, path: str) -> DiskText:
         """Return the text of a file, cached while the file is unchanged, or why there is none."""
         real = path
         try:
-            status = os.lstat(path)  # most names that a view tries are not there: this is quick
+            status = os.lstat(path)  # quick, since most paths that a view tries do not exist
             identity, text = self._texts.get(path, (None, None))
             if text is not None and identity == _identity(status):
-                return text  # asked for by its real path, as views do
+                return text  # views mostly read a file by its real path
             real = os.path.realpath(path, strict=True)
             status = os.lstat(real)
         except OSError as error:
-            missing = error.errno in _MISSING
-            return _missing(real) if missing else DiskText(real, why_not=_why(error))
+            is_missing = error.errno in _MISSING
+            return _missing(real) if is_missing else DiskText(real, why_not=_why(error))
         except ValueError:  # a NUL, or half a character: no file has such a name
             return _missing(real)
         identity, text = self._texts.get(real, (None, None))
@@ -74,7 +75,7 @@ class RealDisk:
     def real(self, path: str) -> str:
         """Return a path without symbolic links, the path itself if nothing is there."""
         try:
-            os.lstat(path)  # most names that a view tries are not there, and this is quick
+            os.lstat(path)  # quick, since most paths that a view tries do not exist
             return os.path.realpath(path)
         except (OSError, ValueError):
             return path
@@ -90,7 +91,7 @@ class RealDisk:
         return _identity(status)
 
     def _fresh(self, real: str) -> DiskText:
-        """Read a file by its real path, and remember a text of usual length."""
+        """Read a file by its real path; put its text into the cache unless it is long."""
         try:
             with Directory("/") as top:
                 read = top.read(real.lstrip("/"), FILE_BYTES)
@@ -121,7 +122,7 @@ def _entry(folder: str, entry: "os.DirEntry[str]") -> DiskEntry:
 
 
 def _identity(status: os.stat_result) -> _Identity:
-    """Return what changes when a file does. The time of status changes with owner and mode."""
+    """Return numbers of which one changes if the file, its owner or its mode changes."""
     return (
         status.st_size,
         status.st_mtime_ns,

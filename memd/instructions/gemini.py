@@ -1,8 +1,8 @@
 """Find the files that Gemini CLI loads: the user's, then those from the root to ``cwd``. Pure.
 
-It writes what a file imports into the place of ``@path``. So the text of the including file has it,
-and an import is listed with a text that is empty. docs/decisions.md has what was observed of the
-client.
+It replaces ``@path`` by the text of the imported file. So the text of the importing file contains
+it, and the imported file is listed with an empty text. What was observed of the client is in
+docs/decisions.md.
 """
 
 import posixpath
@@ -25,32 +25,33 @@ from memd.instructions.values import (
 )
 
 IMPORT_DEPTH = 5
-IMPORTS = 2000  # mentions in all files together, with each time that a file comes again
+IMPORTS = 2000  # the most mentions in all texts together, counting repeated ones
 _NAME = "GEMINI.md"
-_MARKERS = (".git",)
+_ROOT_MARKERS = (".git",)
 _TOO_DEEP = f"it is imported more than {IMPORT_DEPTH} files deep"
 _OUTSIDE = "it lies outside of what the including file may import from"
 _ADDRESS = re.compile(r"(?:file|https?)://")
-# A text, which stays, or a comment. Each goes to the end if it has no end of its own.
+# A string, which is not changed, or a comment. One without an end goes to the end of the text.
 _JSON_COMMENT = re.compile(
     r'("(?:[^"\\\n]|\\.)*+"?)|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?', re.DOTALL
 )
 
 
 def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
-    """Return what Gemini loads."""
+    """Return the files that Gemini loads."""
     loading = Loading(request, disk)
-    own = _settings(loading, f"{request.gemini}/settings.json")
-    brought = _settings(loading, posixpath.join(request.cwd, ".gemini/settings.json"))
-    # What a repository brings names files of its own: none of the user's folder, none above it.
-    markers = _texts(own.get("memoryBoundaryMarkers")) or _MARKERS
-    names = tuple(_names(own)), tuple(_names({**own, **brought}))
-    _GeminiView(loading, *names, tuple(markers)).resolve()
+    user_settings = _settings(loading, f"{request.gemini}/settings.json")
+    project_settings = _settings(loading, posixpath.join(request.cwd, ".gemini/settings.json"))
+    # A repository's settings only name files, and none in the user's folder.
+    markers = _as_texts(user_settings.get("memoryBoundaryMarkers")) or _ROOT_MARKERS
+    names = tuple(_file_names(user_settings))
+    project_names = tuple(_file_names({**user_settings, **project_settings}))
+    _GeminiView(loading, names, project_names, tuple(markers)).resolve()
     return loading.result()
 
 
 def _settings(loading: Loading, path: str) -> dict[str, Any]:
-    """Return what a settings file says of the context; comments are allowed in it."""
+    """Return the member ``context`` of a settings file, in which comments are allowed."""
     text = loading.disk.read(path).text
     values = read_object(_JSON_COMMENT.sub(lambda comment: comment[1] or " ", text))
     context = values.get("context", {})
@@ -60,18 +61,19 @@ def _settings(loading: Loading, path: str) -> dict[str, Any]:
     return dict(context)
 
 
-def _names(context: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of files; the usual one is always among them, none leads out of a folder.
+def _file_names(context: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of files, always with GEMINI.md; names that lead out of a folder are skipped.
 
-    JSON can spell names of bytes that are no text, and no answer could name such a file.
+    So are names that are no valid text, which JSON can contain and no answer could.
     """
-    names = [name.strip() for name in _texts(context.get("fileName"))]
-    for name in dict.fromkeys([*(posixpath.normpath(name) for name in names if name), _NAME]):
+    names = [name.strip() for name in _as_texts(context.get("fileName"))]
+    normal_names = [posixpath.normpath(name) for name in names if name]
+    for name in dict.fromkeys([*normal_names, _NAME]):
         if not name.startswith(("/", "../")) and name != ".." and is_text(name):
             yield name
 
 
-def _texts(value: Any) -> list[str]:
+def _as_texts(value: Any) -> list[str]:
     """Return a text or a list of texts as a list; empty for anything else."""
     values = [value] if isinstance(value, str) else value
     is_list = isinstance(values, list) and all(isinstance(each, str) for each in values)
@@ -79,7 +81,11 @@ def _texts(value: Any) -> list[str]:
 
 
 class _Expansion(Struct, frozen=True):
-    """A file that is being expanded: what it may import from, and the imports that led here."""
+    """A file whose imports are being replaced.
+
+    ``root`` is the folder from which it may import. ``chain`` are the paths of the imports that
+    led to it.
+    """
 
     file: InstructionFile
     root: str
@@ -89,15 +95,16 @@ class _Expansion(Struct, frozen=True):
 class _GeminiView(Struct):
     """One resolution.
 
-    ``names`` are those of the user's settings, ``project_names`` those that count in the project.
-    ``raw`` are the texts by real path, ``None`` where one is not loaded.
+    ``names`` are the file names of the user's settings, ``project_names`` those that count in the
+    project. ``raw_texts`` are the texts by real path, ``None`` for a file that is not loaded.
+    ``mentions`` and ``characters`` count the imports so far and their texts.
     """
 
     loading: Loading
     names: Sequence[str]
     project_names: Sequence[str]
     markers: Sequence[str]
-    raw: dict[str, str | None] = field(default_factory=dict)
+    raw_texts: dict[str, str | None] = field(default_factory=dict)
     mentions: int = 0
     characters: int = 0
 
@@ -105,20 +112,27 @@ class _GeminiView(Struct):
         """Load everything, and list what is not loaded."""
         request = self.loading.request
         for name in self.names:
-            self.place(posixpath.join(request.gemini, name), "user")
+            self.load_by_place(posixpath.join(request.gemini, name), "user")
         root = nearest(self.loading.disk, request.cwd, self.markers)
-        way = reversed(tuple(self.way(root, request.cwd)))
-        first = {self.loading.real(path): path for path in way}
-        # The client sorts the paths, by the units of UTF-16.
-        for path in sorted(first.values(), key=lambda path: path.encode("utf-16-be", "replace")):
-            self.place(path, "project", (root,))
+        paths = tuple(self.existing_paths(root, request.cwd))
+        # Of paths with the same real path the first one counts.
+        by_real_path = {self.loading.real(path): path for path in reversed(paths)}
+        # The client sorts the paths by the units of UTF-16.
+        for path in sorted(
+            by_real_path.values(), key=lambda path: path.encode("utf-16-be", "replace")
+        ):
+            self.load_by_place(path, "project", (root,))
         for path in self.loading.touched():
             if is_below(path, request.cwd) and path != request.cwd:
-                for inner in self.way(root, posixpath.dirname(path)):
-                    self.place(inner, "project", (root,))
+                for inner in self.existing_paths(root, posixpath.dirname(path)):
+                    self.load_by_place(inner, "project", (root,))
 
-    def way(self, root: str, folder: str) -> Iterator[str]:
-        """Yield the paths that are there on the way down, but none at or above the user's."""
+    def existing_paths(self, root: str, folder: str) -> Iterator[str]:
+        """Yield the paths of existing files in the folders from ``root`` down to ``folder``.
+
+        If ``folder`` lies below the user's own folder of Gemini, that one and the folders above it
+        are skipped.
+        """
         request = self.loading.request
         for each in folders_down(root, folder):
             if not is_below(request.gemini, each) or not is_below(folder, request.gemini):
@@ -126,26 +140,28 @@ class _GeminiView(Struct):
                 paths = [posixpath.join(each, name) for name in names]
                 yield from (path for path in paths if not self.loading.disk.read(path).missing)
 
-    def place(self, path: str, scope: str, within: Folders = ()) -> None:
-        """Load a file that counts by its place, with what it imports."""
+    def load_by_place(self, path: str, scope: str, within: Folders = ()) -> None:
+        """Load a file that counts by its name and folder, with the texts that it imports."""
         file = InstructionFile(path, "agents", scope)
         known = self.loading.files.get(self.loading.real(path))
         is_new = known is None or not known.loaded or known.included_by
-        text = self.text(file, within) if is_new else None
+        text = self.fetch_once(file, within) if is_new else None
         if text is not None:
             root = nearest(self.loading.disk, posixpath.dirname(path), self.markers)
             self.loading.load(file, "")  # it is listed before what it imports
-            self.loading.fill(file, self.expanded(text, _Expansion(file, root)))
+            self.loading.fill(file, self.expand(text, _Expansion(file, root)))
 
-    def text(self, file: InstructionFile, within: Folders = (), why_not: str = "") -> str | None:
-        """Return a file's text as it is, ``None`` where it is not loaded; once read it stays."""
+    def fetch_once(
+        self, file: InstructionFile, within: Folders = (), why_not: str = ""
+    ) -> str | None:
+        """Return a file's text with its mentions, ``None`` if it is not loaded; read it once."""
         real = self.loading.real(file.path)
-        if self.raw.get(real) is None:
-            self.raw[real] = self.loading.fetch(file, within, why_not)
-        return None if why_not else self.raw[real]
+        if self.raw_texts.get(real) is None:
+            self.raw_texts[real] = self.loading.fetch(file, within, why_not)
+        return None if why_not else self.raw_texts[real]
 
-    def expanded(self, text: str, within: _Expansion) -> str:
-        """Return a text with what it imports in the place of each mention."""
+    def expand(self, text: str, within: _Expansion) -> str:
+        """Return a text in which each mention is replaced by the imported text."""
         pieces, at = list[str](), 0
         for mention in imports(text):
             self.mentions += 1
@@ -153,27 +169,27 @@ class _GeminiView(Struct):
                 why = f"is not expanded to its end: {IMPORTS:,} imports, or too many characters"
                 self.loading.problem(within.file.path, why)
                 break
-            pieces += [text[at : mention.start()], self.inserted(mention[1], within)]
+            pieces += [text[at : mention.start()], self.replacement(mention[1], within)]
             at = mention.end()
         return "".join((*pieces, text[at:]))
 
-    def inserted(self, name: str, within: _Expansion) -> str:
-        """Return what stands in the place of a mention."""
+    def replacement(self, name: str, within: _Expansion) -> str:
+        """Return the text that replaces the mention of ``name`` in the file of ``within``."""
         by, real = within.file, self.loading.real
         path = posixpath.normpath(posixpath.join(posixpath.dirname(by.path), name))
         file = InstructionFile(path, "include", by.scope, by.depth + 1, by.path)
         if file.depth > IMPORT_DEPTH:
-            self.text(file, (), _TOO_DEEP)
+            self.fetch_once(file, (), _TOO_DEEP)
             return f"@{name}"
         if path in within.chain:
             return f"<!-- File already processed: {name} -->"
-        inside = is_below(real(path), real(within.root)) and not _ADDRESS.match(name)
-        text = self.text(file, (), "" if inside else _OUTSIDE)
+        is_inside = is_below(real(path), real(within.root)) and not _ADDRESS.match(name)
+        text = self.fetch_once(file, (), "" if is_inside else _OUTSIDE)
         if text is None:
             return f"<!-- Import failed: {name} -->"
         self.characters += len(text)
         known = self.loading.files.get(real(path))
         if known is None or not known.loaded:
             self.loading.load(file, "")
-        inner = self.expanded(text, _Expansion(file, within.root, (*within.chain, path)))
+        inner = self.expand(text, _Expansion(file, within.root, (*within.chain, path)))
         return f"<!-- Imported from: {name} -->\n{inner}\n<!-- End of import from: {name} -->"

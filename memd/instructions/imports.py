@@ -1,10 +1,10 @@
 """Find ``@path`` in a text where Gemini CLI sees it. Pure.
 
 Rules of this file
-- A path begins with a letter, a dot or a slash, behind white space, and ends with the next; what
-  stands between equal runs of backticks is code, over any number of lines
+- A path begins with a letter, a dot or a slash behind white space, and ends at white space. Text
+  between equal runs of backticks is code, over any number of lines
   (tests/instructions/test_imports.py::test_where_a_path_counts).
-- The work grows with the text (tests/instructions/test_imports.py::test_work_is_linear).
+- The work is linear (tests/instructions/test_imports.py::test_work_is_linear).
 """
 
 import re
@@ -20,41 +20,41 @@ def imports(text: str) -> Iterator[re.Match[str]]:
     spans = tuple(code_spans(text)) if "@" in text and "`" in text else ()
     starts = [start for start, _ in spans]
     for match in _IMPORT.finditer(text):
-        before = bisect_right(starts, match.start()) - 1
-        if before < 0 or match.start() >= spans[before][1]:
+        spans_before = bisect_right(starts, match.start())
+        end_of_last = spans[spans_before - 1][1] if spans_before else 0
+        if match.start() >= end_of_last:
             yield match
 
 
 def code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where code begins and ends.
+    """Yield the start and end of each code span.
 
-    A run of backticks opens with as many as come again: in a later run, or in its own second half.
+    A span begins with as many backticks of a run as come again: in a later run, or in the second
+    half of the same run.
     """
     runs = [match.span() for match in _TICKS.finditer(text)]
-    longest = _longest_after(runs)
-    number, at = 0, 0
+    longest_after = _longest_after(runs)
+    number, span_end = 0, 0
     while number < len(runs):
-        start, end = max(runs[number][0], at), runs[number][1]
-        own = (end - start) // 2
-        length = min(end - start, max(longest[number], own))
+        start, end = max(runs[number][0], span_end), runs[number][1]
+        half = (end - start) // 2
+        length = min(end - start, max(longest_after[number], half))  # of the backticks on a side
         if not length:
             number += 1
             continue
-        if length <= own:
-            close = start + length
+        if length <= half:
+            closing = start + length
         else:
-            number = next(
-                later
-                for later in range(number + 1, len(runs))
-                if runs[later][1] - runs[later][0] >= length
-            )
-            close = runs[number][0]
-        at = close + length
-        yield start, at
+            number += 1
+            while runs[number][1] - runs[number][0] < length:
+                number += 1
+            closing = runs[number][0]
+        span_end = closing + length
+        yield start, span_end
 
 
 def _longest_after(runs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return for each run how long the longest of the later ones is."""
+    """Return for each run the length of the longest later run, 0 if there is none."""
     result = [0] * len(runs)
     for number in range(len(runs) - 2, -1, -1):
         start, end = runs[number + 1]

@@ -26,9 +26,9 @@ from memd.instructions.views import VIEWS
 from memd.projects.projects import ClientFolders
 from memd.state.tables import Approvals
 
-_THREADS = 2  # a disk that hangs must not take all that the daemon has
-_SECONDS = 5.0  # for one view; of 200 files it takes a hundredth of that
-_CHECK_SECONDS = 20.0  # for all of them, with the project's files
+_THREADS = 2  # so that a disk that hangs does not block all threads of the daemon
+_SECONDS = 5.0  # for one view; one of 200 files takes a hundredth of that
+_CHECK_SECONDS = 20.0  # for all views, with the project's files
 
 T = TypeVar("T")
 
@@ -47,10 +47,10 @@ class InstructionsTimeoutError(MemdError):
 
 
 class InstructionList(Struct, frozen=True):
-    """What a view loads of a project, what it does not, and why.
+    """The files of a view of a project, loaded or not, and the problems.
 
-    ``external`` are the includes from outside that wait for the user; ``allowed`` is what they
-    decided, ``None`` where they did not.
+    ``external`` are the includes from outside that the user has not allowed. ``allowed`` is the
+    user's decision about them, ``None`` if there is none.
     """
 
     view: View
@@ -61,14 +61,14 @@ class InstructionList(Struct, frozen=True):
 
 
 class InstructionTextList(InstructionList, frozen=True):
-    """The same, and what a client puts into a prompt."""
+    """The files of a view, and the text that a client puts into a prompt."""
 
     text: str
     etag: str
 
 
 class Approved(Struct, frozen=True):
-    """What the user decided for the project at ``root``, and which includes it is about now."""
+    """The user's decision for the project at ``root``, and the includes that it concerns now."""
 
     root: str
     allowed: bool
@@ -78,8 +78,8 @@ class Approved(Struct, frozen=True):
 class Instructions:
     """The instruction files of all projects.
 
-    ``folders`` says where a project's clients look; it blocks. A view has so many
-    ``seconds``. Methods raise InstructionsTimeoutError.
+    ``folders`` returns the folders in which a project's clients look for files; it blocks.
+    ``seconds`` is the time limit of one view. Methods raise InstructionsTimeoutError.
     """
 
     def __init__(
@@ -93,36 +93,36 @@ class Instructions:
         self._reader = InstructionReader(approvals, folders, RealDisk(), VIEWS)
         self.cache = self._reader.cache
         self._threads = CapacityLimiter(_THREADS)
-        self._checks = CapacityLimiter(1)  # they take long, and no prompt waits for one
+        self._check_threads = CapacityLimiter(1)  # separate: checks take long, prompts must not
 
     async def list(self, request: InstructionRequest) -> InstructionList:
-        """Return what a view loads of a project and what it does not."""
+        """Return the files of a view of a project, loaded or not."""
         return await self._in_thread(partial(self._list, request))
 
     async def read(self, request: InstructionRequest) -> InstructionTextList:
-        """Return the same with one text of all that is loaded."""
+        """Return the files of a view, and one text of all loaded files."""
         return await self._in_thread(partial(self._read, request))
 
     async def text(self, request: InstructionRequest) -> InstructionText:
-        """Return what goes beside a prompt; where that fails, no text and the problem."""
+        """Return the text for a prompt; after a timeout, no text and a problem."""
         try:
             return await self._in_thread(lambda: self._reader.read(request).text)
         except InstructionsTimeoutError as error:
             return InstructionText("", etag(""), (), (error.sentence,))
 
     async def faults(self, request: InstructionRequest) -> tuple[InstructionIssue, ...]:
-        """Return what is to be mended in the files themselves, which is quick to tell."""
+        """Return the issues of single files, which are quick to find."""
         return await self._in_thread(partial(self._reader.faults, request))
 
     async def check(self, request: InstructionRequest, memories: Memories = ()) -> Checked:
-        """Return what a person may want to mend: see ``InstructionReader.check``."""
+        """Return all issues for a person: see ``InstructionReader.check``."""
         work = partial(self._reader.check, request, memories)
-        return await _in_thread(work, self._checks, _CHECK_SECONDS)
+        return await _in_thread(work, self._check_threads, _CHECK_SECONDS)
 
     async def covered(self, project: Project, settings: Settings) -> Covered:
-        """Return what tells which file of a project says a text already.
+        """Return a function that names the file of a project that already says a text.
 
-        None does where the settings do not want that, or where the files cannot be read in time.
+        It names no file if the settings switch that off or the files cannot be read in time.
         """
         if not settings.instructions.already_said:
             return in_no_file
@@ -132,17 +132,18 @@ class Instructions:
         return in_no_file
 
     async def approve(self, request: InstructionRequest, *, allowed: bool) -> Approved:
-        """Write down whether a project may include files from outside.
+        """Store whether a project may include files from outside.
 
-        After an error nothing is allowed that was not. Raises StateUnusableError.
+        An error never leaves a permission that was not there before. Raises StateUnusableError.
         """
         root = request.project.root
-        decide = partial(self._approvals.decide, root, allowed=allowed)
+        store_decision = partial(self._approvals.decide, root, allowed=allowed)
+        # A prohibition is stored before the files are read, a permission only after that.
         if not allowed:
-            await to_thread.run_sync(decide)
+            await to_thread.run_sync(store_decision)
         reading = await self._in_thread(partial(self._reader.read, request, external=False))
         if allowed:
-            await to_thread.run_sync(decide)
+            await to_thread.run_sync(store_decision)
         return Approved(root, allowed, reading.resolution.external)
 
     def _list(self, request: InstructionRequest) -> InstructionList:
@@ -171,9 +172,9 @@ class Instructions:
 
 
 async def _in_thread(work: Callable[[], T], threads: CapacityLimiter, seconds: float) -> T:
-    """Return what a function that blocks does, in time; later it ends at its next yield.
+    """Run a function that blocks in a thread, and return its result.
 
-    Raises InstructionsTimeoutError.
+    Raises InstructionsTimeoutError after ``seconds``; the function then ends at its next yield.
     """
     with anyio.move_on_after(seconds), yielding(from_thread.check_cancelled):
         return await to_thread.run_sync(work, limiter=threads, abandon_on_cancel=True)

@@ -1,4 +1,4 @@
-"""List what all views together load: each real file once, and identical texts once. Pure."""
+"""Join all views into one: each real file once, and identical texts once. Pure."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from memd.instructions.values import InstructionDisk, InstructionFile, Resolutio
 def united(views: Iterable[Resolution], disk: InstructionDisk) -> Resolution:
     """Return several views as one, in their order.
 
-    A file that one view loads is loaded. One that none loads has the reason of the first.
+    A file that any view loads is loaded. A file that none loads has the reason of the first view.
     """
     files: dict[str, InstructionFile] = {}
     texts: dict[str, str] = {}
@@ -20,26 +20,32 @@ def united(views: Iterable[Resolution], disk: InstructionDisk) -> Resolution:
         problems |= dict.fromkeys(view.problems)
         for file in view.files:
             real = disk.real(file.path)
-            if file.loaded and not files.get(real, _NONE).loaded:
-                files.pop(real, None)  # it is listed where it is loaded
+            if file.loaded and not files.get(real, _NO_FILE).loaded:
+                files.pop(real, None)  # it is listed at the place of its loading
                 texts[file.path] = view.texts[file.path]
             files.setdefault(real, file)
-    result = tuple(_once(files.values(), texts))
+    result = tuple(_without_equal_texts(files.values(), texts))
     external = tuple(file.path for file in result if file.why_not == EXTERNAL)
     return Resolution(result, texts, tuple(problems), external)
 
 
-_NONE = InstructionFile("", "", "", loaded=False)
+_NO_FILE = InstructionFile("", "", "", loaded=False)
 
 
-def _once(files: Iterable[InstructionFile], texts: dict[str, str]) -> Iterable[InstructionFile]:
-    """Yield the files, of those with one text only the first as loaded; drop the other texts."""
-    first: dict[str, str] = {}
+def _without_equal_texts(
+    files: Iterable[InstructionFile], texts: dict[str, str]
+) -> Iterable[InstructionFile]:
+    """Yield the files; of those with equal texts only the first is loaded.
+
+    The texts of the others are removed from ``texts``.
+    """
+    paths: dict[str, str] = {}  # the first path of each text
     for file in files:
-        text = texts[file.path] if file.loaded else ""  # an import stands in another's text
-        same = first.setdefault(text, file.path) if text else file.path
-        if same == file.path:
+        # The text of an import may be "", since it stands in that of the importing file.
+        text = texts[file.path] if file.loaded else ""
+        first_path = paths.setdefault(text, file.path) if text else file.path
+        if first_path == file.path:
             yield file
         else:
             del texts[file.path]
-            yield replace(file, chars=0, loaded=False, why_not=f"{same} has the same text")
+            yield replace(file, chars=0, loaded=False, why_not=f"{first_path} has the same text")

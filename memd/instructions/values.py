@@ -10,19 +10,19 @@ from typing import Protocol
 from msgspec import Struct, field
 
 FILE_BYTES = 1024 * 1024  # a larger file is never read
-LONG_CHARACTERS = 40_000  # a longer file is loaded whole and named as a problem
-TEXT_CHARACTERS = 100_000  # of all files together, as they are offered in a prompt
-# Of one view. What comes later is not looked at, and that is a problem.
+LONG_CHARACTERS = 40_000  # a longer file is loaded, and a problem names it
+TEXT_CHARACTERS = 100_000  # of all files together in a prompt
+# The limits of one view. Anything above a limit is skipped, and a problem says so.
 LISTED_FILES = 2000
 FOLDER_ENTRIES = 20_000  # in all folders that are walked; of one folder, what the disk returns
 VIEW_CHARACTERS = 1024 * 1024  # of all loaded files together
 MENTIONS = 20_000  # of files by other files
-TOUCHED_FILES = 200  # the first of them
-GLOBS = 500  # of all rules together, braces taken apart
+TOUCHED_FILES = 200  # only the first ones count
+GLOBS = 500  # of all rules together, after braces are expanded
 
 
 class View(StrEnum):
-    """Whose rules decide which files are loaded."""
+    """The client whose rules decide which files are loaded, or the union of all clients."""
 
     CLAUDE = "claude"
     CODEX = "codex"
@@ -32,14 +32,14 @@ class View(StrEnum):
 
 
 class InstructionFile(Struct, frozen=True):
-    """One file that a view knows of, in the order of loading; the later one counts more.
+    """One file of a view, in the order of loading; a later file counts more.
 
-    ``path`` is absolute, as it was met. ``kind`` is managed, user, project, local, rule, include or
-    agents (an AGENTS.md or what stands for it). ``scope`` is managed, user or project: whose file
-    the one is that it was found through. ``depth`` counts includes, 0 for a file that was found by
-    its place; ``included_by`` is the path of the file that names it. ``condition`` are the globs of
-    a rule that loads with a matching file. ``chars`` are the characters that the model gets.
-    ``why_not`` says in words why it is not ``loaded``.
+    ``path`` is the absolute path under which it was found. ``kind`` is managed, user, project,
+    local, rule, include or agents (an AGENTS.md or a file in its place). ``scope`` is managed, user
+    or project: that of the file itself, or of the file that includes it. ``depth`` is the number of
+    includes that lead to it, and ``included_by`` the path of the file that includes it, "" for
+    none. ``condition`` are the globs of a rule that is loaded for matching files. ``chars`` are the
+    characters that the model gets. ``why_not`` says in words why it is not ``loaded``.
     """
 
     path: str
@@ -54,11 +54,11 @@ class InstructionFile(Struct, frozen=True):
 
 
 class Resolution(Struct, frozen=True):
-    """What a view makes of a working directory.
+    """The result of a view for a working directory.
 
-    ``texts`` has for each loaded file, by its path, what a model gets of it; "" for one whose text
-    stands in that of the file that includes it. ``problems`` are sentences about what a person may
-    want to mend. ``external`` are the paths of includes that wait for a yes.
+    ``texts`` has the text of each loaded file for the model, by path; it is "" if the text stands
+    in that of the including file. ``problems`` are sentences about faults that a person may want to
+    correct. ``external`` are the paths of includes that the user has not allowed.
     """
 
     files: tuple[InstructionFile, ...] = ()
@@ -68,14 +68,15 @@ class Resolution(Struct, frozen=True):
 
 
 class ViewRequest(Struct, frozen=True):
-    """Where a view looks: all paths are absolute, and real where that is said.
+    """The folders in which a view searches; all paths are absolute.
 
-    ``cwd`` and ``root`` (the git root, or ``cwd`` where there is none) are real. ``home`` is the
-    user's, ``config`` Claude Code's folder (CLAUDE_CONFIG_DIR, else ~/.claude), ``codex`` and
-    ``gemini`` the folders of those (CODEX_HOME, else ~/.codex; ~/.gemini). ``managed`` is the
-    folder of the machine's policy. ``touched`` are files that were read or changed: rules with a
-    condition load with them, and files below ``cwd`` with what lies beside them. ``exclude`` are
-    globs on absolute paths. ``external`` says that the user allowed includes from outside.
+    ``cwd`` and ``root`` (the git root, or ``cwd`` without one) are real paths. ``home`` is the
+    user's home, ``config`` the folder of Claude Code (CLAUDE_CONFIG_DIR, else ~/.claude), ``codex``
+    that of Codex (CODEX_HOME, else ~/.codex), ``gemini`` that of Gemini (~/.gemini), and
+    ``managed`` that of the machine's policy. ``touched`` are files that were read or changed: they
+    load rules with a condition, and the instruction files in their folders below ``cwd``.
+    ``exclude`` are globs on absolute paths. ``external`` says that the user allowed includes from
+    outside.
     """
 
     cwd: str
@@ -91,9 +92,9 @@ class ViewRequest(Struct, frozen=True):
 
 
 class DiskText(Struct, frozen=True):
-    """A text file as it is now: its real path and its text, or in words why it is not readable.
+    """The present text of a file with its real path, or in words why it cannot be read.
 
-    ``missing`` says that there is no file of that name at all.
+    ``missing`` says that there is no file with that name.
     """
 
     real: str
@@ -103,9 +104,9 @@ class DiskText(Struct, frozen=True):
 
 
 class DiskEntry(Struct, frozen=True):
-    """One entry of a folder, which may be anything; links are followed to say what it is.
+    """One entry of a folder: its name, its real path, and whether it is a folder.
 
-    ``real`` is its real path.
+    For a link, that is whether it leads to a folder.
     """
 
     name: str
@@ -114,31 +115,32 @@ class DiskEntry(Struct, frozen=True):
 
 
 class InstructionDisk(Protocol):
-    """What a view may ask of a disk. All methods block and raise nothing."""
+    """The methods of a disk that a view uses. All of them block and raise nothing."""
 
     def read(self, path: str) -> DiskText:
         """Read a text: only a regular file of the user or of root, of at most ``FILE_BYTES``.
 
-        Links are followed. A FIFO, a device, a folder, another owner's file or one that is not
-        readable comes back with a reason. A byte order mark and carriage returns are part of the
-        text; what is no UTF-8 is replaced.
+        Links are followed. For a FIFO, a device, a folder, another owner's file or one that is not
+        readable, the result has a reason. A byte order mark and carriage returns stay in the text,
+        and bytes that are not UTF-8 are replaced.
         """
         ...
 
     def entries(self, folder: str) -> tuple[DiskEntry, ...]:
-        """Return what is in a folder by name, nothing where it is not there or not readable.
+        """Return the entries of a folder by name; none if it is missing or cannot be read.
 
-        At most ``FOLDER_ENTRIES``, in which case there may be more.
+        At most ``FOLDER_ENTRIES`` are returned, even if there are more.
         """
         ...
 
     def real(self, path: str) -> str:
-        """Return the real path of what is there; of what is not, the path."""
+        """Return the real path of an existing file or folder; for others, the path itself."""
         ...
 
     def stamp(self, path: str) -> tuple[int, ...]:
-        """Return what changes when the file, folder or link of a name is another or is written.
+        """Return numbers that change if a file, folder or link is replaced or a file is written.
 
-        Empty where nothing is. Links are not followed. What is put into a folder does not count.
+        They are empty if nothing exists at the path. Links are not followed. A new entry in a
+        folder does not change the folder's numbers.
         """
         ...

@@ -17,7 +17,7 @@ _OF_CLIENTS: dict[View, ViewFunction] = {
 
 
 def _union(request: ViewRequest, disk: InstructionDisk) -> Resolution:
-    """Return what all clients together load."""
+    """Return the files that all clients together load."""
     return united((resolve(request, disk) for resolve in _OF_CLIENTS.values()), disk)
 
 

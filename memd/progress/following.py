@@ -76,10 +76,11 @@ class Following:
         self, source: AgentSource, make_lock: Callable[[], AbstractContextManager[object]]
     ) -> None:
         self._source = source
-        self._lock = make_lock()
-        self._reported: dict[int, _ReadPosition] = {}  # by agent, as returned by ``grown``
-        # Separate, so that a call of ``line`` does not hide growth from ``grown``.
-        self._read: dict[int, _ReadPosition] = {}  # by agent, as read by ``line``
+        self._lock = make_lock()  # guards the positions
+        # The positions of ``grown`` and of ``line``, by agent. They are separate, so that a call of
+        # ``line`` does not hide growth from ``grown``.
+        self._grown_positions: dict[int, _ReadPosition] = {}
+        self._line_positions: dict[int, _ReadPosition] = {}
 
     def grown(self) -> tuple[ActiveAgent, ...]:
         """Return the active sub-agents whose transcripts grew since the last call."""
@@ -92,8 +93,8 @@ class Following:
                 path = transcript(agent, parent) if parent and parent.ended is None else ""
                 if not path or self._source.state(agent) in _NOT_RUNNING:
                     continue
-                before = self._reported.get(agent.id, _ReadPosition(path))
-                after = self._reported[agent.id] = _read_on(before, path)
+                before = self._grown_positions.get(agent.id, _ReadPosition(path))
+                after = self._grown_positions[agent.id] = _read_further(before, path)
                 if after.offset != before.offset and after.calls:
                     result.append(self._make_active(agent, parent or agent, after.calls))
         return tuple(result)
@@ -106,8 +107,9 @@ class Following:
         if not path:
             return ""
         with self._lock:
-            before = self._read.get(agent_id) or self._reported.get(agent_id) or _ReadPosition(path)
-            after = self._read[agent_id] = _read_on(before, path)
+            before = self._line_positions.get(agent_id) or self._grown_positions.get(agent_id)
+            position = before or _ReadPosition(path)
+            after = self._line_positions[agent_id] = _read_further(position, path)
         return table.line_of(after.calls[-1]) if after.calls else ""
 
     def _make_active(
@@ -126,7 +128,7 @@ class Following:
 
     def _forget_removed(self, agents: Collection[int]) -> None:
         """Delete the positions of agents that are not among the registered ones."""
-        for positions in (self._reported, self._read):
+        for positions in (self._grown_positions, self._line_positions):
             for removed in positions.keys() - set(agents):
                 del positions[removed]
 
@@ -147,7 +149,7 @@ def transcript(agent: Agent, parent: Agent | None) -> str:
     return f"{session.removesuffix(_SUFFIX)}/subagents/{own_name}"
 
 
-def _read_on(position: _ReadPosition, path: str) -> _ReadPosition:
+def _read_further(position: _ReadPosition, path: str) -> _ReadPosition:
     """Read a transcript from a position on; return the new position with the last eight calls.
 
     The position stays as it is if the transcript cannot be read.

@@ -21,9 +21,10 @@ from memd.documents import secrets
 KIND = "progress"
 CALLS = 8  # the number of a sub-agent's last calls in the request
 SECONDS = 5.0
-_PREFIX = ("system", "tools", "model", "messages", "cache_control", "tool_choice")
-_TOKENS = 30
-_REFUSED = "No tool is run here: answer with the line alone."
+# The members of a client's request that are sent again.
+_PREFIX_MEMBERS = ("system", "tools", "model", "messages", "cache_control", "tool_choice")
+_TOKENS = 30  # of the reply
+_NO_TOOLS = "No tool is run here: answer with the line alone."
 
 _RUN = Task(
     kind=KIND,
@@ -47,7 +48,7 @@ class NoToolBench:
         self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
     ) -> ToolResult:
         """Refuse a tool call; the arguments are not used."""
-        return ToolResult(_REFUSED, "denied")
+        return ToolResult(_NO_TOOLS, "denied")
 
 
 def task(
@@ -58,12 +59,13 @@ def task(
     ``cache`` is the client's last request to its own model. Return ``None`` if it cannot be
     extended or no ``model`` is configured. ``project`` is the memory directory.
     """
-    prefix = {name: value for name, value in (cache or {}).items() if name in _PREFIX}
+    prefix = {name: value for name, value in (cache or {}).items() if name in _PREFIX_MEMBERS}
     client = prefixed(_RUN, prefix)
     if client is None or not model or _has_open_call(client):
         return None
-    shown = "\n".join(prose.inert(secrets.scrub(call.short)) for call in calls[-CALLS:])
-    prompt = prose.fill(prose.template(KIND, "memd.progress"), (), {"calls": shown})
+    lines = [prose.inert(secrets.scrub(call.short)) for call in calls[-CALLS:]]
+    template = prose.template(KIND, "memd.progress")
+    prompt = prose.fill(template, (), {"calls": "\n".join(lines)})
     messages = (*client.messages, {"role": "user", "content": prompt})
     extra = {**client.extra, **LITTLE_THOUGHT}
     return replace(client, model=model, messages=messages, project=project, extra=extra)

@@ -3,8 +3,8 @@
 from memd.documents import secrets
 from memd.text import invisible
 
-_CHARACTERS = 60
-_WORDS = (2, 6)
+_CHARACTERS = 60  # the longest line
+_WORDS = (2, 6)  # the least and the most
 _READ_CHARACTERS = 2_000  # a longer reply of a model is not searched for a line
 _QUOTES = "\"'`*_ \t"
 
@@ -13,8 +13,8 @@ def is_line(text: str) -> bool:
     """Return whether a text has 2 to 6 words and at most 60 characters, and begins with -ing."""
     words = text.split()
     least, most = _WORDS
-    fits = len(text) <= _CHARACTERS and least <= len(words) <= most
-    return fits and "\n" not in text and words[0].endswith("ing")
+    is_short = len(text) <= _CHARACTERS and least <= len(words) <= most
+    return is_short and "\n" not in text and words[0].endswith("ing")
 
 
 def parse_reply(reply: str) -> str:
@@ -26,5 +26,6 @@ def parse_reply(reply: str) -> str:
     if len(reply) > _READ_CHARACTERS:
         return ""
     line = reply.strip().strip(_QUOTES).removesuffix(".").strip(_QUOTES)
-    safe = line.isprintable() and not invisible.find(line) and not set("<>") & set(line)
-    return line if safe and is_line(line) and not secrets.find(line) else ""
+    is_plain = line.isprintable() and not invisible.find(line) and "<" not in line
+    is_plain = is_plain and ">" not in line
+    return line if is_plain and is_line(line) and not secrets.find(line) else ""

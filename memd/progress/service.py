@@ -32,7 +32,8 @@ __all__ = ["AgentSource", "ProgressLines"]
 
 SECONDS = 30.0
 _CONCURRENT_REQUESTS = 4  # requests to the model
-_PREFIXES = 8  # stored client requests; each may be large
+_MOST_PREFIXES = 8  # stored client requests; each may be large
+_NO_LINE = "", ""  # no model and no line
 _FAILURES_BEFORE_BREAK = 3
 _BREAK_SECONDS = 300.0
 
@@ -61,15 +62,16 @@ class ProgressLines:
         self._listening = listening
         self._settings = settings
         self._following = Following(source, make_lock)
-        self._subscribed = anyio.Event()
-        self._at_once = CapacityLimiter(_CONCURRENT_REQUESTS)
+        self._may_have_subscriber = anyio.Event()
+        self._request_limiter = CapacityLimiter(_CONCURRENT_REQUESTS)
         self._prefixes: OrderedDict[str, Mapping[str, Any]] = OrderedDict()  # requests by session
-        self._newest: dict[int, str] = {}  # the last line of each agent
-        self._failures, self._resumes = 0, 0.0  # in a row; when the model is called again
+        self._last_lines: dict[int, str] = {}  # the last line of each agent
+        self._failures_in_row = 0  # of the model
+        self._break_end = 0.0  # until then the model is not called, in monotonic seconds
 
     def subscribed(self) -> None:
         """Wake ``run``, because there may be a new subscriber."""
-        self._subscribed.set()
+        self._may_have_subscriber.set()
 
     def remember(self, session: str, cache: Mapping[str, Any] | None) -> None:
         """Store a client's last request to its own model, if there is a subscriber.
@@ -79,24 +81,24 @@ class ProgressLines:
         if cache and self._listening():
             self._prefixes[session] = cache
             self._prefixes.move_to_end(session)
-            while len(self._prefixes) > _PREFIXES:
+            while len(self._prefixes) > _MOST_PREFIXES:
                 self._prefixes.popitem(last=False)
 
     def line(self, agent_id: int) -> str:
         """Return the newest line of a sub-agent, "" if nothing is known of it. Blocks."""
-        return self._newest.get(agent_id) or self._following.line(agent_id)
+        return self._last_lines.get(agent_id) or self._following.line(agent_id)
 
     async def run(self) -> None:
         """Publish lines every 30 s while there are subscribers; runs until cancelled."""
         while True:
-            await self._subscribed.wait()
-            self._subscribed = anyio.Event()
+            await self._may_have_subscriber.wait()
+            self._may_have_subscriber = anyio.Event()
             while self._listening():
                 started = self._clock.monotonic()
                 await self._publish_lines()
                 await self._clock.sleep(started + SECONDS - self._clock.monotonic())
             self._prefixes.clear()
-            self._newest.clear()
+            self._last_lines.clear()
 
     async def _publish_lines(self) -> None:
         """Publish a line for each sub-agent whose transcript grew."""
@@ -112,7 +114,7 @@ class ProgressLines:
         engine, line = await self._write_with_model(active)
         if not line:
             engine, line = LOCAL, active.line
-        self._newest[active.agent.id] = line
+        self._last_lines[active.agent.id] = line
         facts = {"agent": active.agent.name, "address": active.address}
         facts |= {"parent": active.coordinator, "line": line, "engine": engine}
         self._events.publish(Event(AGENT_PROGRESS, active.agent.directory, facts))
@@ -122,39 +124,40 @@ class ProgressLines:
 
         The line is "" without a client's request, a usable model, a valid reply or a subscriber.
         """
-        cache = next(filter(None, map(self._prefixes.get, active.sessions)), None)
-        if cache is None:
-            return "", ""
+        requests = [self._prefixes[each] for each in active.sessions if each in self._prefixes]
+        if not requests:
+            return _NO_LINE
         settings = await to_thread.run_sync(self._settings, active.agent.root)
         model, name = self._models.for_(settings), self._models.name(settings, fork.KIND)
         if model is None or not model.calls_tools:
-            return "", ""
-        make = partial(fork.task, cache, active.calls, name, active.agent.directory)
-        task = await to_thread.run_sync(make)
+            return _NO_LINE
+        make_task = partial(fork.task, requests[0], active.calls, name, active.agent.directory)
+        task = await to_thread.run_sync(make_task)
         if task is None:
-            return "", ""
-        async with self._at_once:
-            if self._clock.monotonic() < self._resumes or not self._listening():
-                return "", ""
+            return _NO_LINE
+        async with self._request_limiter:
+            if self._clock.monotonic() < self._break_end or not self._listening():
+                return _NO_LINE
             try:
-                ended = await agent.run(task, model, fork.NoToolBench(), self._clock, _ignore_phase)
+                tools = fork.NoToolBench()
+                run_end = await agent.run(task, model, tools, self._clock, _ignore_phase)
             except StateUnusableError:  # the cost cannot be recorded
-                return "", ""
-        self._count_failures(ended)
-        line = await to_thread.run_sync(lines.parse_reply, ended.text) if ended.finished else ""
+                return _NO_LINE
+        self._count_failures(run_end)
+        line = await to_thread.run_sync(lines.parse_reply, run_end.text) if run_end.finished else ""
         return name, line
 
-    def _count_failures(self, ended: agent.RunEnd) -> None:
+    def _count_failures(self, run_end: agent.RunEnd) -> None:
         """Count failures of the model in a row, and stop calling it for a while after three.
 
         A reached spending cap does not count, as it is no failure of the model.
         """
-        if isinstance(ended.error, CapReachedError):
+        if isinstance(run_end.error, CapReachedError):
             return
-        self._failures = 0 if ended.finished else self._failures + 1
-        if self._failures >= _FAILURES_BEFORE_BREAK:
-            self._failures = 0
-            self._resumes = self._clock.monotonic() + _BREAK_SECONDS
+        self._failures_in_row = 0 if run_end.finished else self._failures_in_row + 1
+        if self._failures_in_row >= _FAILURES_BEFORE_BREAK:
+            self._failures_in_row = 0
+            self._break_end = self._clock.monotonic() + _BREAK_SECONDS
 
 
 def _ignore_phase(_phase: str, **_facts: Any) -> None:

@@ -24,10 +24,10 @@ _TABLE: dict[str, Any] = tomllib.loads(
     files("memd.progress").joinpath("table.toml").read_text("utf-8")
 )
 _PROGRAMS: dict[str, list[str]] = _TABLE["programs"]
-_NAME_CHARACTERS = 40
-_NAME_WORDS = 4
+_NAME_CHARACTERS = 40  # the longest name in a line
+_NAME_WORDS = 4  # the most words of a name
 _READ_CHARACTERS = 2_000  # of a command, a pattern or a path; the rest is ignored
-_END = re.compile(r"&&|\|\||[;&|\n]")  # the end of one command in a line of a shell
+_COMMAND_END = re.compile(r"&&|\|\||[;&|\n]")  # the end of one command in a line of a shell
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NUMBER = re.compile(r"[\d.]+[smhd]?")  # as in "timeout 5m"
 _PLAIN = re.compile(r"[A-Za-z0-9_][\w.+@:/-]*")
@@ -51,8 +51,8 @@ def _compose(kind: str, name: str) -> str:
     """Return the verb of a kind of tool with a name, or a general line if that is not safe."""
     row = _TABLE.get(kind or "other", _TABLE["other"])
     line = f"{row['verb']} {name}"
-    shown = name and is_line(line) and not secrets.find(line)
-    return line if shown else f"{row['verb']} {row['rest']}"
+    is_safe = name and is_line(line) and not secrets.find(line)
+    return line if is_safe else f"{row['verb']} {row['rest']}"
 
 
 def _path_name(call: RecordedCall) -> str:
@@ -115,23 +115,28 @@ def _command_words(parts: Sequence[str]) -> tuple[str, str]:
 
     ``parts`` are the arguments of the tool call: one line, or a program and its arguments.
     """
-    text = parts[-1] if parts and _last_part(parts[0]) in _PROGRAMS["shells"] else " ".join(parts)
-    for part in _END.split(text[:_READ_CHARACTERS]):
+    # Of ``bash -c COMMAND`` only the command counts.
+    is_shell = parts and _last_part(parts[0]) in _PROGRAMS["shells"]
+    text = parts[-1] if is_shell else " ".join(parts)
+    for part in _COMMAND_END.split(text[:_READ_CHARACTERS]):
         words = _command_and_arguments(part)
         program = _last_part(words[0]) if words else ""
         if not program or program in _PROGRAMS["silent"] or not _PLAIN.fullmatch(program):
             continue
         arguments = words[1:]
         if program in _PROGRAMS["web"]:
-            return "web", next(filter(None, map(_host_of, arguments)), "")
+            hosts = [host for host in map(_host_of, arguments) if host]
+            return "web", hosts[0] if hosts else ""
         if program in _PROGRAMS["read"]:
             return "read", _first_file(arguments)
         if program in _PROGRAMS["search"]:
             pattern = next((word for word in arguments if not word.startswith("-")), "")
             return "search", _first_file(arguments) or _search_target(pattern, "")
-        if program.startswith("python") and arguments[:1] == ["-m"]:  # the module is the program
-            program, arguments = _last_part("".join(arguments[1:2])) or program, arguments[2:]
-        return "shell", " ".join(filter(None, (program, *_plain_words(arguments))))
+        if program.startswith("python") and arguments[:1] == ["-m"]:
+            module = _last_part("".join(arguments[1:2]))
+            program, arguments = module or program, arguments[2:]
+        shown_words = [word for word in (program, *_plain_words(arguments)) if word]
+        return "shell", " ".join(shown_words)
     return "shell", ""
 
 
@@ -149,10 +154,9 @@ def _command_and_arguments(part: str) -> list[str]:
 
 def _plain_words(arguments: Sequence[str]) -> list[str]:
     """Return at most two arguments that stand before any switch, or else the first file's name."""
-    switch = next((n for n, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     result: list[str] = []
-    for word in arguments[: min(switch, 2)]:
-        if not _PLAIN.fullmatch(word):
+    for word in arguments[:2]:
+        if word.startswith("-") or not _PLAIN.fullmatch(word):
             break
         result.append(_last_part(word))
     return result or [_first_file(arguments)]
@@ -182,8 +186,8 @@ def _host_of(address: str) -> str:
 def _last_part(path: str) -> str:
     """Return the last part of a path: its first four words without invisible characters."""
     last = path[-_READ_CHARACTERS:].replace("\\", "/").rstrip("/").rpartition("/")[2]
-    shown = "".join(c for c in invisible.removed(last) if (c.isprintable() and c not in "<>"))
-    return _shortened(" ".join(shown.split()[:_NAME_WORDS]))
+    visible = "".join(c for c in invisible.removed(last) if c.isprintable() and c not in "<>")
+    return _shortened(" ".join(visible.split()[:_NAME_WORDS]))
 
 
 def _shortened(name: str) -> str:
