@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from memd.agent.refusals import ToolError
 
-OUTPUT_BYTES = 30_000
-OUTPUT_LINES = 2_000
-LINE_CHARACTERS = 2_000
+OUTPUT_BYTES = 30_000  # of one answer
+OUTPUT_LINES = 2_000  # of one answer
+LINE_CHARACTERS = 2_000  # the rest of a longer line is cut
 
 
 def collect(lines: Iterable[str], problems: list[ToolError], size: int = OUTPUT_BYTES) -> str:

@@ -14,8 +14,8 @@ from memd.agent.tools import Glob, Grep, Read
 from memd.agent.view import AgentView, FileEntry
 from memd.core import globs
 
-READ_LINES = 2_000
-READ_BYTES = 64 * 1024
+READ_LINES = 2_000  # of one answer of Read
+READ_BYTES = 64 * 1024  # of one answer of Read
 _ANSWER_LINES = 200  # of Grep or Glob, where the call has no limit of its own
 _LINES_AROUND = 50  # before or after a hit, at most
 

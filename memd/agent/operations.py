@@ -77,7 +77,7 @@ class OperationTools:
 
     def __init__(self, workspace: Workspace, shown: Collection[str] = ()) -> None:
         self._workspace = workspace
-        self._shown = set(shown)
+        self._shown = set(shown)  # grows with each text that a refusal shows
 
     @property
     def touched(self) -> tuple[str, ...]:

@@ -18,15 +18,15 @@ from memd.agent.refusals import NotReachableError
 from memd.core import names
 
 MEMORY, PROJECT, TRANSCRIPTS = "memory", "project", "transcripts"
-_PATH_CHARACTERS = 4_096
+_PATH_CHARACTERS = 4_096  # a longer path is refused
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
 
 # Why a path is refused, in words for the sentence of its error.
 _OUTSIDE = "it lies outside the memory directory, the project and its transcripts"
 _PARENT_FOLDER = "a part of it is '..'"
-_HOME = "'~' is not understood; paths are absolute or relative to the memory directory"
+_TILDE = "'~' is not understood; paths are absolute or relative to the memory directory"
 _STRANGE_CHARACTER = "it has a character that no path here has"
-_LONG = "it is too long"
+_TOO_LONG = "it is too long"
 _EMPTY = "it is empty"
 _HIDDEN = "hidden files and folders are not read"
 _CREDENTIALS = "files of this name usually hold credentials"
@@ -122,9 +122,9 @@ def _reason_against_text(path: str) -> str:
     if not path:
         return _EMPTY
     if len(path) > _PATH_CHARACTERS:
-        return _LONG
+        return _TOO_LONG
     if path.startswith("~"):
-        return _HOME
+        return _TILDE
     if "\\" in path or not names.is_text(path) or not path.isprintable():
         return _STRANGE_CHARACTER
     return ""

@@ -14,9 +14,9 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.model.port import Reply, ToolCall
 
-TEXT_BYTES = 2_000
+TEXT_BYTES = 2_000  # of one text
 RECORD_BYTES = 200_000  # above this, texts are cut to a line
-_SHORT_BYTES = 80
+_SHORT_BYTES = 80  # of one text in a record that is too large
 _SCRUBBED_BYTES = 64_000  # of one text; the rest is never shown, so it is dropped first
 _ITEMS = 64  # of a list or an object
 _DEPTH = 6  # levels of lists and objects

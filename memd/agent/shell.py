@@ -23,9 +23,9 @@ from memd.core import globs
 from memd.core.errors import MemdError
 from memd.core.names import is_text
 
-_LINE_CHARACTERS = 4_000
+_LINE_CHARACTERS = 4_000  # of a command line
 _COMMANDS = 6  # in one pipe
-_WORDS = 200
+_WORDS = 200  # of a command line
 
 # What a word is made of: texts in quotes, escaped characters, and characters that mean themselves.
 _SINGLE_QUOTED = r"'[^']*'"

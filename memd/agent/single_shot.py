@@ -13,9 +13,9 @@ from memd.core import prose
 
 _ROUNDS = 2  # the request, and one more after refused operations
 _OPERATIONS = 64  # of one answer
-_REPLY_TOKENS = 8_000
-_TOTAL_TOKENS = 400_000
-_SECONDS = 120.0
+_REPLY_TOKENS = 8_000  # of one reply
+_TOTAL_TOKENS = 400_000  # of the run, read and written
+_REQUEST_SECONDS = 120.0
 _PACKAGE = "memd.agent"
 
 
@@ -26,7 +26,7 @@ def task(
     *,
     directory: str,
     shown: Sequence[tuple[str, str]] = (),
-    seconds: float = _ROUNDS * _SECONDS + 10,
+    seconds: float = _ROUNDS * _REQUEST_SECONDS + 10,
 ) -> Task:
     """Return the task of a run with one request, which the model answers with operations.
 
@@ -56,7 +56,7 @@ def task(
             runs_last=True,
         ),
         seconds=seconds,
-        ask_seconds=_SECONDS,
+        ask_seconds=_REQUEST_SECONDS,
         retries=0,
         project=directory,
         shown=frozenset(path for path, _ in shown),

@@ -24,9 +24,9 @@ from memd.documents import secrets
 from memd.files.confined import Confined
 from memd.text import invisible
 
-CALL_BYTES = 64 * 1024 * 1024
-CALL_FILES = 20_000
-FOLDER_ENTRIES = 10_000
+CALL_BYTES = 64 * 1024 * 1024  # that one call reads
+CALL_FILES = 20_000  # that one call looks at
+FOLDER_ENTRIES = 10_000  # of a folder; more are not listed
 WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this size is searched for credentials as a whole
 _DEPTH = 24  # levels of folders below the one that is walked
 _CHARACTERS_AT_ONCE = 64 * 1024  # since a search blocks other threads until its end

@@ -36,7 +36,7 @@ from memd.rpc.connection import Call, Connection
 _AGENTS = 1024  # whose hooks that have not printed are remembered
 _PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would block all later messages
 _NAME_ATTEMPTS = 3  # another agent may take the free name meanwhile
-_MAX_ANCESTORS = 16
+_MAX_ANCESTORS = 16  # of a hook, among which its client is searched
 # Programs that clients run their hooks with.
 _SHELLS = frozenset(
     ("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "csh", "tcsh", "env")

@@ -49,7 +49,7 @@ from memd.text import quoting, tags
 from memd.transcripts.reading import TranscriptRefusedError
 from memd.transcripts.sessions import parents
 
-_REMEMBERED_EVENTS = 1024
+_REMEMBERED_EVENTS = 1024  # entries of each record by event, prompt or job
 _SESSIONS = 64  # sessions whose memory section is held in memory, some 30 KB each
 _DEADLINE_MS = 200  # how long a hook waits unless it names a time
 _START_SECONDS = 0.2  # for suggestions at the start of a session

@@ -21,7 +21,7 @@ from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest of the frame is for other members
-PROBLEMS = 100
+PROBLEMS = 100  # sentences on one page; the others are only counted
 _NO_TYPE = "none"  # the type that selects memories without one
 Words = Annotated[str, msgspec.Meta(max_length=1000)]
 AnyType = Literal["", "user", "feedback", "project", "reference", "none"]

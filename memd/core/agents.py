@@ -7,7 +7,7 @@ from msgspec import Struct
 from memd.core.values import Scope
 
 # Agents
-AGENTS = 500
+AGENTS = 500  # registered at the same time
 CHILDREN = 64  # of one agent
 AGENT_NAME_CHARACTERS = 64
 # With one of these names an agent would look like the person, memd or an unregistered caller.
@@ -20,24 +20,24 @@ FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is removed
 # Messages
 BODY_BYTES = 32 * 1024
 SUMMARY_CHARACTERS = 120
-MAILBOX_MESSAGES = 200
-MAILBOX_BYTES = 1024 * 1024
+MAILBOX_MESSAGES = 200  # unread ones of one agent
+MAILBOX_BYTES = 1024 * 1024  # of these messages
 RECEIVERS = 100  # of one message
-BROADCASTS_PER_MINUTE = 6
+BROADCASTS_PER_MINUTE = 6  # messages to all, of one sender
 LEASED_MESSAGES = 20  # in one answer
-LEASED_BYTES = 64 * 1024
-LEASE_SECONDS = 30.0
-WAIT_SECONDS = 60.0
+LEASED_BYTES = 64 * 1024  # in one answer
+LEASE_SECONDS = 30.0  # in which a receiver acknowledges messages; then they are queued again
+WAIT_SECONDS = 60.0  # that a call may wait for a message
 DELIVERIES = 5  # then a message is parked
-TTL_SECONDS = 7 * 86_400.0
+TTL_SECONDS = 7 * 86_400.0  # until an unread message expires; a sender may change it
 TTL_SHORTEST, TTL_LONGEST = 60.0, 30 * 86_400.0
 SHUTDOWN_TTL_SECONDS = 600.0
 ANSWER_SECONDS = 60.0  # for a request to shut down or for a plan
 HELD_SECONDS = 24 * 3600.0  # that a message waits for a person's decision
 LOG_SECONDS = 30 * 86_400.0  # that an ended message stays in the list of messages
 BACK_AND_FORTH = 8  # answers between two agents without a person's prompt
-BACK_AND_FORTH_SECONDS = 600.0
-HOOK_MESSAGES = 4
+BACK_AND_FORTH_SECONDS = 600.0  # in which these answers are counted
+HOOK_MESSAGES = 4  # with one event
 HOOK_MESSAGE_CHARACTERS = 4_000  # UTF-16 units of one event
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from memd.core import regex
 
 MAGIC = re.compile(r"[*?\[]")  # found in a text that is a pattern and not a plain name
-PATTERN_CHARACTERS = 500
+PATTERN_CHARACTERS = 500  # a longer pattern is refused
 Matcher = Callable[[str], bool]
 
 

@@ -9,7 +9,7 @@ import errno
 from enum import Enum
 
 LIMIT = 2  # failures in a row
-PROBE_SECONDS = 1.0
+PROBE_SECONDS = 1.0  # between two probes
 # The process or the kernel has too few descriptors or too little memory; the disk may be fine.
 _NOT_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 

@@ -7,7 +7,7 @@ may change are settings (``core/settings.py``), not limits.
 # A memory and its directory
 MEMORY_BYTES = 64 * 1024  # what may be written through memd
 HEAD_LINES = 30  # a header is read from these; Claude Code's own stamping bound
-FRONTMATTER_BYTES = 16 * 1024
+FRONTMATTER_BYTES = 16 * 1024  # of the YAML
 FRONTMATTER_DEPTH = 8  # levels of lists and tables in the YAML
 FRONTMATTER_NODES = 512  # values in the YAML
 INDEX_LINES = 200
@@ -19,30 +19,30 @@ DIRECTORIES = 1_000  # entries of a cache by directory
 CHANGE_FILES = 500  # in one change set
 IMPORT_FILES = 10_000  # memories of one import, in one change
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
-STALE_DAYS = 2
+STALE_DAYS = 2  # from this age on a memory is shown with a notice
 SERVED_BYTES = 4 * 1024 * 1024  # texts given to readers, kept so that their edits can be merged
 LOOK_SECONDS = 0.1  # from a hint to the look at what others did: a save has ended by then
 LOOK_SECONDS_MOST = 5.0  # between two looks at a file that a program keeps open
 WRITER_SECONDS = 2.0  # a commit waits so long for a program that has the file open for writing
-WRITER_POLL_SECONDS = 0.05
+WRITER_POLL_SECONDS = 0.05  # between two checks of that
 HOLD_SECONDS = 30.0  # a replaced file is kept so long where nobody can say who has it open
 
 # Names
-NAME_COMPONENTS = 4
-NAME_COMPONENT_CHARACTERS = 100
-NAME_BYTES = 255
+NAME_COMPONENTS = 4  # parts between the slashes
+NAME_COMPONENT_CHARACTERS = 100  # of each part
+NAME_BYTES = 255  # of all parts together
 
 # Project slugs
-SLUG_CHARACTERS = 200
+SLUG_CHARACTERS = 200  # a longer one is cut and gets a hash
 
 # Stored results of tools
-RESULT_BYTES = 64 * 1024 * 1024
-SESSION_RESULT_BYTES = 512 * 1024 * 1024
+RESULT_BYTES = 64 * 1024 * 1024  # of one result
+SESSION_RESULT_BYTES = 512 * 1024 * 1024  # of all results of one session
 STORED_BYTES = 4 * 1024 * 1024 * 1024  # of all sessions
 
 # Recall
-SURFACED_LINES = 200
-SURFACED_BYTES = 4096
+SURFACED_LINES = 200  # of one memory that comes with a prompt
+SURFACED_BYTES = 4096  # of one memory that comes with a prompt
 INDEX_AT_ONCE = 500  # memories indexed between two looks at what changed meanwhile
 HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
 HOOK_DEADLINE_MS = 2_500  # of a prompt that a model chooses for; clients give a hook 3 s
@@ -52,8 +52,8 @@ BLOCK_CHARACTERS = HOOK_CHARACTERS - SUGGESTION_CHARACTERS - 1  # for memories a
 # The socket
 HEADER_BYTES = 8 * 1024  # of the lines before a frame's body
 FRAME_BYTES = 4 * 1024 * 1024
-JSON_DEPTH = 64
-BATCH_ITEMS = 100
+JSON_DEPTH = 64  # levels of arrays and objects
+BATCH_ITEMS = 100  # requests of one batch
 REQUESTS_IN_FLIGHT = 32  # of one connection; a batch counts as one
 CONNECTIONS = 128
 CONNECTIONS_PER_PROCESS = 120  # below the whole: no process alone decides who else gets in
@@ -78,8 +78,8 @@ RETRY_GROWTH = 4.0  # each pause is so many times as long as the one before
 PARK_AFTER = 3  # failures of the same sort in a row
 ATTEMPTS_MOST = 6  # of whatever sorts, over half an hour
 BREAKER_AFTER = 3  # failures of a model in a row, by directory
-BREAKER_SECONDS = 5 * 60.0
-BREAKER_SECONDS_MOST = 4 * 60 * 60.0
+BREAKER_SECONDS = 5 * 60.0  # the first pause without a model; it doubles with each failure
+BREAKER_SECONDS_MOST = 4 * 60 * 60.0  # the longest pause
 PARKED_KEPT = 50  # parked jobs that can be put back; a request may hold a frame of 4 MiB
 
 # Dream

@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.core.errors import MemdError
 
-PATTERN_CHARACTERS = 1_000
+PATTERN_CHARACTERS = 1_000  # of a foreign pattern; a longer one is refused
 _AUTOMATON_BYTES = (
     1 << 20
 )  # for a foreign pattern's automaton; the library's own bound is eight times

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from memd.core.values import TeamMoved
 
+# What a server takes, unless it names other limits.
 ENTRY_BYTES = 64 * 1024
 BATCH_ENTRIES = 100
 BATCH_BYTES = 512 * 1024

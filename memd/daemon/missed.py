@@ -33,10 +33,10 @@ from memd.state.tables import Cursors, Visit, Visits
 
 LOOK_SECONDS = 5.0  # a hook's event waits so long at most after a daemon hung
 _EVENTS = 200  # read at once; hooks store no more
-_EVENT_BYTES = 4096
+_EVENT_BYTES = 4096  # of one event; a larger file is no event
 _OLDEST_SECONDS = 7 * 86_400.0  # a transcript that last changed before is not read
 _QUIET_SECONDS = 60.0  # a transcript that did not change for so long is not being written
-_CONVERSATIONS = 20
+_CONVERSATIONS = 20  # the ones that changed last
 _UNREAD_BYTES = 64 * 1024 * 1024  # of all transcripts together
 
 

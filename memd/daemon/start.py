@@ -38,7 +38,7 @@ from memd.state.changes import check_version
 _DESCRIPTORS = 4096  # open at once, at most
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
 # long for them; at this value a call beside two of them took 1 ms instead of 20.
-_SWITCH_SECONDS = 0.0002
+_SWITCH_SECONDS = 0.0002  # between two threads
 # A collection of all generations stops every thread: for 130 ms beside a dream of 1,000 memories,
 # for up to 620 ms beside one of 10,000, where 19 of them found 20 objects. So they come 200 times
 # as rarely as Python has them. The young generations are collected as ever.

@@ -58,13 +58,13 @@ class Jobs:
         self._table = table
         self._clock = clock
         self._on_unexpected = on_unexpected
-        self._lanes = Lanes(at_once)
-        self._pauses = table.pauses
+        self._lanes = Lanes(at_once)  # all unfinished jobs
+        self._pauses = table.pauses  # the stored pause and breakers
         self._pausing: set[str] = set()  # ids of cancelled jobs that go back into the queue
         self._lock = anyio.Lock()  # guards the lanes and the table, which change together
         self._has_loaded = False  # the unfinished jobs of an earlier daemon are in the lanes
         self._changed = anyio.Event()  # set at each change of the lanes, and replaced
-        self._waiting = Waiting()
+        self._waiting = Waiting()  # the callers that wait for the end of a job
         self._scopes: dict[str, anyio.CancelScope] = {}  # of running jobs, by id
         self.progress = Progress(events)
 
@@ -224,7 +224,7 @@ class Jobs:
     ) -> None:
         """Run jobs until cancelled, first those of an earlier daemon; ``runners`` are by kind."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._durably, self._load_unfinished)
+            group.start_soon(self._run_until_saved, self._load_unfinished)
             while not (self._has_loaded or self._waiting.save_error):
                 await self._changed.wait()
             task_status.started()
@@ -232,7 +232,7 @@ class Jobs:
                 while (ticket := self._lanes.next_ticket()) is not None:
                     self._lanes.start(ticket.job)
                     self._scopes[ticket.job] = anyio.CancelScope()
-                    group.start_soon(self._work, ticket, runners, group)
+                    group.start_soon(self._run_job, ticket, runners, group)
                 await self._changed.wait()
 
     async def drain(self, seconds: float, *, queued: bool = True) -> int:
@@ -265,7 +265,9 @@ class Jobs:
         self._has_loaded = True
         self._notify()
 
-    async def _work(self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup) -> None:
+    async def _run_job(
+        self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup
+    ) -> None:
         """Run one job in its own scope, and save its end or put it back into the queue."""
         scope = self._scopes[ticket.job]
         run = RunResult()
@@ -276,13 +278,12 @@ class Jobs:
                 async with self._lock:
                     run.row = row = await to_thread.run_sync(start)
                 if not row.over:
-                    run.result = await self._run(row, runners)
+                    run.result = await self._call_runner(row, runners)
         except anyio.get_cancelled_exc_class():
             # If this fails, the next start of the daemon puts the job back.
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(StateUnusableError):
-                await to_thread.run_sync(
-                    self._table.requeue, ticket.job, None, abandon_on_cancel=True
-                )
+                requeue = partial(self._table.requeue, ticket.job, None)
+                await to_thread.run_sync(requeue, abandon_on_cancel=True)
             raise
         except MemdError as failure:
             run.record_failure(failure)
@@ -290,7 +291,7 @@ class Jobs:
             run.record_unexpected(self._on_unexpected(failure))
         if run.used_model():
             report = partial(run.report, self._pauses, self._clock.now())
-            await self._durably(partial(to_thread.run_sync, report))
+            await self._run_until_saved(partial(to_thread.run_sync, report))
         # A job with a result was finished before its cancellation arrived.
         if run.result is not None:
             await self._finish(ticket.job, JobState.COMPLETED, result=run.result)
@@ -326,7 +327,7 @@ class Jobs:
             park = parked and not self._lanes.has_newer_request(job)
             self._remove(await to_thread.run_sync(partial(write, parked=park)))
 
-        await self._durably(finish)
+        await self._run_until_saved(finish)
 
     async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
         """Put a job back into the queue and free its lane; return whether that was done.
@@ -338,9 +339,8 @@ class Jobs:
         async def put_back() -> bool:
             """Write the job as waiting and free its lane, unless it was cancelled or replaced."""
             if job not in self._pausing:
-                if self._scopes[job].cancel_called or error is None:
-                    return False  # a caller cancelled it
-                if self._lanes.has_newer_request(job):
+                was_cancelled = self._scopes[job].cancel_called or error is None  # by a caller
+                if was_cancelled or self._lanes.has_newer_request(job):
                     return False
             await to_thread.run_sync(self._table.requeue, job, error)
             del self._scopes[job]
@@ -350,9 +350,9 @@ class Jobs:
             self._notify()
             return True
 
-        return await self._durably(put_back)
+        return await self._run_until_saved(put_back)
 
-    async def _durably(self, step: Callable[[], Awaitable[T]]) -> T:
+    async def _run_until_saved(self, step: Callable[[], Awaitable[T]]) -> T:
         """Run a step under the lock until the state file accepts it, and return its result."""
         pause = 1.0
         while True:
@@ -375,7 +375,7 @@ class Jobs:
         self._lanes.release(job)
         self._notify()
 
-    async def _run(self, row: Job, runners: Mapping[str, Runner]) -> dict[str, Any]:
+    async def _call_runner(self, row: Job, runners: Mapping[str, Runner]) -> dict[str, Any]:
         """Run one job and return its result. Raises the errors of its runner."""
         if row.kind not in runners:  # a row of another version
             raise UnknownJobKindError(row.kind)

@@ -52,7 +52,7 @@ class Connections:
 
     def __init__(self) -> None:
         self.dropped: dict[tuple[str, str], frozenset[str]] = {}
-        self._clients: dict[Endpoint, _OpenClient] = {}
+        self._clients: dict[Endpoint, _OpenClient] = {}  # the open ones
         self._newest: Endpoint | None = None  # used last; its client stays open
         self._lock = anyio.Lock()  # so that one client is created for an endpoint
 

@@ -36,7 +36,7 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import Programs, StartedProgram
 
 SECONDS = 120.0  # the longest time of one run
-_OUTPUT_BYTES = 4 * 1024 * 1024
+_OUTPUT_BYTES = 4 * 1024 * 1024  # a longer output is no reply
 _ERROR_BYTES = 4_096  # of the end of its error output
 _CHUNK_BYTES = 65_536  # read or written at once
 _FOLDER = "model"  # below the state directory; contains the program's working directory
@@ -55,7 +55,7 @@ class ProgramRuns:
     def __init__(self, environ: Mapping[str, str], state_dir: str, rows: Programs) -> None:
         self.environ = environ  # the daemon's variables
         self.turn = anyio.Lock()
-        self._folder = f"{state_dir}/{_FOLDER}"
+        self._folder = f"{state_dir}/{_FOLDER}"  # of the running program; removed afterwards
         self._rows = rows
         self._running: StartedProgram | None = None  # the program that runs now
 
@@ -235,7 +235,7 @@ class _Pipe:
         self.full = False
         self._most = most  # bytes
         self._latest = latest  # whether the last bytes are wanted
-        self._data = bytearray()
+        self._data = bytearray()  # read so far
 
     @property
     def text(self) -> str:

@@ -44,7 +44,7 @@ class ChatServer:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.problem = ""
-        self._client: httpx2.AsyncClient | None = None
+        self._client: httpx2.AsyncClient | None = None  # from the first request on
         self._refused_parameters: frozenset[str] = frozenset()  # not sent to this server again
         self._lock = anyio.Lock()  # so that only one client is created
 

@@ -29,7 +29,7 @@ from memd.rpc.errors import (
     MessageTooLargeError,
     OutOfMemoryError,
     ParamsShapeError,
-    bare,
+    without_traceback,
 )
 
 RequestId = str | int | float | None
@@ -87,7 +87,7 @@ class Conversation:
     """The state between frames: which ids are in use and how many pieces of work run."""
 
     def __init__(self) -> None:
-        self._ids_in_use: set[RequestId] = set()
+        self._ids_in_use: set[RequestId] = set()  # of open requests
         self.in_flight = 0  # pieces of work that run
 
     def receive(self, frame: bytes) -> list[Event]:
@@ -186,7 +186,7 @@ def _message(frame: bytes) -> Any:
             return MessageTooLargeError("a batch", most, "items")
         message = strict_json.decode(frame)
     except strict_json.NotJsonError as error:
-        return bare(error)
+        return without_traceback(error)
     except MemoryError:
         return OutOfMemoryError()
     if message == []:

@@ -31,8 +31,8 @@ from memd.rpc.errors import (
     MessageTooLargeError,
     OutOfMemoryError,
     UnknownMethodError,
-    bare,
     error_reply,
+    without_traceback,
 )
 
 
@@ -102,11 +102,11 @@ class Dispatcher:
         # Unknown names count as OTHER, so that clients cannot create any number of labels.
         method = request.method if request.method in self._methods else OTHER
 
-        def about() -> dict[str, str]:  # called at the end: the call may change the client's name
+        def facts() -> dict[str, str]:  # called at the end: the call may change the client's name
             """Return the method and the client for an error's line in the log."""
             return {"method": method, "client": call.connection.caller.client}
 
-        result = await contain(self._log, partial(self._run, request, call), about)
+        result = await contain(self._log, partial(self._run, request, call), facts)
         error = "" if isinstance(result, bytes) else type(result).kind
         self._times.add(method, self._clock.monotonic() - begun, error)
         if not request.answered:
@@ -136,17 +136,17 @@ class Dispatcher:
 
 
 async def contain(
-    log: ServerLog, work: Callable[[], Awaitable[T]], about: Callable[[], dict[str, str]] = dict
+    log: ServerLog, work: Callable[[], Awaitable[T]], facts: Callable[[], dict[str, str]] = dict
 ) -> T | MemdError:
     """Await ``work`` and return its result, or its failure as a value.
 
-    An unexpected exception is logged with facts ``about`` the work, and an InternalError with the
-    id of the log entry is returned.
+    An unexpected exception is logged with the facts that ``facts`` returns about the work, and an
+    InternalError with the id of the log entry is returned.
     """
     try:
         return await work()
     except Exception as error:  # noqa: BLE001 - the dispatch edge: no failure goes further
-        return _failure(log, error, about)
+        return _failure(log, error, facts)
 
 
 def refusal(request_id: Any, error: MemdError) -> bytes:
@@ -164,7 +164,7 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _failure(log: ServerLog, error: Exception, about: Callable[[], dict[str, str]]) -> MemdError:
+def _failure(log: ServerLog, error: Exception, facts: Callable[[], dict[str, str]]) -> MemdError:
     """Return the failure for the client; an unexpected exception is logged.
 
     An exception group with only one exception counts as that exception.
@@ -173,10 +173,10 @@ def _failure(log: ServerLog, error: Exception, about: Callable[[], dict[str, str
     while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
         failure = failure.exceptions[0]
     if isinstance(failure, MemdError):
-        return bare(failure)
+        return without_traceback(failure)
     try:
         if not isinstance(failure, MemoryError):
-            return InternalError(log.unexpected(error, **about()))
+            return InternalError(log.unexpected(error, **facts()))
         log.note("out_of_memory")
     except MemoryError:  # logging needs memory too
         pass

@@ -121,7 +121,7 @@ class OutOfMemoryError(MemdError):
         super().__init__("memd has not enough memory for this")
 
 
-def bare(error: MemdError) -> MemdError:
+def without_traceback(error: MemdError) -> MemdError:
     """Return an error without its traceback, whose frames would keep the request in memory."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)

@@ -4,7 +4,7 @@ Rules of this file
 - White space before the first byte is skipped. ``{`` or ``[`` means one JSON text per line for the
   life of the connection (MCP stdio, ``nc -U``); ``C`` or ``c`` means ``Content-Length`` headers
   (LSP); anything else is answered with an error and ends the connection.
-- A frame whose end cannot be found (too long, a bad header) is fatal: ``failed`` is set, and later
+- A frame whose end cannot be found (too long, a bad header) is fatal: ``failure`` is set, and later
   bytes are ignored. The content of a frame is not checked here.
 - Work is linear in the bytes that come: no byte is searched twice, and no more than one frame and
   one chunk are in memory. Frames are yielded one by one, so that a chunk with thousands of them
@@ -38,8 +38,8 @@ class FrameReader:
 
     def __init__(self) -> None:
         self.framing = Framing.UNKNOWN
-        self.failed: MemdError | None = None
-        self._buffer = bytearray()
+        self.failure: MemdError | None = None
+        self._buffer = bytearray()  # bytes that no frame has taken yet
         self._searched = 0  # bytes of the buffer that are known to hold no newline
         self._header_bytes = 0  # of the header block so far, without the line that has not ended
         self._body_length: int | None = None  # the Content-Length, once it was read
@@ -48,30 +48,30 @@ class FrameReader:
     @property
     def pending(self) -> bool:
         """Whether a frame has begun and is not complete."""
-        return self.failed is None and bool(self._buffer or self._header_bytes or self._in_body)
+        return self.failure is None and bool(self._buffer or self._header_bytes or self._in_body)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Return the frames that these bytes complete; look at ``failed`` after the last one."""
+        """Return the frames that these bytes complete; look at ``failure`` after the last one."""
         try:
-            if self.failed is None:
+            if self.failure is None:
                 self._buffer += data
         except MemoryError:
-            self.failed = OutOfMemoryError()
+            self.failure = OutOfMemoryError()
         return self._frames()
 
     def _frames(self) -> Iterator[bytes]:
         """Yield the complete frames in the buffer, up to the first failure."""
-        while self.failed is None:
+        while self.failure is None:
             try:
                 frame = self._next_frame()
             except MemoryError:
-                self.failed = OutOfMemoryError()
+                self.failure = OutOfMemoryError()
                 break
             if frame is None:
                 break
             if frame:
                 yield frame
-        if self.failed is not None:  # the remaining bytes are not used
+        if self.failure is not None:  # the remaining bytes are not used
             self._buffer.clear()
 
     def end(self) -> list[bytes]:
@@ -95,7 +95,7 @@ class FrameReader:
             del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
 
     def _detect_framing(self) -> bool:
-        """Set ``framing`` by the first byte, or ``failed``; return whether it is known."""
+        """Set ``framing`` by the first byte, or ``failure``; return whether it is known."""
         self._skip_white_space()
         first = bytes(self._buffer[:1])
         if first in (b"{", b"["):
@@ -103,7 +103,7 @@ class FrameReader:
         elif first in (b"C", b"c"):
             self.framing = Framing.HEADERS
         elif first:
-            self.failed = NotJsonError("a connection begins with {, [ or Content-Length")
+            self.failure = NotJsonError("a connection begins with {, [ or Content-Length")
         return self.framing is not Framing.UNKNOWN
 
     def _take(self, size: int) -> bytes:
@@ -127,7 +127,7 @@ class FrameReader:
         end = self._find_newline()
         size = end if end >= 0 else len(self._buffer)
         if size > limits.FRAME_BYTES:
-            self.failed = MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+            self.failure = MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
             return None
         if end < 0:
             return None
@@ -141,18 +141,18 @@ class FrameReader:
         line_size = end + 1 if end >= 0 else len(self._buffer)
         size = self._header_bytes + line_size
         if size > limits.HEADER_BYTES:
-            self.failed = MessageTooLargeError("a header block", limits.HEADER_BYTES, "bytes")
+            self.failure = MessageTooLargeError("a header block", limits.HEADER_BYTES, "bytes")
             return None
         if end < 0:
             return None
         line = self._take(end + 1).strip(_WHITE)
         if line:
             self._header_bytes = size
-            self.failed = self._read_field(line)
+            self.failure = self._read_field(line)
         elif self._body_length is not None:  # an empty line ends the header block
             self._in_body = True
         elif self._header_bytes:
-            self.failed = NotJsonError("a header block has no Content-Length")
+            self.failure = NotJsonError("a header block has no Content-Length")
         return b""
 
     def _read_field(self, line: bytes) -> MemdError | None:

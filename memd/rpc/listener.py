@@ -102,7 +102,7 @@ def inherited_listener(environ: Mapping[str, str], pid: int) -> socket.socket | 
     """
     if environ.get("LISTEN_PID") != str(pid) or environ.get("LISTEN_FDS", "0") in ("", "0"):
         return None
-    return _adopt(FIRST_INHERITED)
+    return _inherited_socket(FIRST_INHERITED)
 
 
 def handed_listener(descriptor: int, path: str) -> socket.socket | None:
@@ -114,7 +114,7 @@ def handed_listener(descriptor: int, path: str) -> socket.socket | None:
     if descriptor < 0 or not os.path.exists(path):
         return None
     try:
-        listener = _adopt(descriptor)
+        listener = _inherited_socket(descriptor)
     except SocketRefusedError:
         return None
     if listener.getsockname() != path:
@@ -139,10 +139,10 @@ def launchd_listener(name: str) -> socket.socket | None:
     )
     if failed or not count.value:  # pragma: no cover
         return None
-    return _adopt(int(descriptors[0]))  # pragma: no cover
+    return _inherited_socket(int(descriptors[0]))  # pragma: no cover
 
 
-def _adopt(descriptor: int) -> socket.socket:
+def _inherited_socket(descriptor: int) -> socket.socket:
     """Return an inherited descriptor as a non-blocking socket. Raises SocketRefusedError."""
     place = f"descriptor {descriptor}"
     try:

@@ -78,7 +78,7 @@ async def serve(
             task_status.started()
             await ending.wait()
             accepting.cancel()
-            await server.part(answer_seconds)
+            await server.finish_requests(answer_seconds)
             group.cancel_scope.cancel()
     finally:
         server.close()
@@ -120,18 +120,18 @@ class _Server:
             task_status.started(scope)
             await self._accept(listener, group)
 
-    async def part(self, seconds: float) -> None:
+    async def finish_requests(self, seconds: float) -> None:
         """End each connection once its requests are answered.
 
         Requests that are open after ``seconds`` are answered with an error.
         """
         for session in self._sessions:
-            session.part()
+            session.end_reading()
         # Not the server's clock, which in tests may stand still.
         with anyio.move_on_after(seconds):
             await self._all_gone()
         for session in self._sessions:
-            session.give_up()
+            session.cancel_requests()
         with anyio.move_on_after(LINGER_SECONDS):
             await self._all_gone()
 
@@ -150,7 +150,7 @@ class _Server:
                 for _ in range(_ACCEPTED_AT_ONCE):
                     connected, _ = listener.accept()
                     back_off = _FIRST_BACK_OFF
-                    self._admit(connected, group)
+                    self._start_session(connected, group)
             except MemoryError:
                 await self._clock.sleep(back_off)
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
@@ -165,9 +165,9 @@ class _Server:
                 await self._clock.sleep(back_off)
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
 
-    def _admit(self, connected: socket.socket, group: TaskGroup) -> None:
+    def _start_session(self, connected: socket.socket, group: TaskGroup) -> None:
         """Start a session for a connection, or close it: another user's, or one too many."""
-        peer = self._own_peer(connected)
+        peer = self._check_peer(connected)
         if peer is None:
             return
         busy_error = self._make_room(peer.pid)
@@ -186,8 +186,11 @@ class _Server:
         group.start_soon(self._serve_one, connected, session)
         self._sessions[session] = peer.pid
 
-    def _own_peer(self, connected: socket.socket) -> Peer | None:
-        """Prepare a new connection and return its peer; close it if that is another user's."""
+    def _check_peer(self, connected: socket.socket) -> Peer | None:
+        """Prepare a new connection and return its peer, if that is the user whom we serve.
+
+        Return ``None`` after closing the connection of another user, or of a peer that is gone.
+        """
         try:
             connected.settimeout(0)
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.KERNEL_BYTES)
@@ -250,7 +253,7 @@ class _Server:
         with suppress(OSError):
             for _ in range(limits.CONNECTIONS):
                 connected, _ = listener.accept()
-                if self._own_peer(connected) is not None:
+                if self._check_peer(connected) is not None:
                     _refuse(connected, BusyError("connections just now", len(self._sessions)))
         self._open_reserve()
 

@@ -71,7 +71,7 @@ class PeerSession:
         self._dispatcher = dispatcher
         self._hub = hub
         self._turns = turns
-        self._party = turns.party(caller.pid)
+        self._party = turns.party(caller.pid)  # this connection, where it takes turns
         self._conversation = Conversation()
         self._tasks = SessionTasks()
         # Reading
@@ -79,7 +79,7 @@ class PeerSession:
         self._reader = FrameReader()
         self._frame_timer = FrameTimer(clock)
         self._read_scope = anyio.CancelScope()  # cancelled when a frame is too slow
-        self._waits_for_turn = False
+        self._waits_for_turn = False  # a frame does
         self._fatal_error: MemdError | None = None  # nothing is read after it
         # Running: the cancel scopes of open requests that have an id
         self._request_scopes: dict[RequestId, anyio.CancelScope] = {}
@@ -91,8 +91,8 @@ class PeerSession:
         self._reading_ended = False  # all frames of the peer were read and begun
         self._all_answered = anyio.Event()  # after ``_reading_ended``, no request runs
         self._all_sent = anyio.Event()  # after ``_reading_ended``, no answer is queued
-        self._reading_was_cut = False  # by ``part``
-        self._gave_up_requests = False  # by ``give_up``
+        self._reading_was_cut = False  # by ``end_reading``
+        self._requests_cancelled = False  # by ``cancel_requests``
         self.connection = Connection(caller, self._wake_writer, self._drop, hub.unread)
 
     @property
@@ -119,15 +119,15 @@ class PeerSession:
             self.connection.send(refusal(None, error))
             self._drop()
 
-    def part(self) -> None:
+    def end_reading(self) -> None:
         """Read nothing more; answer the requests sent so far, then end the connection."""
         self._reading_was_cut = True
         with suppress(OSError):  # the peer has gone
             self._socket.shutdown(socket.SHUT_RD)
 
-    def give_up(self) -> None:
+    def cancel_requests(self) -> None:
         """Cancel the open requests; each is answered with EndingError, which says to ask again."""
-        self._gave_up_requests = True
+        self._requests_cancelled = True
         for scope in self._request_scopes.values():
             scope.cancel()
 
@@ -181,7 +181,7 @@ class PeerSession:
                 if not data:
                     break
                 await self._begin_frames(stream, self._reader.feed(data))
-                self._fatal_error = self._reader.failed
+                self._fatal_error = self._reader.failure
         if self._fatal_error is None:
             await self._begin_frames(stream, self._last_frames())
         else:
@@ -190,7 +190,7 @@ class PeerSession:
     def _last_frames(self) -> list[bytes]:
         """Return the frame that ends with the peer's bytes, if any.
 
-        After ``part`` the last line may have been cut off by us, so it must be valid JSON.
+        After ``end_reading`` the last line may have been cut off by us, so it must be valid JSON.
         """
         frames = self._reader.end()
         return [frame for frame in frames if not self._reading_was_cut or _is_json(frame)]
@@ -296,7 +296,7 @@ class PeerSession:
         finally:
             del self._request_scopes[request.id]
         # Reached only where the request's scope was cancelled.
-        error = EndingError() if self._gave_up_requests else RequestCancelledError()
+        error = EndingError() if self._requests_cancelled else RequestCancelledError()
         return refusal(request.id, error)
 
     def _answer(self, work: Work, answers: list[bytes]) -> None:

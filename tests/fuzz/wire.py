@@ -58,7 +58,7 @@ def _fed(*chunks: bytes) -> tuple[Framing, list[bytes], str, bool]:
     pending = reader.pending
     frames += reader.end()
     assert not reader.pending
-    failed = reader.failed.sentence if reader.failed else ""
+    failed = reader.failure.sentence if reader.failure else ""
     return reader.framing, frames, failed, pending
 
 

@@ -43,7 +43,7 @@ def test_each_framing_is_told_from_its_first_byte(
     assert (whole.framing, at_once) == (framing, frames)
     assert (slow.framing, one_by_one) == (framing, frames)
     assert not whole.pending
-    assert whole.failed is None
+    assert whole.failure is None
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_what_cannot_be_framed_is_fatal_once(data: bytes, kind: str) -> None:
     assert len(once._buffer) == 0
     reader, frames = fed(data, b"{}\n", b'{"a":1}\n')
     assert frames == []
-    assert reader.failed is not None
-    assert reader.failed.kind == kind
+    assert reader.failure is not None
+    assert reader.failure.kind == kind
     assert not reader.pending
     assert reader.end() == []
 
