@@ -65,7 +65,7 @@ class _Changes:
 
     def __init__(self, proposal: RunProposal, tree: Tree, session: str, now: str) -> None:
         self._files = {file.path: file for file in proposal.files}  # those that the agent changed
-        self._paths = [header.path for header in tree.headers()]
+        self._paths = [header.path for header in tree.headers()]  # of all memories
         self._damaged = [header.path for header in tree.headers() if header.damaged]
         self._session = session
         self._now = now

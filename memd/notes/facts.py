@@ -120,6 +120,7 @@ class SessionFacts:
         # By tool, subject, first line of the output and first line that names an error.
         self.failures: Recent[tuple[str, str, str, str], CallUse] = Recent(14)
         self.results: Recent[str, list[str]] = Recent(10)  # by command, the totals it printed
+        # Sentences of the person that correct the assistant, and those that are worth remembering.
         self.corrections: Recent[str, None] = Recent(10)
         self.learnings: Recent[str, None] = Recent(10)
         self.turns: deque[TurnFacts] = deque([TurnFacts()], maxlen=28)

@@ -100,7 +100,7 @@ class NotesKeeper:
 
     def gate(self, request: NotesRequest) -> str:
         """Return the name of the first closed gate, "" for none. Raises TranscriptRefusedError."""
-        with self._open(request) as opened:
+        with self._open_session(request) as opened:
             return gates.closed_gate(_gate_facts(request, opened), force=request.force)
 
     def write_locally(self, request: NotesRequest) -> UpdateResult:
@@ -108,7 +108,7 @@ class NotesKeeper:
 
         Skipped if a gate is closed or there is no message. Raises TranscriptRefusedError.
         """
-        with self._open(request) as opened:
+        with self._open_session(request) as opened:
             reader = opened.reader
             # The caller may be compacting now, even if the client does not do so by itself.
             facts = replace(_gate_facts(request, opened), compacts=True)
@@ -125,7 +125,7 @@ class NotesKeeper:
 
     def begin(self, request: NotesRequest) -> BegunUpdate:
         """Return the notes, the new messages and the next cursor, at the start of a model's run."""
-        with self._open(request) as opened:
+        with self._open_session(request) as opened:
             template = self._template(request)
             before = opened.file.notes if opened.file else sections.parse(template.text)
             path = opened.file.path if opened.file else opened.place.path
@@ -140,7 +140,7 @@ class NotesKeeper:
         """
         before = begun.update.notes
         after, faults = sections.checked_edit(before, text)
-        with self._open(request) as opened:
+        with self._open_session(request) as opened:
             conflicts: dict[str, None] = {}
             change = partial(merged, before, after, conflicts)
             result = self._write_changed(request, opened, change, begun.cursor)
@@ -157,7 +157,7 @@ class NotesKeeper:
         """
         stale = False
         with suppress(MemdError):
-            with self._open(request) as opened:
+            with self._open_session(request) as opened:
                 stale = _is_stale(opened)
             stale = stale and bool(self.write_locally(request).gate)
         return stale
@@ -194,13 +194,13 @@ class NotesKeeper:
 
     def lacks_notes(self, request: NotesRequest) -> bool:
         """Return whether the conversation ends with a compaction, so that it has no notes yet."""
-        with suppress(MemdError), self._open(request) as opened:
+        with suppress(MemdError), self._open_session(request) as opened:
             return opened.reader.ends_at_boundary
         return False
 
     def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
         """Replace a section's content; return the notes' hash. Raises SectionUnknownError."""
-        with self._locked(request) as (_, place):
+        with self._locked_session(request) as (_, place):
             file = files.read(place)
             notes = file.notes if file else sections.parse(self._template(request).text)
             section = notes.section(title)
@@ -222,7 +222,7 @@ class NotesKeeper:
 
     def delete(self, request: NotesRequest) -> bool:
         """Remove the notes and return whether there were any."""
-        with self._locked(request) as (session, place):
+        with self._locked_session(request) as (session, place):
             session.reader = None
             return files.remove(place)
 
@@ -246,7 +246,7 @@ class NotesKeeper:
         return sections.is_empty(file.notes, self._template(request).text)
 
     @contextmanager
-    def _locked(self, request: NotesRequest) -> Iterator[tuple[_Session, NotesPlace]]:
+    def _locked_session(self, request: NotesRequest) -> Iterator[tuple[_Session, NotesPlace]]:
         """Hold a session's lock; yield the session and the place of its notes."""
         place = _place(request)
         session = self._sessions.setdefault(key_of(request), _Session(self._make_lock()))
@@ -254,9 +254,9 @@ class NotesKeeper:
             yield session, place
 
     @contextmanager
-    def _open(self, request: NotesRequest) -> Iterator[_OpenSession]:
+    def _open_session(self, request: NotesRequest) -> Iterator[_OpenSession]:
         """Hold a session's lock; yield its notes and its conversation, read to the end."""
-        with self._locked(request) as (session, place):
+        with self._locked_session(request) as (session, place):
             file = files.read(place)
             cursor = file.notes.cursor if file else None
             if request.messages is not None:

@@ -163,7 +163,7 @@ class Rules:
         self._directory = directory
         self._lookup = lookup
         self._surfaced = surfaced
-        self._read = read
+        self._read_paths = read  # relative to the directory
         self._tools = [_tool_words(tool) for tool in tools]  # the words of each tool's name
         self._team = team
         self._excluded: dict[str, tuple[str, str]] = {}  # by path, a memory's name and the reason
@@ -182,7 +182,7 @@ class Rules:
         """Return why a memory is excluded, "" if it is not."""
         if not _is_text(header.path):
             return explain.NOT_TEXT
-        if header.path in self._read:
+        if header.path in self._read_paths:
             return explain.ALREADY_READ
         if not self._team and header.path.startswith(TEAM):
             return explain.TEAM_OFF

@@ -77,7 +77,7 @@ class Encoder:
         self.path = find(folder)
         self._tokenizer = _tokenizer(self.path, vocabulary)
         self._session = _session(self.path)
-        self._inputs = {item.name for item in self._session.get_inputs()}
+        self._inputs = {item.name for item in self._session.get_inputs()}  # that the model needs
         if "input_ids" not in self._inputs or not self._inputs <= _KNOWN_INPUTS:
             raise ModelUnusableError(
                 self.path, _UNKNOWN_INPUTS.format(", ".join(sorted(self._inputs)))

@@ -70,13 +70,13 @@ class Index:
         self._folder = folder  # None also once a commit failed
         self._few = few
         self.near = near
-        self._engine: Engine | None = None
+        self._engine: Engine | None = None  # None while all entries are in memory
         self._waiting: dict[str, _Change] = {}  # by path, changes that the engine does not have
         # How many of the waiting documents have a word, and those that are not counted yet. They
         # are only when a prompt asks: it was a quarter of the time that a first indexing takes.
         self._holders: Counter[str] = Counter()
         self._uncounted: dict[str, SearchDocument] = {}
-        self._notes: list[str] = []
+        self._notes: list[str] = []  # sentences for a user, until ``notes`` returns them
         self._lost_entries = False  # whether all entries have to be added again
         self._committing = threading.Lock()  # held while a batch is written
         self._open_batch: Batch | None = None  # between ``batch`` and ``adopt`` or ``give_back``

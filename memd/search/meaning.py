@@ -137,11 +137,12 @@ class Neighbours:
         likeness = {path: model.likeness(cosine, text) for path, cosine in cosines.items()}
         return fuse(lexical, likeness, limit, floor=floor) if cosines else lexical
 
-    def work(self, known: Known, read: Read, most: int) -> bool:
-        """Compute up to ``most`` missing vectors; return whether more are left.
+    def work(self, find_versions: Known, read_texts: Read, most_texts: int) -> bool:
+        """Compute up to ``most_texts`` missing vectors; return whether more are left.
 
-        The first call loads the model and the saved vectors. ``known`` returns the versions of all
-        memories by path, ``read`` the texts of some paths. Blocks. Raises the errors of these two.
+        The first call loads the model and the saved vectors. ``find_versions`` returns the versions
+        of all memories by path, ``read_texts`` the texts of some paths. Blocks. Raises the errors
+        of these two.
         """
         model = self._meaning.load()
         if model is None:
@@ -149,7 +150,7 @@ class Neighbours:
             return False
         if model is not self._model or self._vectors is None:
             self._open(model)
-        vectors, current = self._vectors, dict(islice(known().items(), MOST_VECTORS))
+        vectors, current = self._vectors, dict(islice(find_versions().items(), MOST_VECTORS))
         if vectors is None:
             return False
         with self._lock:
@@ -160,13 +161,13 @@ class Neighbours:
                 for path, mark in current.items()
                 if vectors.versions.get(path) != mark and self._unreadable.get(path) != mark
             ]
-        paths = missing[:most]
-        texts = [text for text in read(paths) if current[text.path] == text.mark]
+        paths = missing[:most_texts]
+        texts = [text for text in read_texts(paths) if current[text.path] == text.mark]
         # A version that cannot be read or was replaced meanwhile is not tried again.
         read_paths = {text.path for text in texts}
         self._unreadable |= {path: current[path] for path in paths if path not in read_paths}
         if not texts:
-            return len(missing) > most
+            return len(missing) > most_texts
         try:
             rows = model.vectors([text.text for text in texts])
         except ModelUnusableError as error:
@@ -174,13 +175,13 @@ class Neighbours:
             return False
         with self._lock:
             vectors.put(rows, {text.path: text.mark for text in texts})
-            is_last = len(missing) <= most
-            if is_last or len(missing) % _SAVED_AFTER < most:
+            is_last = len(missing) <= most_texts
+            if is_last or len(missing) % _SAVED_AFTER < most_texts:
                 try:
                     vectors.save(self._path)
                 except OSError as error:
                     self._meaning.report_unsaved(error)
-        return len(missing) > most
+        return len(missing) > most_texts
 
     def _open(self, model: "Encoder") -> None:
         """Load the saved vectors of a model; without a usable file begin with none."""

@@ -110,7 +110,7 @@ def test_updates_come_neither_too_early_nor_too_late(
     bench.talk.person("Begin.")
     for step in steps:
         play(bench, model, step)
-        with bench.keeper._open(bench.request()) as opened:
+        with bench.keeper._open_session(bench.request()) as opened:
             model.tokens = opened.reader.meter.tokens
             if step == "compact" and model.since is not None:
                 model.since = model.tokens

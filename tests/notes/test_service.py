@@ -149,7 +149,7 @@ async def test_long_transcripts_hold_up_no_compaction(session: Session) -> None:
     request = replace(session.request, settings=Settings(notes=NotesSettings(use_model=False)))
     work = partial(session.notes.run, request, job="", progress=lambda *_, **__: None)
     async with anyio.create_task_group() as group:
-        with session.notes._keeper._locked(request), anyio.fail_after(60):
+        with session.notes._keeper._locked_session(request), anyio.fail_after(60):
             for _ in range(8):
                 group.start_soon(work)
             while session.notes._threads.available_tokens:
