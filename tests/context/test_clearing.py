@@ -116,7 +116,7 @@ def test_nothing_is_cleared_in_doubt(
     assert settled.edits == ()
 
 
-@pytest.mark.parametrize("change", [{"alone": False}, {"replied_at": 0.0}])
+@pytest.mark.parametrize("change", [{"may_clear": False}, {"replied_at": 0.0}])
 def test_nothing_is_cleared_of_what_others_share(change: dict[str, Any]) -> None:
     """A session with other conversations, and one of unknown age, stays as it is."""
     messages = _history(8)
