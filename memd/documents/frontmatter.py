@@ -253,10 +253,10 @@ def _is_plain(text: str) -> bool:
     """Say whether YAML reads an unquoted text as this very text."""
     return (
         text[0] not in _INDICATORS
-        and ": " not in text
-        and " #" not in text
-        and text[-1] != ":"
-        and text != "<<"
+        and ": " not in text  # a mapping
+        and text[-1] != ":"  # a key
+        and " #" not in text  # a comment
+        and text != "<<"  # a merge key
         and text.isprintable()
     )
 

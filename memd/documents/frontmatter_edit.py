@@ -100,9 +100,12 @@ def _position_of_new_key(block: list[bytes], key: str, indent: bytes) -> int:
     A key of the beginning goes behind those before it, any other in front of those after it.
     """
     rank = _RANKS.get(key, _UNKNOWN_RANK)
-    spans = {other: _find(block, known_key, indent) for known_key, other in _RANKS.items()}
-    ends_before = [span[1] for other, span in spans.items() if span and other < rank]
-    starts_after = [span[0] for other, span in spans.items() if span and other > rank]
+    # The known keys' lines by rank: the first one and the one behind the last.
+    spans = {
+        known_rank: _find(block, known_key, indent) for known_key, known_rank in _RANKS.items()
+    }
+    ends_before = [span[1] for known_rank, span in spans.items() if span and known_rank < rank]
+    starts_after = [span[0] for known_rank, span in spans.items() if span and known_rank > rank]
     if rank < _UNKNOWN_RANK:
         return max(ends_before, default=0)
     return min(starts_after, default=len(block))

@@ -170,7 +170,8 @@ def _place_of_stamp(merged: Sequence[bytes], line_before: bytes, stamp: bytes) -
         return merged.index(line_before) + 1
     if not stamp.startswith((b" ", b"\t")):
         return len(merged)
-    block = [n for n, line in enumerate(merged) if line.startswith((b" ", b"\t", b"metadata:"))]
+    block_starts = (b" ", b"\t", b"metadata:")
+    block = [number for number, line in enumerate(merged) if line.startswith(block_starts)]
     return block[-1] + 1 if block else len(merged)
 
 

@@ -26,7 +26,7 @@ from memd.portable.values import (
     ProposedMemory,
     SourceKind,
 )
-from memd.state.changes import Journal, Proposal, ProposalTable, fits
+from memd.state.changes import Journal, Proposal, ProposalTable, can_store_edits
 from memd.state.tables import ImportTable
 
 _SHOWN_NAMES = 5  # that the error for an unknown source lists
@@ -162,7 +162,7 @@ def store_proposal(
     Raises StateUnusableError.
     """
     edits = tuple(file.proposed for file in plan.files)
-    if not fits(edits, by.origin):
+    if not can_store_edits(edits, by.origin):
         return ""
     proposal = Proposal("", directory, at, said=by.reason, edits=edits)
     proposal_id = tables.proposals.propose(proposal, by)

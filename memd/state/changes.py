@@ -17,7 +17,7 @@ from memd.state.migration import migrate as migrate
 from memd.state.proposals import Proposal as Proposal
 from memd.state.proposals import ProposalTable as ProposalTable
 from memd.state.proposals import RefusedEdits as RefusedEdits
-from memd.state.proposals import fits as fits
+from memd.state.proposals import can_store_edits as can_store_edits
 from memd.state.proposed import ACCEPTED as ACCEPTED
 from memd.state.proposed import OPEN as OPEN
 from memd.state.proposed import REJECTED as REJECTED

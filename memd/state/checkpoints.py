@@ -17,7 +17,7 @@ class Checkpoints:
     """The background checkpoints of one state file, by ``copy``; users hold the file's lock."""
 
     def __init__(self, copy: Callable[[], None]) -> None:
-        self._copy = copy
+        self._copy = copy  # copies the log; it runs in a thread of its own
         self._commits = 0  # since the last checkpoint began
         self._thread: Thread | None = None  # of the last checkpoint
 

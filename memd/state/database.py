@@ -82,7 +82,7 @@ class StateFile:
         # Retention holds it alone; readers of several rows that belong together share it.
         self.pruning = SharedLock()
         self.health = Health()  # counts the commits that the disk refused
-        self.repaired: str | None = None
+        self.repaired: str | None = None  # where the last damaged file is now
         self.notes: list[str] = []
         self.tell: Callable[[str], None] | None = None  # gets each later note
         self._schemas = tuple(schemas)

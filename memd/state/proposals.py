@@ -269,12 +269,13 @@ class ProposalTable:
             is_text_missing = content is None and step.after is not None
             if is_text_missing or step.conflict:
                 return None
+            before = None if step.before is None else self._journal.blob(step.before)
             edits.append(
                 ProposedEdit(
                     step.path,
                     content,
                     step.before or "",
-                    None if step.before is None else self._journal.blob(step.before),
+                    before,
                     one_line(file.reason, _REASON_CHARACTERS),
                     file.merged_into[:_PATH_CHARACTERS],
                     file.state,
@@ -319,7 +320,7 @@ def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
     return Note(proposal.job, said, problems, proposal.reason, files)
 
 
-def fits(edits: Sequence[ProposedEdit], origin: str) -> bool:
+def can_store_edits(edits: Sequence[ProposedEdit], origin: str) -> bool:
     """Return whether a proposal of this origin can store these edits with their texts."""
     files, size = (_IMPORT_FILES, _IMPORT_BYTES) if is_import(origin) else (_FILES, _BYTES)
     texts = {edit.base: edit.before for edit in edits if edit.before is not None}  # by hash
@@ -334,7 +335,7 @@ def _prepare(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
     edits = proposal.edits or ()
     intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
     note = note_of(proposal, edits)
-    if fits(edits, by.origin):
+    if can_store_edits(edits, by.origin):
         return intent, note
     sentence = f"the texts of {len(edits)} files are too large to be kept"
     bare_note = note_of(proposal, ())

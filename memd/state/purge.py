@@ -5,7 +5,7 @@ Rules of this file
   it was purged. If the same text is written again, it is stored again.
 - A change set that is recorded and not ended keeps its bodies: recovery after a crash needs them.
 - Every text column of every table is searched, also of tables that are added later, except those in
-  ``_FIXED``: hashes, states, and paths of existing directories and files.
+  ``_COLUMNS_WITHOUT_TEXT``: hashes, states, and paths of existing directories and files.
 - Afterwards the file is rewritten, so that no page or log of it holds what was removed.
 """
 
@@ -22,8 +22,8 @@ from memd.state.teams import TeamTable
 
 _PAGE = 100  # bodies read at once
 _PURGED_BODY = b""
-# Columns that have no text of a person.
-_FIXED = frozenset(
+# Names of columns that have no text of a person.
+_COLUMNS_WITHOUT_TEXT = frozenset(
     {"action", "actor", "before", "after", "day", "digest", "directory", "exported"}
     | {
         "fingerprint",
@@ -39,7 +39,7 @@ _FIXED = frozenset(
         "temp",
     }
 )
-_LIVE = ("shadows", "path")  # names of existing files, which only their owner may change
+_LIVE_PATHS = ("shadows", "path")  # names of existing files, which only their owner may change
 
 
 class PurgedText(Struct, frozen=True):
@@ -65,11 +65,11 @@ class Purge:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of_change(self, number: int) -> frozenset[str]:
+    def hashes_of_change(self, number: int) -> frozenset[str]:
         """Return the hashes of all texts before and after a change set."""
         return self._hashes("change = ?", (number,))
 
-    def of_path(self, directory: str, path: str) -> frozenset[str]:
+    def hashes_of_path(self, directory: str, path: str) -> frozenset[str]:
         """Return the hashes of all versions of a file, the current one included."""
         condition = "path = ? AND change IN (SELECT id FROM changes WHERE directory = ?)"
         rows = self._database.read(
@@ -83,11 +83,11 @@ class Purge:
             | ImportTable(self._database).hashes(directory, path)
         )
 
-    def holding(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
+    def hashes_of_bodies(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
         """Return the hashes of the bodies for which ``holds`` returns true."""
         return frozenset(body_hash for body_hash, body in self._bodies() if holds(body))
 
-    def removable(self, hashes: Collection[str]) -> tuple[PurgedText, ...]:
+    def removable_texts(self, hashes: Collection[str]) -> tuple[PurgedText, ...]:
         """Return those of the texts that are stored and not needed by an unfinished change set."""
         needed = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
         result = []
@@ -118,19 +118,19 @@ class Purge:
             LiveFile(row["directory"], row["path"], row["hash"], bool(row["kept"])) for row in rows
         )
 
-    def running(self) -> int:
+    def running_jobs(self) -> int:
         """Return the number of jobs that have not ended; they may still write what they read."""
         query = "SELECT count(*) AS found FROM jobs WHERE state IN ('queued', 'running')"
         return int(self._database.read(query)[0]["found"])
 
-    def texts(self, cleaned: Callable[[str], str]) -> dict[str, int]:
-        """Return by table how many rows have a text that ``cleaned`` would change."""
+    def rows_to_clean(self, clean_text: Callable[[str], str]) -> dict[str, int]:
+        """Return by table how many rows have a text that ``clean_text`` would change."""
         result: dict[str, int] = {}
         for table, columns in self._text_columns().items():
             names = ", ".join(columns)
             rows = self._database.read(f"SELECT {names} FROM {table}")  # noqa: S608 - our own names
             count = sum(
-                any(isinstance(value, str) and cleaned(value) != value for value in row)
+                any(isinstance(value, str) and clean_text(value) != value for value in row)
                 for row in rows
             )
             if count:
@@ -138,11 +138,11 @@ class Purge:
         return result
 
     def remove(
-        self, hashes: Collection[str], cleaned: Callable[[str], str] = lambda text: text
+        self, hashes: Collection[str], clean_text: Callable[[str], str] = lambda text: text
     ) -> None:
         """Empty the bodies with these hashes, clean all texts, and rewrite the file.
 
-        ``cleaned`` returns a text without what is to be removed. The changes are one durable
+        ``clean_text`` returns a text without what is to be removed. The changes are one durable
         transaction.
         """
         tables = self._text_columns()
@@ -151,13 +151,13 @@ class Purge:
                 "UPDATE blobs SET body = ? WHERE hash = ?",
                 [(_PURGED_BODY, body_hash) for body_hash in hashes],
             )
-            self._store_path_hashes(cursor, cleaned)
+            self._store_path_hashes(cursor, clean_text)
             for table, columns in tables.items():
-                _clean_table(cursor, table, columns, cleaned)
+                _clean_table(cursor, table, columns, clean_text)
         # Deleted text stays in free pages and in the log until both are rewritten.
         self._database.compact()
 
-    def _store_path_hashes(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:
+    def _store_path_hashes(self, cursor: Cursor, clean_text: Callable[[str], str]) -> None:
         """Store the hashes of paths that are about to be cleaned, so that they stay known.
 
         An index line to a path that memd knew may be removed; one to an unknown path stays.
@@ -171,7 +171,7 @@ class Purge:
             [
                 (directory, sha256(path.encode(errors="replace")))
                 for directory, path in rows
-                if cleaned(path) != path
+                if clean_text(path) != path
             ],
         )
 
@@ -195,19 +195,19 @@ class Purge:
                     yield row["hash"], unpacked(row["body"])
 
     def _text_columns(self) -> dict[str, tuple[str, ...]]:
-        """Return by table the text columns that may hold a person's text."""
+        """Return by table the text columns that have a person's text."""
         tables = self._database.read(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         )
         result: dict[str, tuple[str, ...]] = {}
         # From the schema, so that tables which are added later are searched too.
         for table in [row["name"] for row in tables]:
+            rows = self._database.read(f"PRAGMA table_info({table})")
+            text_columns = [row["name"] for row in rows if row["type"] == "TEXT"]
             columns = tuple(
-                column["name"]
-                for column in self._database.read(f"PRAGMA table_info({table})")
-                if column["type"] == "TEXT"
-                and column["name"] not in _FIXED
-                and (table, column["name"]) != _LIVE
+                name
+                for name in text_columns
+                if name not in _COLUMNS_WITHOUT_TEXT and (table, name) != _LIVE_PATHS
             )
             if columns:
                 result[table] = columns
@@ -215,14 +215,14 @@ class Purge:
 
 
 def _clean_table(
-    cursor: Cursor, table: str, columns: tuple[str, ...], cleaned: Callable[[str], str]
+    cursor: Cursor, table: str, columns: tuple[str, ...], clean_text: Callable[[str], str]
 ) -> None:
-    """Replace the texts in some columns of a table by ``cleaned(text)``.
+    """Replace the texts in some columns of a table by ``clean_text(text)``.
 
     Of two rows with the same key afterwards, one is left.
     """
     cursor.connection.create_function(
-        "cleaned", 1, lambda value: cleaned(value) if isinstance(value, str) else value
+        "cleaned", 1, lambda value: clean_text(value) if isinstance(value, str) else value
     )
     for column in columns:
         cursor.execute(

@@ -161,9 +161,10 @@ def follow_steps(
     """Update the rows after files changed, were renamed or removed, inside the transaction."""
     memory_steps = [step for step in steps if in_catalogue(step.path) and not step.conflict]
     count_acted(cursor, directory, by, memory_steps, at)
-    renames = renamed_paths(memory_steps)
+    renames = renamed_paths(memory_steps)  # the new path by the old one
     for step in memory_steps:
-        if step.path not in renames and step.path not in renames.values():
+        is_in_rename = step.path in renames or step.path in renames.values()
+        if not is_in_rename:
             renames |= _find_other_half(cursor, directory, step, at)
     for old, new in renames.items():
         # REPLACE, since an earlier memory may have left a row at the new path.

@@ -181,7 +181,7 @@ class Application:
         is not the set's, and is put back.
         """
         folder, live = self._folder(step.path), os.path.basename(step.path)
-        if hash_of(self.live_content(step)) != step.after:
+        if hash_of(self.live_content(step)) != step.after:  # another program saved it
             return
         if step.after is None:  # the file was deleted
             self._move_to_live(folder, step.temp, live)

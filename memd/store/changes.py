@@ -329,8 +329,8 @@ class Changes:
         try:
             application.take_back()
             _remove_temporaries(application, record, bodies)
-            foreign = isinstance(error, ForeignSaveError)
-            self._journal.mark_ended(record, ABANDONED if foreign else FAILED)
+            is_foreign_save = isinstance(error, ForeignSaveError)
+            self._journal.mark_ended(record, ABANDONED if is_foreign_save else FAILED)
         except (OSError, MemdError) as second_error:
             causes = f"{_cause_text(error)}; {_cause_text(second_error)}"
             raise StorageFailedError(record.directory, causes, unfinished=True) from second_error

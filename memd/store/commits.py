@@ -38,7 +38,7 @@ class Commits:
         self._changes = changes
         self._external = external
         self._detection = detection
-        self._replaced = replaced
+        self._replaced = replaced  # files that other programs may still be writing to
 
     def change(self, request: ChangeRequest) -> CommitResult:
         """Commit and update catalogue and baseline; raises what ``Changes.commit`` does.

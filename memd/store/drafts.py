@@ -53,25 +53,18 @@ class ImportedTexts:
 
 
 class StoreDraft(Draft, frozen=True):
-    """A draft with options that only the store itself may set.
+    """A draft with options that only the store itself may set."""
 
-    ``imports``: the texts come from an archive, and whoever made the draft wrote their origin into
-    them; names and sizes are those that a person's files may have, and a set may have 10,000 of
-    them. ``imported`` checks their texts.
-    ``restores``: the bodies were in this directory before, so sizes and secrets are not checked;
-    ``modes`` are the modes of files that come back. ``exact_index``: the draft's index is taken
-    byte by byte. ``mend_index``: check the index even if nothing else changes. ``conflicts`` are
-    paths that the draft leaves alone, ``merged`` paths whose content it merged with newer work.
-    """
-
+    # The texts come from an archive, and whoever made the draft wrote their origin into them. Names
+    # and sizes are those that a person's files may have, and a set may have 10,000 of them.
     imports: bool = False
-    imported: ImportedTexts = field(default_factory=ImportedTexts)
-    restores: bool = False
-    modes: Mapping[str, int | None] = field(default_factory=dict)
-    exact_index: bool = False
-    mend_index: bool = False
-    conflicts: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
+    imported: ImportedTexts = field(default_factory=ImportedTexts)  # checks these texts
+    restores: bool = False  # the texts were in this directory before, so they are not checked
+    modes: Mapping[str, int | None] = field(default_factory=dict)  # by path: of restored files
+    exact_index: bool = False  # the draft's index is taken byte by byte
+    mend_index: bool = False  # the index is checked even if nothing else changes
+    conflicts: tuple[str, ...] = ()  # paths that the draft leaves alone
+    merged: tuple[str, ...] = ()  # paths whose text was merged with newer work
 
 
 class Prepared(Struct, frozen=True):

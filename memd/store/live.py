@@ -36,7 +36,7 @@ class LiveCatalogue:
         self._exists = False  # the directory existed when it was last read
         # By path: sentences about a file that cannot be read; by "": about folders.
         self._troubles: dict[str, tuple[str, ...]] = {}
-        self._index: StoredFile | None = None
+        self._index: StoredFile | None = None  # as it was last read
         self._index_trouble: tuple[str, ...] = ()  # a sentence if the index cannot be read
         self._sorted: tuple[Header, ...] | None = None  # newest first; ``None``: to be sorted anew
         # Changes after ``_oldest_mark`` are all in the log; ``_mark`` is the newest mark.

@@ -157,9 +157,9 @@ class Purger:
         stays removed; the same call again removes the rest.
         """
         pattern, purged_hashes = request.pattern, self._purged_hashes(request)
-        bodies = self._purge.removable(purged_hashes)
+        bodies = self._purge.removable_texts(purged_hashes)
         clean_text = pattern.cleaned_text if pattern else _unchanged
-        texts = self._purge.texts(clean_text) if pattern else {}
+        texts = self._purge.rows_to_clean(clean_text) if pattern else {}
         live = self._live_paths(pattern, purged_hashes)
         files = self._remove_copies(dry_run=dry_run)
         if pattern:
@@ -167,7 +167,7 @@ class Purger:
         if not dry_run:
             self._purge.remove([body.hash for body in bodies], clean_text)
             self._reading.forget()  # cached headers may hold the text as well
-        return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
+        return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running_jobs())
 
     def _purged_hashes(self, request: PurgeRequest) -> frozenset[str]:
         """Return the hashes of the journal's texts that a request covers.
@@ -175,13 +175,13 @@ class Purger:
         Raises ChangeNotFoundError.
         """
         if request.pattern:
-            return self._purge.holding(request.pattern.is_in_body)
+            return self._purge.hashes_of_bodies(request.pattern.is_in_body)
         if request.change:
             record = self._journal.change(request.directory, request.change, refused=True)
             if record is None:
                 raise ChangeNotFoundError(request.change)
-            return self._purge.of_change(record.number)
-        return self._purge.of_path(request.directory, request.path)
+            return self._purge.hashes_of_change(record.number)
+        return self._purge.hashes_of_path(request.directory, request.path)
 
     def _live_paths(
         self, pattern: Pattern | None, purged_hashes: Collection[str]

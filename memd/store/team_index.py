@@ -30,7 +30,8 @@ def derive_team_index(
     try:
         live = tree.file(TEAM_INDEX)
     except MemdError as error:
-        return None, error.sentence if team_steps else ""  # else nobody expects a change of it
+        # Without a step of a team's memory the set does not concern this index.
+        return None, error.sentence if team_steps else ""
     live_content = live.content if live else None
     content = wanted.content if wanted else live_content
     entries: dict[str, Fields] = {

@@ -122,10 +122,12 @@ def test_a_purge_takes_what_imports_brought(tmp_path: Path) -> None:
     table.record("/m", [Original("a.md", ONE, TWO)], BODIES, 4.0)
     secret = PastChange(1.0, "client", reason="said sesame", files=PAST[1].files)
     table.add_past("/m", [secret], (), 4.0)
-    assert purge.of_path("/m", "a.md") == {ONE, TWO}
-    assert purge.of_path("/m", "b.md") == {THREE}
-    assert purge.holding(lambda body: body == b"one") == {ONE}
-    assert [(item.paths, item.changes) for item in purge.removable([ONE])] == [(("a.md",), ())]
+    assert purge.hashes_of_path("/m", "a.md") == {ONE, TWO}
+    assert purge.hashes_of_path("/m", "b.md") == {THREE}
+    assert purge.hashes_of_bodies(lambda body: body == b"one") == {ONE}
+    assert [(item.paths, item.changes) for item in purge.removable_texts([ONE])] == [
+        (("a.md",), ())
+    ]
     purge.remove([ONE], lambda text: text.replace("sesame", "[x]"))
     assert [table.body(key) for key in BODIES] == [None, b"two", b"three"]
     assert table.past("/m")[0].reason == "said [x]"

@@ -196,7 +196,7 @@ def test_a_purged_text_makes_a_proposal_unreadable(
     """The text is gone, the purge names the proposal, and it can only be rejected."""
     name = propose(table, wanted(edit("a", b"a secret")))
     purge = Purge(database)
-    (body,) = purge.removable(purge.holding(lambda text: b"secret" in text))
+    (body,) = purge.removable_texts(purge.hashes_of_bodies(lambda text: b"secret" in text))
     assert (body.paths, body.changes) == (("a.md",), (name,))
     purge.remove([body.hash])
     assert find(table, name).edits is None

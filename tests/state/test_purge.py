@@ -24,22 +24,24 @@ def test_a_purged_body_is_gone_and_marked(tmp_path: Path, database: Database) ->
     record = recorded(journal, "d")
     journal.mark_applied(record, 2.0)
     assert traces(tmp_path, SECRET) != []
-    (body,) = purge.removable(purge.holding(lambda text: SECRET.encode() in text))
+    (body,) = purge.removable_texts(purge.hashes_of_bodies(lambda text: SECRET.encode() in text))
     assert (body.hash, body.paths, body.changes) == (KEY, ("a.md",), ("c1",))
-    assert purge.removable(purge.of_change(1)) == purge.removable(purge.of_path("d", "a.md"))
-    assert purge.texts(cleaned) == {"changes": 1, "requests": 1}
+    assert purge.removable_texts(purge.hashes_of_change(1)) == purge.removable_texts(
+        purge.hashes_of_path("d", "a.md")
+    )
+    assert purge.rows_to_clean(cleaned) == {"changes": 1, "requests": 1}
     purge.remove([body.hash], cleaned)
     assert traces(tmp_path, SECRET) == []
     (change,) = history(journal, "d")
     assert (change.files[0].purged, change.by.client) == (True, "client [x]")
     assert (journal.blob(KEY), journal.has_body(KEY)) == (None, False)
-    assert purge.removable({KEY}) == ()
+    assert purge.removable_texts({KEY}) == ()
 
 
 def test_what_a_crash_would_need_stays(database: Database) -> None:
     """The bodies of a set that has not ended are not removed."""
     recorded(Journal(database), "d")
-    assert Purge(database).removable({KEY}) == ()
+    assert Purge(database).removable_texts({KEY}) == ()
 
 
 def test_the_same_text_is_kept_anew(database: Database) -> None:
@@ -61,7 +63,7 @@ def test_live_files_keep_their_names(database: Database) -> None:
     purge.remove([], cleaned)
     (file,) = purge.files()
     assert (file.directory, file.path, file.hash, file.stored) == ("d", path, KEY, False)
-    assert purge.running() == 0
+    assert purge.running_jobs() == 0
 
 
 def recorded(journal: Journal, directory: str) -> ChangeRecord:

@@ -146,7 +146,7 @@ def test_a_purge_takes_the_bodies_of_a_team_file(database: Database) -> None:
     move_bases(table, "/m", [BASE])
     table.begin("/m", OUT, {})
     table.save("/m", HeldEntry("x.md", TWO, "secret", "sesame-4711"))
-    assert purge.of_path("/m", "team/a.md") == {ONE, THREE}
+    assert purge.hashes_of_path("/m", "team/a.md") == {ONE, THREE}
     purge.remove([ONE], lambda text: text.replace("sesame-4711", "[x]"))
     assert (table.body("/m", ONE), table.body("/m", THREE)) == (None, b"three")
     assert table.held("/m")["x.md"].detail == "[x]"
