@@ -164,10 +164,8 @@ def _find_in_message(
     if not own:
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
     pasted = _is_pasted(text, own)
-    scored = [
-        _score(sentence, replace(place, number=n, sentences=len(own)), score)
-        for n, sentence in enumerate(own)
-    ]
+    place = replace(place, sentences=len(own))
+    scored = [_score(sentence, replace(place, number=n), score) for n, sentence in enumerate(own)]
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
     least_stated = inf  # no score reaches it
     if len(own) <= _STATED_SENTENCES and all(item.states for item in scored):

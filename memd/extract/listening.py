@@ -109,13 +109,13 @@ class ConversationReader:
         ``prefix`` are those of a request made at ``now`` (monotonic seconds), ``None`` if no model
         read the whole conversation.
         """
-        past = self._known.pop((directory, session), NewPart((), new_part.cursor))
-        known = replace(past, cursor=new_part.cursor, dialogue=new_part.dialogue)
+        earlier = self._known.pop((directory, session), NewPart((), new_part.cursor))
+        current = replace(earlier, cursor=new_part.cursor, dialogue=new_part.dialogue)
         if prefix is not None:
             end, until = new_part.dialogue.end, now + _CACHE_SECONDS
-            known = replace(known, before=end, prefix=prefix, until=until)
-        self._known[directory, session] = known
-        return past.prefix
+            current = replace(current, before=end, prefix=prefix, until=until)
+        self._known[directory, session] = current
+        return earlier.prefix
 
 
 def _is_same_position(one: CursorMove, two: CursorMove | None) -> bool:

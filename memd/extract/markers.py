@@ -131,10 +131,10 @@ def _marker_lists() -> dict[str, list[str]]:
 
 def _list_pattern(entries: list[str]) -> str:
     """Return one pattern for a list; only CJK entries match within a word."""
-    whole = "|".join(entry for entry in entries if not _CJK.search(entry))
-    anywhere = [entry for entry in entries if _CJK.search(entry)]
-    words = [rf"(?<![^\W_])(?:{whole})(?![^\W_])"] if whole else []
-    return "|".join([*words, *anywhere])
+    cjk_entries = [entry for entry in entries if _CJK.search(entry)]
+    words = "|".join(entry for entry in entries if not _CJK.search(entry))
+    whole_words = [rf"(?<![^\W_])(?:{words})(?![^\W_])"] if words else []
+    return "|".join([*whole_words, *cjk_entries])
 
 
 def _without_opening(sentence: str) -> str:

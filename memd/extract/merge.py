@@ -91,8 +91,8 @@ class _Work:
     """The change set being planned; a memory is updated once."""
 
     def __init__(self, tree: Tree, session: str, modified: str, covered: Covered) -> None:
-        self.already_said: list[CoveredText] = []
-        self.said_again: list[str] = []
+        self.already_said: list[CoveredText] = []  # candidates that an instruction file says
+        self.said_again: list[str] = []  # paths of memories that say a candidate already
         self._tree = tree
         self._covered = covered
         self._read = cache(tree.read)

@@ -271,8 +271,8 @@ def _unproven_review(wrong: Sequence[str]) -> Review:
 
 def _new_lines(old: Document, new: Document) -> list[str]:
     """Return the lines that a memory states now and did not before."""
-    known = set(_statement_lines(old))
-    return [line for line in _statement_lines(new) if line not in known]
+    old_lines = set(_statement_lines(old))
+    return [line for line in _statement_lines(new) if line not in old_lines]
 
 
 def _statement_lines(memory: Document) -> list[str]:
@@ -306,14 +306,15 @@ def _with_dates(file: Proposed, talk: Talk) -> Proposed:
     if file.content is None:
         return file
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
-    at = max((message.at for message in talk.person), default=0.0)
+    at = _newest_time(talk)
+    lines = new.body.split("\n")
     # Each line of the new body, with what is written in its place. Old lines stay.
-    replacements = {line: dates.resolve(line, at) if at else line for line in new.body.split("\n")}
+    replacements = {line: dates.resolve(line, at) if at else line for line in lines}
     for line, quotation in quotations(new.body).items():
         message = talk.quoted(quotation)
         replacements[line] = said_line(quotation, message.at if message else 0.0)
     replacements |= {line: line for line in old.body.split("\n")}
-    body = "\n".join(replacements[line] for line in new.body.split("\n"))
+    body = "\n".join(replacements[line] for line in lines)
     content = file.content if body == new.body else document.with_body(file.content, body)
     description = dates.resolve(new.description, at) if at else new.description
     if description not in (new.description, old.description):
@@ -332,12 +333,20 @@ def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Su
     memory = document.parse(file.content, file.path)
     near_lines = (talk.nearest(quotation) for quotation in quotations(memory.body).values())
     spoken = next((line for line in near_lines if line), None)
-    text = one_line(spoken.text if spoken else memory.description, _SUGGESTED_CHARACTERS)
-    if not text or secrets.find(text) or (spoken is None and talk.repeats([text], "")):
+    if spoken:
+        words, at, origin = spoken.text, spoken.at, PERSON
+    else:
+        words, at, origin = memory.description, _newest_time(talk), ASSISTANT
+    text = one_line(words, _SUGGESTED_CHARACTERS)
+    if not text or secrets.find(text) or (not spoken and talk.repeats([text], "")):
         return None
-    at = spoken.at if spoken else max((message.at for message in talk.person), default=0.0)
     kind = memory.type.value if memory.type else ""
-    return Suggestion(session, text, at, PERSON if spoken else ASSISTANT, kind, fault)
+    return Suggestion(session, text, at, origin, kind, fault)
+
+
+def _newest_time(talk: Talk) -> float:
+    """Return the time of the person's newest message in seconds since 1970, 0 if unknown."""
+    return max((message.at for message in talk.person), default=0.0)
 
 
 def _written_pointers(

@@ -15,7 +15,7 @@ from memd.text.similarity import contradiction
 from memd.text.statements import Statement, is_telling
 
 _CACHED = 1024  # parsed statements, some 3 MB
-_SAME = 0.5  # share of common words; with a smaller one the statements are about different things
+_SHARED_WORDS = 0.5  # with a smaller share the statements are about different things
 
 
 class Sameness(Enum):
@@ -32,7 +32,8 @@ def compare(new: str, old: str) -> Sameness:
     old_statement, old_denials, _ = _parse_statement(old)
     shared = new_statement.words & old_statement.words
     extra, lost = new_statement.words - shared, old_statement.words - shared
-    if not shared or len(shared) < _SAME * len(new_statement.words | old_statement.words):
+    all_words = new_statement.words | old_statement.words
+    if not shared or len(shared) < _SHARED_WORDS * len(all_words):
         return Sameness.NOTHING if new == old else Sameness.ADD
     if (extra and lost) or contradiction(new_statement, old_statement):
         # A changed value has to be the last words of the old statement: "service 4 now uses Redis"

@@ -88,12 +88,12 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     if _CLIENT_MESSAGE.match(text):
         return ()
     for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _remove_tagged(text))):
-        whole = Sentence(paragraph, mask(paragraph))
+        all_sentences = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
-        gaps = [match.span() for match in _END.finditer(whole.masked)]
+        gaps = [match.span() for match in _END.finditer(all_sentences.masked)]
         for gap_start, gap_end in (*gaps, (len(paragraph), len(paragraph))):
-            sentence = whole.part(start, gap_start)
+            sentence = all_sentences.part(start, gap_start)
             if sentence.text and len(sentence.text) <= SENTENCE_CHARACTERS:
                 result.append(sentence)
             start = gap_end

@@ -28,8 +28,8 @@ def render(suggestions: Sequence[OpenSuggestion]) -> str:
     """
     if not suggestions:
         return ""
-    heads = [f"- {each.id}, {iso_time(each.at)[:10]}: " for each in suggestions]
-    quotes = [_quotable(each.text) for each in suggestions]
+    heads = [f"- {entry.id}, {iso_time(entry.at)[:10]}: " for entry in suggestions]
+    quotes = [_quotable(suggestion.text) for suggestion in suggestions]
     request = _REQUEST.format(id=suggestions[0].id)
     without_quotes = "\n".join((tags.OPEN, _INTRODUCTION, *heads, request, tags.CLOSE))
     room = limits.SUGGESTION_CHARACTERS - units(without_quotes) - len('""') * len(quotes)

@@ -183,9 +183,9 @@ class Suggestions:
 
     def _get_open(self, directory: str, suggestion: str) -> OpenSuggestion:
         """Return the open suggestion with an id. Blocks; raises SuggestionNotFoundError."""
-        for each in self._table.open_in(directory, self._clock.now()):
-            if each.id == suggestion:
-                return each
+        for entry in self._table.open_in(directory, self._clock.now()):
+            if entry.id == suggestion:
+                return entry
         raise SuggestionNotFoundError(suggestion)
 
     def _close_stated(self, directory: str) -> tuple[OpenSuggestion, ...]:

@@ -226,7 +226,7 @@ def _uncompactable(body: dict[str, Any], betas: Collection[str]) -> Iterator[str
         yield f"messages: compaction blocks need the beta {COMPACT_BETA}"
     if wrong := wrong_compaction(messages):
         yield wrong
-    if compaction is None:
+    if compaction is None:  # the request asks for none
         return
     if not isinstance(compaction, dict) or compaction.get("type") != "summarize":
         yield "compaction.type: Input should be 'summarize'"

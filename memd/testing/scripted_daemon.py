@@ -69,9 +69,9 @@ class ScriptedDaemon:
     def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
         self.path = path
         self.requested: list[ReceivedCall] = []  # in order of arrival
-        self.faults: list[str] = []
+        self.faults: list[str] = []  # a line for each invalid request
         self._answers = {"hello": {"version": "scripted"}, **answers}  # by method
-        self._connections: list[tuple[socket.socket, threading.Thread]] = []
+        self._connections: list[tuple[socket.socket, threading.Thread]] = []  # with their threads
         self._listener = socket.socket(socket.AF_UNIX)
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._closing = False

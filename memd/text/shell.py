@@ -63,7 +63,7 @@ class ShellLine:
     """
 
     def __init__(self, text: str, steps: int = STEPS, *, document: bool = False) -> None:
-        self.commands: list[ShellCommand] = []
+        self.commands: list[ShellCommand] = []  # in the order in which they end
         # Texts to be read as well, each with whether it is a document.
         self.more: list[tuple[str, bool]] = []
         self.steps = 0  # that were taken

@@ -136,9 +136,9 @@ class Rollout:
         elif kind in ("function_call_output", "custom_tool_call_output"):
             yield self._call_output(item)
         elif kind == "web_search_call":
-            given = recorded(members(item.get("action")))
-            short = tools.short("web_search", given)
-            call = RecordedCall("", "web_search", short, given=given)
+            tool_input = recorded(members(item.get("action")))
+            short = tools.short("web_search", tool_input)
+            call = RecordedCall("", "web_search", short, given=tool_input)
             yield self._piece(ASSISTANT, origin=ASSISTANT, call=call)
             yield self._piece(USER, origin=tools.WEB, tool="web_search")
 
@@ -164,17 +164,18 @@ class Rollout:
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
         raw = item.get("arguments") or item.get("input") or item.get("action")
         arguments = read_object(raw) or members(raw)
-        given = recorded(arguments)
-        cwd = string(given.get("workdir")) or self._cwd
+        tool_input = recorded(arguments)
+        cwd = string(tool_input.get("workdir")) or self._cwd
         patch = "\n".join(_strings(arguments)) or string(raw)
         patched_paths = tuple(tools.patched(patch, cwd))
-        paths = (*tools.writes(name, given, cwd), *patched_paths)
+        paths = (*tools.writes(name, tool_input, cwd), *patched_paths)
         call_id = string(item.get("call_id"))
         if patched_paths:
             self._patches.add(call_id)
         # An input that is a mere text, mostly a patch, is shown by the first path in it.
-        short = tools.short(name, given or {"path": next(iter(patched_paths), "")})
-        call = RecordedCall(call_id, name, short, paths, given or {"input": recorded(patch)})
+        short = tools.short(name, tool_input or {"path": next(iter(patched_paths), "")})
+        tool_input = tool_input or {"input": recorded(patch)}
+        call = RecordedCall(call_id, name, short, paths, tool_input)
         tokens = estimate({"input": raw})
         return self._piece(ASSISTANT, origin=ASSISTANT, call=call, tokens=tokens)
 

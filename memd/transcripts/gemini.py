@@ -115,14 +115,14 @@ class ChatRecord:
         call_id, tool = string(call.get("id")), _name(call)
         if not tool or self._is_known(call_id):
             return
-        given = recorded(members(call.get("args")))
+        tool_input = recorded(members(call.get("args")))
         written_path = string(members(call.get("resultDisplay")).get("filePath"))
-        with_path = {**given, "file_path": written_path} if written_path else given
+        with_path = {**tool_input, "file_path": written_path} if written_path else tool_input
         paths = tuple(tools.writes(tool, with_path, ""))
-        made = RecordedCall(call_id, tool, tools.short(tool, given), paths, given)
+        made = RecordedCall(call_id, tool, tools.short(tool, tool_input), paths, tool_input)
         failed = call_id if call.get("status") != "success" else ""
         piece = TranscriptPiece(ASSISTANT, "", ASSISTANT, name, name, at, call=made, failed=failed)
-        yield replace(piece, tokens=estimate({"input": given}))
+        yield replace(piece, tokens=estimate({"input": tool_input}))
 
 
 def _name(call: Mapping[str, Any]) -> str:

@@ -222,10 +222,10 @@ def _piece(
     if kind in _CALLS and role == ASSISTANT:
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
-        given = recorded(members(block.get("input")))
-        paths, short = tuple(tools.writes(name, given, cwd)), tools.short(name, given)
-        made = RecordedCall(string(block.get("id")), name, short, paths, given)
-        return TranscriptPiece(role, origin=role, call=made, **common)
+        tool_input = recorded(members(block.get("input")))
+        paths, short = tuple(tools.writes(name, tool_input, cwd)), tools.short(name, tool_input)
+        made_call = RecordedCall(string(block.get("id")), name, short, paths, tool_input)
+        return TranscriptPiece(role, origin=role, call=made_call, **common)
     if kind in _RESULTS and role == ASSISTANT:
         call, text = string(block.get("tool_use_id")), joined(block.get("content"))
         common = {**common, "tool": _RESULTS[kind], "agents": agents_words(block.get("content"))}

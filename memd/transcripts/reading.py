@@ -136,7 +136,7 @@ class Assembly:
     """Joins pieces to messages; call ``messages`` when all pieces were added."""
 
     def __init__(self) -> None:
-        self._growing: list[_GrowingMessage] = []
+        self._growing: list[_GrowingMessage] = []  # all messages so far
         self._failed: set[str] = set()  # ids of calls
         self._names: dict[str, str] = {}  # the tool of each call, by the call's id
         self._reading: set[str] = set()  # ids of calls that read messages of other agents

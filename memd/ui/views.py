@@ -70,8 +70,8 @@ class PageQuery(Struct, frozen=True):
 
     def project_call(self, method: str, **params: Any) -> MethodCall:
         """Return a method's call for the page's project; empty parameters are left out."""
-        given = {name: value for name, value in params.items() if value not in (None, "")}
-        return MethodCall(method, {**given, "cwd": self["cwd"]})
+        not_empty = {name: value for name, value in params.items() if value not in (None, "")}
+        return MethodCall(method, {**not_empty, "cwd": self["cwd"]})
 
     def optional_call(self, method: str, **params: Any) -> MethodCall:
         """Return the call as an optional one: if it fails, the page is still shown."""
