@@ -177,14 +177,14 @@ class Invocation:
     def call(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
         """Call a method and return its result; parameters that are ``None`` are left out.
 
-        ``--timeout`` wins over ``seconds``. Raises AnswerLateError, DaemonUnavailableError and
-        RemoteError. The hint of a RemoteError names the remedy if a daemon of another version does
-        not know the method or its parameters.
+        ``--timeout`` wins over ``seconds``. Raises AnswerTimeoutError, DaemonUnavailableError
+        and RemoteError. The hint of a RemoteError names the remedy if a daemon of another version
+        does not know the method or its parameters.
         """
-        params_given = {name: value for name, value in params.items() if value is not None}
+        set_params = {name: value for name, value in params.items() if value is not None}
         timeout = self.options.timeout or seconds
         try:
-            return self._call_twice(method, params_given, timeout)
+            return self._call_twice(method, set_params, timeout)
         except RemoteError as error:
             versions = self.other_version() if error.code in _UNKNOWN_CODES else ""
             if versions:

@@ -208,9 +208,8 @@ class TopPicture:
         health = self._status.get("health") or ()
         if not health:
             return self._screen.paint("all is well", "green")
-        return self._screen.paint(
-            f"{len(health)} problem{'s' * (len(health) > 1)}: memctl status", "yellow"
-        )
+        words = f"{len(health)} problem{'s' * (len(health) > 1)}: memctl status"
+        return self._screen.paint(words, "yellow")
 
     def _method_table(self, view: TopView, max_lines: int | None) -> list[str]:
         """Return the table of methods, at most ``max_lines`` lines, the sort column in bold."""
@@ -240,13 +239,13 @@ class TopPicture:
     def _job_lines(self) -> list[str]:
         """Return the lines about jobs: counts by state, then each running one."""
         jobs = ", ".join(f"{count} {state}" for state, count in self._status["jobs"].items())
-        running = [
-            f"{job['job']}  {job['kind']} in {self._short_place(job['directory'])}: "
-            f"{job_words(job, self._now)}"
-            for job in self._status.get("running") or ()
-        ]
+        running = []
+        for job in self._status.get("running") or ():
+            place, words = self._short_place(job["directory"]), job_words(job, self._now)
+            running.append(f"{job['job']}  {job['kind']} in {place}: {words}")
         paused = " (paused)" if self._status.get("paused_since") is not None else ""
-        return ["", f"{self._screen.paint('jobs', 'bold')}  {jobs or 'none'}{paused}", *running]
+        heading = f"{self._screen.paint('jobs', 'bold')}  {jobs or 'none'}{paused}"
+        return ["", heading, *running]
 
     def _session_lines(self) -> list[str]:
         """Return the lines about the most recent sessions of clients."""
@@ -262,6 +261,7 @@ class TopPicture:
         return ["", heading, *output.table(rows).splitlines()]
 
     def _short_place(self, path: str) -> str:
+        """Return a directory in its short form."""
         return output.place(path, self._home)
 
 

@@ -247,11 +247,11 @@ class _Starter:
 
     def _take_lock(self) -> bool:
         """Return whether this client has the start lock now, without waiting. Raises OSError."""
-        before = os.umask(0o077)  # makedirs gives its mode to the last directory alone
+        old_mask = os.umask(0o077)  # makedirs gives its mode to the last directory alone
         try:
             os.makedirs(self._places.state_dir, mode=0o700, exist_ok=True)
         finally:
-            os.umask(before)
+            os.umask(old_mask)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(f"{self._places.state_dir}/start.lock", flags, 0o600)
         try:

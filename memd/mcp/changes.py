@@ -39,7 +39,7 @@ class ChangeFeed:
     ) -> None:
         self._places = places
         self._environ = environ
-        self._directory = directory
+        self._directory = directory  # returns the working directory
         self._send = send
         self._listeners: set[Id | None] = set()  # their keys
         self._thread = threading.Thread(target=self._listen, daemon=True)

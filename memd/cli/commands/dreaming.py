@@ -50,8 +50,8 @@ def review(invocation: Invocation) -> None:
 def accept(invocation: Invocation) -> int:
     """Apply a proposal; return 1 if a file was left because somebody changed it."""
     result = _refuse_dream_options(invocation).request()
-    for left in result["left"]:
-        invocation.screen.error(f"left alone: {left['path']}: {left['reason']}")
+    for file in result["left"]:
+        invocation.screen.error(f"left alone: {file['path']}: {file['reason']}")
     lines = [f"accepted {path}" for path in result["accepted"]]
     if result.get("change"):
         lines.append(f"undo with: memctl undo {result['change']}")

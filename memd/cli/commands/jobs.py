@@ -113,11 +113,14 @@ def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
 def _state_words(invocation: Invocation, job: dict[str, Any]) -> str:
     """Return a job's state in colour, with its phase while it runs."""
     styles = {"completed": "green", "running": "cyan", "failed": "red", "killed": "yellow"}
-    phase = job.get("phase")
-    words = f"{job['state']} ({phase})" if phase and job["state"] == "running" else job["state"]
-    words = "failed (parked)" if job.get("parked") else words
-    style = styles.get(job["state"])
-    return invocation.screen.paint(words, style) if style else str(words)
+    state, phase = job["state"], job.get("phase")
+    words = str(state)
+    if job.get("parked"):
+        words = "failed (parked)"
+    elif phase and state == "running":
+        words = f"{state} ({phase})"
+    style = styles.get(state)
+    return invocation.screen.paint(words, style) if style else words
 
 
 def _record_text(turns: Sequence[Mapping[str, Any]]) -> str:

@@ -23,21 +23,21 @@ def live(invocation: Invocation) -> None:
     if options.once or options.batch or options.json:
         _print_frames(invocation, options.batch or 1, interval_seconds)
         return
-    term = invocation.environ.get("TERM", "")
+    terminal_type = invocation.environ.get("TERM", "")
     # Read before the full screen opens, so that an error stays visible.
     reading = _read_metrics(invocation)
-    with FullScreen(invocation.screen, invocation.surroundings.stdin, term) as full:
+    with FullScreen(invocation.screen, invocation.surroundings.stdin, terminal_type) as full:
         _show_live(invocation, full, reading, interval_seconds)
 
 
 def _print_frames(invocation: Invocation, frames: int, interval_seconds: float) -> None:
     """Print a number of frames as text or JSON, ``interval_seconds`` apart."""
-    screen, before = invocation.screen, None
+    screen, earlier_reading = invocation.screen, None
     for number in range(frames):
         if number:
             time.sleep(interval_seconds)
         reading = _read_metrics(invocation)
-        interval, before = top.TopInterval.between(before, reading), reading
+        interval, earlier_reading = top.TopInterval.between(earlier_reading, reading), reading
         if screen.as_json:
             screen.record(interval.facts())
             continue
@@ -52,11 +52,11 @@ def _show_live(
     invocation: Invocation, full: FullScreen, reading: top.TopReading, interval_seconds: float
 ) -> None:
     """Draw frames on the full screen after each interval until the person quits."""
-    view, before = top.TopView(), None
+    view, earlier_reading = top.TopView(), None
     while True:
         # Counted from here, so that keys and drawing do not delay the next reading.
         due = time.monotonic() + interval_seconds
-        interval, before = top.TopInterval.between(before, reading), reading
+        interval, earlier_reading = top.TopInterval.between(earlier_reading, reading), reading
         key = RESIZED
         while key:  # a key or a new size only draws again, without a new reading
             columns, height = invocation.screen.size

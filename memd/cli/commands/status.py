@@ -125,11 +125,11 @@ class StatusView:
 
     def _breaker_lines(self) -> list[str]:
         """Return a line for each directory whose model calls are paused, with the reason."""
-        return [
-            f"for {self.place(row['directory'])} in the next "
-            f"{output.duration(row['until'] - self._now)}: {row['why']}"
-            for row in self._answer.get("breakers") or ()
-        ]
+        lines = []
+        for row in self._answer.get("breakers") or ():
+            span = output.duration(row["until"] - self._now)
+            lines.append(f"for {self.place(row['directory'])} in the next {span}: {row['why']}")
+        return lines
 
     def _model_pairs(self) -> Pairs:
         """Yield the money spent today and the model in use."""

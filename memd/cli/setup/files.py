@@ -111,7 +111,7 @@ def check_is_writable(path: str) -> None:
 
 
 def _write(path: str, real_path: str, content: bytes | None, base: bytes | None) -> None:
-    """Write the content to a draft beside the real_path file, then rename it over that."""
+    """Write the content to a draft beside the file at ``real_path``, then rename it over that."""
     folder = os.path.dirname(real_path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     draft = f"{folder}/.{os.path.basename(real_path)}.memd-{os.getpid()}"
@@ -128,7 +128,7 @@ def _write(path: str, real_path: str, content: bytes | None, base: bytes | None)
 
 
 def _replace(path: str, real_path: str, draft: str | None, base: bytes | None) -> None:
-    """Rename the draft over the real_path file, or delete that if there is no draft.
+    """Rename the draft over the file at ``real_path``, or delete that if there is no draft.
 
     Raise FileChangedError if the file no longer holds ``base``.
     """

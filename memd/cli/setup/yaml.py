@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 _BLANK_OR_COMMENT = re.compile(r"\s*(#.*)?")
+# A key of the top_key level, and what stands behind its colon.
 _TOP_KEY = re.compile(r"""(["']?[\w.-]+["']?)[ ]*:([ ].*)?""")
 
 
@@ -68,19 +69,19 @@ def _find_key(lines: list[str], group: str) -> int | None:
 
     Raise NotYamlError for a style that cannot be edited.
     """
-    found_line = top = None
+    found_line = top_key = None
     for number, line in enumerate(lines):
         bare = line.rstrip("\r\n")
         if _BLANK_OR_COMMENT.fullmatch(bare) or (bare == "---" and not number):
             continue
         # Lines below a top-level key belong to it; their content does not matter here.
-        if top and bare.startswith((" ", "- ")):
+        if top_key and bare.startswith((" ", "- ")):
             continue
-        top = _TOP_KEY.fullmatch(bare)
-        if top is None:
+        top_key = _TOP_KEY.fullmatch(bare)
+        if top_key is None:
             raise NotYamlError(_refusal(number))
-        if top[1].strip("\"'") == group:
-            has_value_on_line = not _BLANK_OR_COMMENT.fullmatch(top[2] or "")
+        if top_key[1].strip("\"'") == group:
+            has_value_on_line = not _BLANK_OR_COMMENT.fullmatch(top_key[2] or "")
             if found_line is not None or has_value_on_line:
                 raise NotYamlError(_refusal(number))
             found_line = number
