@@ -108,13 +108,13 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
     for option in GLOBAL_OPTIONS:
         _add_option(top, option, hints)
     commands = top.add_subparsers(metavar="COMMAND", title="commands")
-    groups: dict[str, Any] = {}  # the subparsers by the first word of their commands
+    groups: dict[str, Any] = {}  # the subparsers by the first_word word of their commands
     for command in COMMANDS:
-        first, *rest = command.words
-        if rest and first not in groups:
-            groups[first] = _add_group(commands, first)
+        first_word, *other_words = command.words
+        if other_words and first_word not in groups:
+            groups[first_word] = _add_group(commands, first_word)
         child = _make_parser(
-            (groups[first] if rest else commands).add_parser,
+            (groups[first_word] if other_words else commands).add_parser,
             command.words[-1],
             prog=f"memctl {command.name}",
             help=command.summary,
@@ -125,9 +125,9 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
         )
         child.set_defaults(run=command)
         _add_arguments(child, command, hints)
-        second_words = [] if rest else verbs(first)
+        second_words = [] if other_words else verbs(first_word)
         if second_words:  # the command may stand alone or be followed by a verb
-            groups[first] = child.add_subparsers(metavar="|".join(second_words), title="verbs")
+            groups[first_word] = child.add_subparsers(metavar="|".join(second_words), title="verbs")
     return top
 
 

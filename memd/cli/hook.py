@@ -255,9 +255,10 @@ def send_event(
 
 def write_to_spool(state: bytes, client: str, event: str, environ: Environ, payload: bytes) -> None:
     """Write an event to the spool, its ``location`` as payload. Raises OSError and ValueError."""
-    sent = {name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")}
+    names = (name for name in environ if not name.endswith(b"_GUIDELINES"))
+    sent_environ = {name: environ[name] for name in names}
     short_payload = location(payload)
-    request = hook_request(client, event, short_payload, sent, "")
+    request = hook_request(client, event, short_payload, sent_environ, "")
     if len(request) > SPOOL_BYTES or short_payload == b"{}":
         return  # without a location the daemon could read no conversation
     folder = state + b"/spool/"

@@ -87,7 +87,7 @@ def systemd(
         config = f"{home}/.config"
     folder = f"{config}/systemd/user"
     service = _template("memd.service").decode()
-    command = f"ExecStart={_quoted(python)} -P -m memd serve"
+    command = f"ExecStart={_quote(python)} -P -m memd serve"
     service = re.sub(r"^ExecStart=.*$", lambda _: command, service, flags=re.MULTILINE)
     if runs_program:  # the program inherits the unit's limits, and most compile code as they run
         service = re.sub(
@@ -193,7 +193,7 @@ def _template(name: str) -> bytes:
         return file.read()
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     """Return a path quoted as one word of a systemd command, with its specifiers escaped."""
     signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n"})
     return f'"{path.translate(signs)}"'

@@ -30,7 +30,7 @@ from anyio import CapacityLimiter, to_thread
 
 from memd.client.errors import SdkTooOldError
 from memd.client.planner import Planner
-from memd.client.sent import ObservedReply, compacted, outlines
+from memd.client.sent import ObservedReply, apply_compaction, outlines
 from memd.client.stored import USUAL_BYTES, read_stored
 from memd.core.text import read_object
 
@@ -98,7 +98,7 @@ class Keeper(Middleware):
 
     def handle(self, request: APIRequest, call_next: anthropic.CallNext) -> Any:
         """Send a request of a blocking client."""
-        changed = _result_or_none(self._changed, request)
+        changed = _result_or_none(self._request_to_send, request)
         response = call_next(changed or request)
         _result_or_none(self._observe, request, response)
         return response
@@ -106,7 +106,7 @@ class Keeper(Middleware):
     async def handle_async(self, request: APIRequest, call_next: anthropic.AsyncCallNext) -> Any:
         """Send a request of an async client."""
         # A limiter of its own, since the program's worker threads may all be busy.
-        change = partial(_result_or_none, self._changed, request)
+        change = partial(_result_or_none, self._request_to_send, request)
         changed = await to_thread.run_sync(change, limiter=CapacityLimiter(1))
         response = await call_next(changed or request)
         _result_or_none(self._observe, request, response)
@@ -178,7 +178,7 @@ class Keeper(Middleware):
         }
         with self._planner.new_client() as client:
             answer = client.call("context.compact", params, _COMPACTION_SECONDS)
-        return compacted(messages, answer) if answer["strategy"] else list(messages)
+        return apply_compaction(messages, answer) if answer["strategy"] else list(messages)
 
     def dump(self) -> dict[str, Any]:
         """Return the state with which another process sends the same bytes, as JSON values."""
@@ -190,7 +190,7 @@ class Keeper(Middleware):
         self._planner.sent.add_decisions(dumped["decisions"], unreported=True)
         self._added_members = dict(dumped["request"])
 
-    def _changed(self, request: APIRequest) -> APIRequest:
+    def _request_to_send(self, request: APIRequest) -> APIRequest:
         """Return a changed copy of a request, or the request itself where nothing changes.
 
         Further attempts at the same request get the same body.
@@ -200,7 +200,7 @@ class Keeper(Middleware):
         if original_body is not body:
             new_body, betas = self._body_to_send(request, body)
             self._attempt = body, new_body, betas
-        return request if new_body is body else _copied(request, new_body, betas)
+        return request if new_body is body else _request_with_body(request, new_body, betas)
 
     def _body_to_send(self, request: APIRequest, body: Any) -> tuple[Any, Sequence[str]]:
         """Return the body to send, and the betas that it needs; ``body`` where nothing changes.
@@ -300,7 +300,7 @@ def _observe_stream(http: Any, reply: ObservedReply) -> None:
     http.iter_bytes, http.aiter_bytes = observed_chunks, observed_chunks_async
 
 
-def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
+def _request_with_body(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
     """Return a copy of a request with another body and further betas."""
     # Not the request's own copy(), which copies each block of a long history.
     changed = copy.copy(request)

@@ -65,12 +65,12 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete every memory of the project; they stay in memd's history."""
-        more = True
-        while more:
+        has_more = True
+        while has_more:
             listed = self._call("memory.list", {"cwd": self._target.folder})
             for path in _top_paths(listed):
                 self._run_at_daemon({"command": "delete", "path": path})
-            more = listed.get("next")
+            has_more = bool(listed.get("next"))
         return _ALL_CLEARED
 
     def _run_at_daemon(self, command: Mapping[str, Any]) -> str:
@@ -116,12 +116,12 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         """Delete every memory of the project; they stay in memd's history."""
-        more = True
-        while more:
+        has_more = True
+        while has_more:
             listed = await self._call("memory.list", {"cwd": self._target.folder})
             for path in _top_paths(listed):
                 await self._run_at_daemon({"command": "delete", "path": path})
-            more = listed.get("next")
+            has_more = bool(listed.get("next"))
         return _ALL_CLEARED
 
     async def _run_at_daemon(self, command: Mapping[str, Any]) -> str:

@@ -46,13 +46,15 @@ class Planner:
         self._client = HeldClient()
         self._may_start = socket is None  # until a daemon was started once
         self._lock = threading.Lock()  # held while ``sent`` and the connection are used
-        self.is_telling = False  # whether a thread sends memd the conversation, see ``tell``
+        self.is_sending = (
+            False  # whether a thread sends memd the conversation, see ``send_in_thread``
+        )
 
     def new_client(self) -> Client:
         """Return a new connection to the daemon, which the caller closes. None is started."""
         if self._socket is not None:
             return Client(self._socket, name=_NAME)
-        return connect(_places(), os.environ, name=_NAME, start=False)
+        return connect(_own_places(), os.environ, name=_NAME, start=False)
 
     def plan(
         self, messages: Sequence[Message], plan_params: Mapping[str, Any], deadline: float
@@ -67,20 +69,22 @@ class Planner:
         try:
             answer = self._plan(messages, plan_params, deadline)
         except (TimeoutError, AnswerTimeoutError):
-            self.sent.answer_is_missing = True  # the thread that ``tell`` starts must know it
-            self.tell(messages, plan_params)
+            self.sent.answer_is_missing = (
+                True  # the thread that ``send_in_thread`` starts must know it
+            )
+            self.send_in_thread(messages, plan_params)
             raise
         finally:
             self.sent.answer_is_missing = answer is None
         return answer
 
-    def tell(self, messages: Sequence[Message], plan_params: Mapping[str, Any]) -> None:
+    def send_in_thread(self, messages: Sequence[Message], plan_params: Mapping[str, Any]) -> None:
         """Send messages to memd in a thread, without waiting; nothing is raised.
 
         Nothing happens while such a thread still runs.
         """
-        if not self.is_telling:
-            self.is_telling = True
+        if not self.is_sending:
+            self.is_sending = True
             threading.Thread(
                 target=self._send_conversation, args=(messages, plan_params), daemon=True
             ).start()
@@ -93,7 +97,7 @@ class Planner:
             with suppress(MemdError, OSError, LookupError, TypeError, ValueError):
                 self._plan(messages, plan_params, time.monotonic() + _LATE_SECONDS)
         finally:
-            self.is_telling = False
+            self.is_sending = False
             with self._lock:  # so that a request that uses the connection now is not cut off
                 self.close()
 
@@ -101,7 +105,7 @@ class Planner:
         self, messages: Sequence[Message], plan_params: Mapping[str, Any], deadline: float
     ) -> dict[str, Any]:
         """Send the messages in batches until memd has all, and return its last answer."""
-        with self._locked(deadline):
+        with self._lock_until(deadline):
             if not self.sent.follow(messages, lambda: time.monotonic() < deadline):
                 raise TimeoutError
             self._report(deadline)
@@ -149,7 +153,7 @@ class Planner:
 
         ``reader`` is the tool that reads stored results, ``tools`` are the tools' names by call id.
         """
-        with self._locked(deadline):
+        with self._lock_until(deadline):
             self._report(deadline)
             self._store(messages, messages, reader, tools, deadline)
 
@@ -224,7 +228,7 @@ class Planner:
             threading.Thread(target=_start_daemon, daemon=True).start()
 
     @contextmanager
-    def _locked(self, deadline: float) -> Iterator[None]:
+    def _lock_until(self, deadline: float) -> Iterator[None]:
         """Hold the lock during the block. Raises TimeoutError if another thread has it too long.
 
         ``deadline`` is the monotonic second at which waiting for the lock ends.
@@ -255,7 +259,7 @@ def _text_param(text: str) -> Iterator[dict[str, str]]:
         os.unlink(path)
 
 
-def _places() -> Places:
+def _own_places() -> Places:
     """Return the paths of the daemon of this user."""
     return find(os.environ, os.path.expanduser("~"))
 
@@ -263,4 +267,4 @@ def _places() -> Places:
 def _start_daemon() -> None:
     """Start this user's daemon if it does not run; errors are ignored."""
     with suppress(MemdError, OSError):
-        connect(_places(), os.environ, name=_NAME).close()
+        connect(_own_places(), os.environ, name=_NAME).close()

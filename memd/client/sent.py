@@ -84,15 +84,15 @@ class SentConversation:
         common_count = 0  # messages that both lists begin with
         for place, message in enumerate(messages):
             lists_are_equal = common_count == place < len(self.messages)
-            known = self.messages[place] if lists_are_equal else None
+            old = self.messages[place] if lists_are_equal else None
             # Comparing costs a tenth of hashing, and few messages change.
-            if known is not None and known.message == message:
-                sent = known
+            if old is not None and old.message == message:
+                sent = old
             elif in_time():
-                sent = _sent(newest[-1].hash if newest else START, message)
+                sent = _hash_message(newest[-1].hash if newest else START, message)
             else:
                 break
-            if known is not None and known.hash == sent.hash:
+            if old is not None and old.hash == sent.hash:
                 common_count += 1
             newest.append(sent)
         self.agreed_count = min(self.agreed_count, common_count)
@@ -125,14 +125,14 @@ class SentConversation:
         """
         for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
-            known = self.decisions.get(name)
+            old_decision = self.decisions.get(name)
             removes = decision["action"] in _REMOVALS
-            was_removed = known is not None and known["action"] in _REMOVALS
+            was_removed = old_decision is not None and old_decision["action"] in _REMOVALS
             if self.answer_is_missing and removes and not was_removed:
                 # A request was sent without memd's answer, with this block in it: it stays whole.
                 self.decisions.setdefault(name, _decision_to_keep(name))
                 self.unreported.add(name)
-            elif removes or known is None:
+            elif removes or old_decision is None:
                 self.decisions[name] = dict(decision)
                 if decision["action"] != KEEP:
                     self._replaced_calls.add(name.tool_use_id)
@@ -211,7 +211,7 @@ class ObservedReply:
         return last_reply(messages) == self.message_count
 
 
-def compacted(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Message]:
+def apply_compaction(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Message]:
     """Return a conversation as an answer of ``context.compact`` says.
 
     These are its messages before ``keep_to``, the answer's own messages, and then those from
@@ -290,7 +290,7 @@ def _decision_to_keep(name: SentBlock) -> Decision:
     return {**name._asdict(), **_KEPT_WHOLE}
 
 
-def _sent(before: bytes, message: Message) -> SentMessage:
+def _hash_message(before: bytes, message: Message) -> SentMessage:
     """Return a message with its outline and hash; ``before`` is the conversation's hash so far."""
     outline = _outline(message, _MAX_CHARACTERS)
     data = canonical(outline)

@@ -33,9 +33,9 @@ def read_stored(path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
     # Only binary data has so many continuation bytes that the search for a character would go on.
     while LEAST_BYTES // 2 < end < len(content) and content[end] in _CONTINUATION_BYTES:
         end -= 1
-    rest = f"go on with offset {offset + end}" if offset + end < size else "its end"
+    continuation = f"go on with offset {offset + end}" if offset + end < size else "its end"
     text = content[:end].decode("utf-8", "replace")
-    return f"[bytes {offset} to {offset + end} of {size}, {rest}]\n{text}"
+    return f"[bytes {offset} to {offset + end} of {size}, {continuation}]\n{text}"
 
 
 def _open(path: str) -> int:

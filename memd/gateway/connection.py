@@ -152,16 +152,16 @@ class GatewayConnection:
         may_change = self.rewriter.may_change(request.method, name, dict(request.headers))
         body, end = await self._body() if may_change else (b"", None)
         if end is None:  # the body is not changed, or was too large to be read to its end
-            await self._exchange(self._request(request, path), None, body)
+            await self._exchange(self._upstream_request(request, path), None, body)
             return
-        rewritten = await to_thread.run_sync(self.rewriter.rewritten, name, body)
-        new_request = self._request(request, path, rewritten.body, rewritten.betas)
+        rewritten = await to_thread.run_sync(self.rewriter.rewrite, name, body)
+        new_request = self._upstream_request(request, path, rewritten.body, rewritten.betas)
         fallback = rewritten.fallback
         hold = fallback is not None
         is_refused = await self._exchange(new_request, end, rewritten.body, hold=hold)
         if is_refused and fallback is not None:
             second_body = await to_thread.run_sync(fallback)
-            second_request = self._request(request, path, second_body, rewritten.betas)
+            second_request = self._upstream_request(request, path, second_body, rewritten.betas)
             await self._exchange(second_request, end, second_body)
 
     async def _body(self) -> tuple[bytes, h11.EndOfMessage | None]:
@@ -183,7 +183,7 @@ class GatewayConnection:
             with anyio.fail_after(BODY_SECONDS):
                 self._incoming.receive_data(await self.client.receive())
 
-    def _request(
+    def _upstream_request(
         self,
         request: h11.Request,
         path: bytes,
@@ -227,7 +227,7 @@ class GatewayConnection:
         on as the client sends it. With ``hold`` a reply of status 400 is not passed on, and the
         result is true. Raises _ConnectionOverError.
         """
-        upstream = await self._connected()
+        upstream = await self._upstream_connection()
         self._outgoing = h11.Connection(h11.CLIENT, HEAD_BYTES)
         self._status = 0
         pieces: list[h11.Request | h11.Data | h11.EndOfMessage] = [request]
@@ -309,7 +309,7 @@ class GatewayConnection:
             self._status = self._status or _UNKNOWN_STATUS  # so that the reply is not held back
         return False
 
-    async def _connected(self) -> ByteStream:
+    async def _upstream_connection(self) -> ByteStream:
         """Return a usable upstream connection.
 
         If there is none the client gets an answer of status 502. Raises _ConnectionOverError then.

@@ -118,7 +118,7 @@ class Rewriter:
             and not headers.get(b"user-agent", b"").lower().startswith(b"claude-cli")
         )
 
-    def rewritten(self, path: bytes, data: bytes) -> Rewritten:
+    def rewrite(self, path: bytes, data: bytes) -> Rewritten:
         """Return the body to send for a request's body, unchanged after any error. Blocks."""
         try:
             body = spans.read(data)
@@ -154,11 +154,11 @@ class Rewriter:
                 for name, _ in results(newest):
                     sent.decisions.pop(name, None)
                 sent.freeze(newest)
-                return body.spliced(_changed_blocks(messages, sent), added)
+                return body.with_changes(_changed_blocks(messages, sent), added)
 
         # Only new results may still be sent whole; older ones were sent in a short form before.
         has_new = any(place >= len(messages) - len(newest) for place, _ in contents)
-        return Rewritten(body.spliced(contents, added), betas, fallback if has_new else None)
+        return Rewritten(body.with_changes(contents, added), betas, fallback if has_new else None)
 
     def _plan(
         self,
@@ -181,7 +181,7 @@ class Rewriter:
         plan_params["conversation"] = seen.name
         has_new = any(name not in planner.sent.decisions for name, _ in results(undecided))
         if not has_new and (is_managed or seen.members):
-            planner.tell(messages, plan_params)  # this request needs no answer
+            planner.send_in_thread(messages, plan_params)  # this request needs no answer
             return
         is_resumed = is_first and len(messages) > _MAX_MESSAGES_OF_NEW
         seconds = max(self.seconds, RESUMED_SECONDS) if is_resumed else self.seconds

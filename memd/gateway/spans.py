@@ -30,7 +30,7 @@ class RequestBody(Struct, frozen=True):
     starts: Sequence[int]
     inside: int
 
-    def spliced(
+    def with_changes(
         self, changes: Mapping[Place, Mapping[str, Any]], added: Mapping[str, Any]
     ) -> bytes:
         """Return the body with the content of some blocks replaced, and with ``added`` members.
@@ -109,7 +109,7 @@ def _object(text: str, readers: Mapping[str, Reader], at: int) -> tuple[Any, int
         value, at = readers[name](at) if name in readers else _decode(text, at)
         pairs.append((name, value))
         at = _skip_space(text, at)
-    return _unique(pairs), at + 1
+    return _unique_members(pairs), at + 1
 
 
 def _array(text: str, read_item: Reader, at: int) -> tuple[Any, int]:
@@ -143,7 +143,7 @@ def _after_sign(text: str, sign: str, at: int) -> int:
     return at + 1
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object's members. Raises ValueError if a name comes twice."""
     result = dict(pairs)
     if len(result) < len(pairs):
@@ -151,7 +151,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _number(digits: str) -> float:
+def _finite_number(digits: str) -> float:
     """Return a finite number. Raises ValueError for one that is too large."""
     value = float(digits)
     if value in (float("inf"), float("-inf")):
@@ -159,7 +159,7 @@ def _number(digits: str) -> float:
     return value
 
 
-def _constant(_: str) -> None:
+def _refuse_constant(_: str) -> None:
     """Refuse NaN and Infinity. Raises ValueError."""
     raise ValueError
 
@@ -175,5 +175,5 @@ def _dump(value: Any) -> str:
 
 
 _decode = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=_number, parse_constant=_constant
+    object_pairs_hook=_unique_members, parse_float=_finite_number, parse_constant=_refuse_constant
 ).raw_decode

@@ -55,7 +55,7 @@ class Upstream(Struct, frozen=True):
                 self.host,
                 self.port,
                 tls=True,
-                ssl_context=_trusted(),
+                ssl_context=_tls_context(),
                 tls_standard_compatible=False,
             )
 
@@ -77,7 +77,7 @@ def upstream(address: str) -> Upstream:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """Return a TLS context with the system's certificates, for HTTP/1.1."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])

@@ -73,16 +73,15 @@ class MessageTools:
     def _send(self, _ask: Ask, arguments: Mapping[str, Any]) -> Answer:
         """Send a message; return its state and that of each recipient, as lines and as data."""
         params = {name: value for name, value in arguments.items() if name != "message"}
-        sent = self._ask_as_agent("message.send", body=arguments["message"], **params)
-        receivers = [_line(row, ("address", "state", "reason")) for row in sent["recipients"]]
+        result = self._ask_as_agent("message.send", body=arguments["message"], **params)
+        receivers = [_line(row, ("address", "state", "reason")) for row in result["recipients"]]
         lines = []
         for receiver in receivers:
             reason = f" ({receiver['reason']})" if receiver["reason"] else ""
             lines.append(f"{receiver['address']}: {receiver['state']}{reason}")
-        words = (
-            f"{sent['id']} is {sent['state']}. {_WORDS_BY_STATE.get(sent['state'], '')}".rstrip()
-        )
-        data = {"id": sent["id"], "state": sent["state"], "recipients": receivers}
+        state = result["state"]
+        words = f"{result['id']} is {state}. {_WORDS_BY_STATE.get(state, '')}".rstrip()
+        data = {"id": result["id"], "state": state, "recipients": receivers}
         return "\n".join((words, *lines)), data
 
     def _read(self, _ask: Ask, arguments: Mapping[str, Any]) -> Answer:

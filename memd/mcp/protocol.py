@@ -162,11 +162,11 @@ def server_description(request: McpRequest) -> dict[str, Any]:
         **versions,
         "capabilities": CAPABILITIES,
         "serverInfo": SERVER,
-        "instructions": declared("instructions"),
+        "instructions": declaration("instructions"),
     }
 
 
-def declared(name: str) -> Any:
+def declaration(name: str) -> Any:
     """Return the value of a top-level key in ``declared.toml``."""
     return _declarations()[name]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from memd.mcp.protocol import NO_RESOURCE, PARAMS, ProtocolError, declared, text_of
+from memd.mcp.protocol import NO_RESOURCE, PARAMS, ProtocolError, declaration, text_of
 from memd.mcp.tools import Ask, quoted_head
 from memd.text.quoting import neutralise
 
@@ -46,7 +46,7 @@ def list_page(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
         for memory in page["memories"]
     ]
     if not cursor:
-        resources = [*declared("resource"), *resources]
+        resources = [*declaration("resource"), *resources]
     result: dict[str, Any] = {"resources": resources}
     if page["next"]:
         result["nextCursor"] = page["next"]
@@ -109,7 +109,7 @@ def prompt_messages(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
         statement = text_of(arguments.get("statement")) if isinstance(arguments, dict) else ""
         if not statement.strip():
             raise ProtocolError(PARAMS, _NO_STATEMENT)
-        words = declared("remember").format(statement=statement)
+        words = declaration("remember").format(statement=statement)
     else:
         raise ProtocolError(PARAMS, _NO_PROMPT)
     return {"messages": [{"role": "user", "content": {"type": "text", "text": words}}]}

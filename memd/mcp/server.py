@@ -127,11 +127,11 @@ class McpServer:
             case "server/discover", True:
                 return protocol.server_description(request)
             case "tools/list", _:
-                return {"tools": protocol.declared("tool")}
+                return {"tools": protocol.declaration("tool")}
             case "prompts/list", _:
-                return {"prompts": protocol.declared("prompt")}
+                return {"prompts": protocol.declaration("prompt")}
             case "resources/templates/list", _:
-                return {"resourceTemplates": protocol.declared("template")}
+                return {"resourceTemplates": protocol.declaration("template")}
         raise ProtocolError(protocol.UNKNOWN, _NO_METHOD.format(method=request.method))
 
     def _work(self) -> None:
@@ -165,7 +165,7 @@ class McpServer:
         except MemdError as error:
             # Clients list the resources when they start, which must not fail without a daemon.
             if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
-                return {"resources": protocol.declared("resource")}
+                return {"resources": protocol.declaration("resource")}
             sentence = f"{error}. {error.hint}." if error.hint else f"{error}."
             missing = error.kind in ("not_found", "name_refused")
             if missing and request.method == "resources/read":

@@ -16,7 +16,7 @@ from typing import Any
 
 from memd.client.errors import RemoteError
 from memd.core.text import one_line, sha256
-from memd.mcp.protocol import declared
+from memd.mcp.protocol import declaration
 from memd.text.quoting import neutralise
 
 Ask = Callable[..., Any]  # calls a method with parameters by name, and returns the daemon's result
@@ -61,7 +61,7 @@ def call(
 
     ``more_tools`` are further tools by name, beside those of this file. Raises the daemon's errors.
     """
-    tool = next((tool for tool in declared("tool") if tool["name"] == name), None)
+    tool = next((tool for tool in declaration("tool") if tool["name"] == name), None)
     if tool is None:
         return None
     arguments = {name: value for name, value in arguments.items() if value is not None}

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.client.sent import ObservedReply, SentConversation, compacted, outlines, results
+from memd.client.sent import ObservedReply, SentConversation, apply_compaction, outlines, results
 from memd.core.canonical import START, chained, content_hash
 
 Message = dict[str, Any]
@@ -129,7 +129,7 @@ def test_a_compaction_leaves_what_memd_says() -> None:
     texts: list[Message] = [{"role": "user", "content": [{"type": "text"}] * 2} for _ in range(6)]
     edits = [{"message": 3, "block": 0}, {"message": 4, "block": 0}, {"message": 4, "block": 1}]
     answer = {"keep_to": 1, "keep_from": 3, "messages": ["summary"], "edits": edits}
-    left = compacted(texts, answer)
+    left = apply_compaction(texts, answer)
     assert left == [texts[0], "summary", {**texts[3], "content": [{"type": "text"}]}, texts[5]]
 
 

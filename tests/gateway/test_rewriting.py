@@ -74,14 +74,14 @@ def wait(rewriter: Rewriter) -> None:
     """Return once memd was told of everything."""
     planners = [each.planner for row in rewriter._sessions.values() for each in row]
     until = time.monotonic() + 20
-    while any(planner.is_telling for planner in planners) and time.monotonic() < until:
+    while any(planner.is_sending for planner in planners) and time.monotonic() < until:
         time.sleep(0)
 
 
 def test_a_new_large_result_is_stored_and_shown(rewriter: Rewriter) -> None:
     """The model gets a result's beginning and a path; the file has all of it; the rest stays."""
     data = body(talk("stored", LARGE))
-    result = rewriter.rewritten(CREATE, data)
+    result = rewriter.rewrite(CREATE, data)
     (shown,) = contents(result.body)
     assert shown.startswith("<persisted-output>")
     path = shown.splitlines()[1].rpartition(" ")[2]
@@ -98,25 +98,25 @@ def test_what_was_sent_is_sent_again(rewriter: Rewriter, home: Home) -> None:
     sent = b""
     for number in range(1, len(results) + 1):
         whole = body(talk("again", *results[:number]))
-        result = rewriter.rewritten(CREATE, whole).body
+        result = rewriter.rewrite(CREATE, whole).body
         prefix = sent.rpartition(b"]")[0].rstrip()  # all but the end of the list of messages
         assert result.startswith(prefix)
         sent = result
     assert [text[:10] for text in contents(sent)].count("<persisted") == 3
-    assert _rewriter(home).rewritten(CREATE, whole).body == sent
-    assert _rewriter(home).rewritten(COUNT, whole).body == sent
+    assert _rewriter(home).rewrite(CREATE, whole).body == sent
+    assert _rewriter(home).rewrite(COUNT, whole).body == sent
 
 
 def test_a_compaction_has_the_prefix_that_was_sent(home: Home) -> None:
     """A request for a summary begins as the one before it did, and has no context management."""
     rewriter = _rewriter(home, manage=True)
     messages = talk("whole", LARGE, "small")
-    sent = rewriter.rewritten(CREATE, body(messages)).body
+    sent = rewriter.rewrite(CREATE, body(messages)).body
     assert b"context_management" in sent
     done = {"role": "assistant", "content": "done"}
     asked = body([*messages, done], compaction={"type": "summarize"})
     for each in (rewriter, _rewriter(home, manage=True)):
-        result = each.rewritten(CREATE, asked).body
+        result = each.rewrite(CREATE, asked).body
         assert contents(result) == contents(sent)
         assert b"context_management" not in result
 
@@ -138,7 +138,7 @@ def test_in_doubt_a_request_passes(name: str, rewriter: Rewriter) -> None:
     """What the gateway does not understand, or may not change, goes as it came."""
     data = body(talk(name, LARGE), **UNTOUCHED[name])
     data = data.replace(b'"metadata": "TWICE"', b'"model": "x"')
-    assert rewriter.rewritten(CREATE, data) == Rewritten(data)
+    assert rewriter.rewrite(CREATE, data) == Rewritten(data)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_in_doubt_a_request_passes(name: str, rewriter: Rewriter) -> None:
 def test_odd_messages_pass(messages: Any, rewriter: Rewriter) -> None:
     """Whatever stands in the place of messages goes as it came."""
     data = body(messages)
-    assert rewriter.rewritten(CREATE, data).body == data
+    assert rewriter.rewrite(CREATE, data).body == data
 
 
 def test_only_messages_are_read() -> None:
@@ -180,27 +180,27 @@ def test_what_was_sent_whole_stays_whole(rewriter: Rewriter, home: Home) -> None
     """Results that a reply followed before the gateway saw them are never exchanged."""
     messages = talk("before", LARGE, LARGE + "2", "small")
     data = body(messages)
-    assert rewriter.rewritten(CREATE, data).body == data
+    assert rewriter.rewrite(CREATE, data).body == data
     more = body(talk("before", LARGE, LARGE + "2", "small", LARGE + "4"))
-    shown = contents(rewriter.rewritten(CREATE, more).body)
+    shown = contents(rewriter.rewrite(CREATE, more).body)
     assert [text[:10] for text in shown] == [LINE[:10], LINE[:10], "small", "<persisted"]
-    assert contents(_rewriter(home).rewritten(CREATE, more).body) == shown
+    assert contents(_rewriter(home).rewrite(CREATE, more).body) == shown
 
 
 def test_a_refused_body_has_its_original_for_good(rewriter: Rewriter, home: Home) -> None:
     """After a refusal the new results go as they came, then and later; the older ones stay."""
-    first = rewriter.rewritten(CREATE, body(talk("refused", LARGE))).body
+    first = rewriter.rewrite(CREATE, body(talk("refused", LARGE))).body
     data = body(talk("refused", LARGE, LARGE + "2"))
-    result = rewriter.rewritten(CREATE, data)
+    result = rewriter.rewrite(CREATE, data)
     assert len(contents(result.body)[1]) < len(LARGE)
     assert result.fallback is not None
     original = result.fallback()
     assert contents(original) == [contents(first)[0], LARGE + "2"]
-    again = rewriter.rewritten(CREATE, data)
+    again = rewriter.rewrite(CREATE, data)
     assert again.body == original
     assert again.fallback is None
     wait(rewriter)
-    assert _rewriter(home).rewritten(CREATE, data).body == original
+    assert _rewriter(home).rewrite(CREATE, data).body == original
 
 
 def test_conversations_that_begin_alike_do_not_disturb_each_other() -> None:
@@ -217,7 +217,7 @@ def test_conversations_that_begin_alike_do_not_disturb_each_other() -> None:
         both = [[*begin, *talk(name, *["small"] * 4)[1:]] for name in "ab"]
         for end in (3, 5, 7, 9, 11, 13):
             for each in both:
-                rewriter.rewritten(CREATE, body(each[:end]))
+                rewriter.rewrite(CREATE, body(each[:end]))
                 wait(rewriter)
     sizes: dict[str, list[tuple[int, int]]] = {}
     for call in asked:
@@ -241,10 +241,10 @@ def test_what_memd_could_not_be_told_in_time_is_told_afterwards() -> None:
     answers = {"context.plan": plan, "context.restore": {"restored": 1}}
     with throw_away_home() as home, ScriptedDaemon(home.places.socket, answers):
         rewriter = Rewriter(home.places.socket, home.path, seconds=0.2)
-        rewriter.rewritten(CREATE, body(talk("late", LARGE)))
+        rewriter.rewrite(CREATE, body(talk("late", LARGE)))
         busy.set()
         wait(rewriter)
-        rewriter.rewritten(CREATE, body(talk("late", LARGE, "small")))
+        rewriter.rewrite(CREATE, body(talk("late", LARGE, "small")))
         wait(rewriter)
     assert asked[-1] == (3, 2)
 
@@ -254,11 +254,11 @@ def test_a_mark_of_the_cache_stays_where_it_was(rewriter: Rewriter) -> None:
     mark = {"type": "ephemeral", "ttl": "1h"}
     parts = [{"type": "text", "text": LARGE, "cache_control": mark}]
     data = body(talk("marked", parts))
-    block = json.loads(rewriter.rewritten(CREATE, data).body)["messages"][-1]["content"][0]
+    block = json.loads(rewriter.rewrite(CREATE, data).body)["messages"][-1]["content"][0]
     assert block["cache_control"] == mark
     assert block["content"].startswith("<persisted-output>")
     moved = body(talk("marked", [{"type": "text", "text": LARGE}], "small"))
-    shown = contents(rewriter.rewritten(CREATE, moved).body)
+    shown = contents(rewriter.rewrite(CREATE, moved).body)
     assert shown[0] == block["content"]
 
 
@@ -266,15 +266,15 @@ def test_the_api_is_asked_to_clear_only_where_that_was_wanted(home: Home) -> Non
     """With --manage requests get context_management and its beta, unless they have their own."""
     rewriter = _rewriter(home, manage=True)
     data = body(talk("managed", "small"), model="claude-opus-5-5")
-    result = rewriter.rewritten(CREATE, data)
+    result = rewriter.rewrite(CREATE, data)
     edits = json.loads(result.body)["context_management"]["edits"]
     assert [edit["type"] for edit in edits] == ["clear_tool_uses_20250919"]
     assert result.betas == ["context-management-2025-06-27"]
     assert result.body.endswith(data[1:])
-    assert rewriter.rewritten(COUNT, data) == Rewritten(data)
+    assert rewriter.rewrite(COUNT, data) == Rewritten(data)
     own = body(talk("own", "small"), context_management={"edits": []})
-    assert rewriter.rewritten(CREATE, own) == Rewritten(own)
-    assert _rewriter(home).rewritten(CREATE, data) == Rewritten(data)
+    assert rewriter.rewrite(CREATE, own) == Rewritten(own)
+    assert _rewriter(home).rewrite(CREATE, data) == Rewritten(data)
 
 
 def test_a_silent_daemon_costs_a_moment(home: Home) -> None:
@@ -284,14 +284,14 @@ def test_a_silent_daemon_costs_a_moment(home: Home) -> None:
     with throw_away_home() as other:
         rewriter = Rewriter(other.places.socket, home.project(), seconds=0.1)
         with ScriptedDaemon(other.places.socket, answers):
-            assert rewriter.rewritten(CREATE, data).body == data
-        assert rewriter.rewritten(CREATE, data).body == data
+            assert rewriter.rewrite(CREATE, data).body == data
+        assert rewriter.rewrite(CREATE, data).body == data
     awake = _rewriter(home)
     awake.socket = "/nonexistent"
-    assert awake.rewritten(CREATE, data).body == data
+    assert awake.rewrite(CREATE, data).body == data
     awake._sessions[next(iter(awake._sessions))][0].planner._socket = home.places.socket
-    assert awake.rewritten(CREATE, data).body == data
-    assert _rewriter(home).rewritten(CREATE, data).body == data
+    assert awake.rewrite(CREATE, data).body == data
+    assert _rewriter(home).rewrite(CREATE, data).body == data
     session = next(iter(awake._sessions))
     with closing(client(home)) as caller:
         shown = caller.call("context.show", {"cwd": home.project(), "session_id": session})

@@ -64,9 +64,9 @@ def test_what_is_not_exchanged_stays(data: st.DataObject, value: dict[str, Any])
     text = data.draw(SPACE) + data.draw(written(value)) + data.draw(SPACE)
     body = _sure(text)
     assert body.members == json.loads(text)
-    assert body.spliced({}, {}) == text.encode()
+    assert body.with_changes({}, {}) == text.encode()
     places = _chosen(data, value)
-    result = body.spliced({place: {"content": MARK} for place in places}, {}).decode()
+    result = body.with_changes({place: {"content": MARK} for place in places}, {}).decode()
     first, *pieces = result.split(json.dumps(MARK))
     at = len(first)
     assert text[:at] == first
@@ -87,7 +87,7 @@ def test_what_is_exchanged_is_said(
         place: {"content": data.draw(TEXT), "cache_control": {"a": 1}}
         for place in _chosen(data, value)
     }
-    result = _sure(data.draw(written(value))).spliced(changes, added)
+    result = _sure(data.draw(written(value))).with_changes(changes, added)
     for (message, block), members in changes.items():
         value["messages"][message]["content"][block] |= members
     assert json.loads(result) == {**value, **added}

@@ -117,8 +117,8 @@ def _refuse_dream_options(invocation: Invocation) -> Invocation:
 
 def _state_sentence(result: Mapping[str, Any]) -> str:
     """Return a sentence with the state of the proposal that was decided."""
-    known = {"open": "still open", "partly": "decided, accepted in part"}
-    return f"{result['proposal']} is {known.get(result['state'], result['state'])}"
+    words_by_state = {"open": "still open", "partly": "decided, accepted in part"}
+    return f"{result['proposal']} is {words_by_state.get(result['state'], result['state'])}"
 
 
 def _time_words(seconds: float | None, now: float) -> str:

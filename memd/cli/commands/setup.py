@@ -62,22 +62,24 @@ def setup(invocation: Invocation) -> int:
     """Connect or disconnect the named client or all in use; return 78 if one failed."""
     options, screen = invocation.options, invocation.screen
     removes = _removes_all(invocation)
-    known = clients(invocation)
+    all_clients = clients(invocation)
     named = [
-        _with_settings_file(row, options.settings) for row in known if row.name == options.client
+        _with_settings_file(row, options.settings)
+        for row in all_clients
+        if row.name == options.client
     ]
     if options.status:
-        return _print_status(invocation, named or known)
+        return _print_status(invocation, named or all_clients)
     if named:
         chosen = named
     elif options.remove:
-        chosen = [client for client in known if _is_connected(client)]
+        chosen = [client for client in all_clients if _is_connected(client)]
     else:
-        chosen = [client for client in known if in_use(client, invocation.environ)]
+        chosen = [client for client in all_clients if in_use(client, invocation.environ)]
     if not chosen and removes:
         screen.note("no client is set up")
     elif not chosen:
-        names = ", ".join(client.name for client in known)
+        names = ", ".join(client.name for client in all_clients)
         screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
     chosen = _with_duties(invocation, chosen, named)
     if not removes:
@@ -86,7 +88,7 @@ def setup(invocation: Invocation) -> int:
     pairs = zip(chosen, reports, strict=True)
     changed = [client for client, report in pairs if report.changed]
     # All clients share the hook file: it is deleted with the last set-up that names it.
-    if removes and not options.dry_run and not hooks_are_used([*known, *named]):
+    if removes and not options.dry_run and not hooks_are_used([*all_clients, *named]):
         hook_file.remove(invocation.places)
     if changed and not (removes or options.dry_run):
         _check_chain(invocation, changed)

@@ -138,7 +138,11 @@ class JsonFile(Struct, frozen=True):
         if not values and not [*_our_hooks(root)]:
             return ABSENT
         groups = self.filled_from(text).groups()
-        return OUTDATED if self._stale(text, groups) or self._missing(text, groups) else INSTALLED
+        return (
+            OUTDATED
+            if self._stale_paths(text, groups) or self._missing_parts(text, groups)
+            else INSTALLED
+        )
 
     def _text_with_part(self, text: str) -> str:
         """Return the text with stale parts removed and missing ones inserted.
@@ -149,12 +153,12 @@ class JsonFile(Struct, frozen=True):
             names = ", ".join(".".join(map(str, path)) for path in self.values)
             raise ValueError(_foreign_message(names))
         groups = self.filled_from(text).groups()  # before the loop removes the hooks that it reads
-        for path in self._stale(text, groups):
+        for path in self._stale_paths(text, groups):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             is_used_again = path in self.values or path[1] in groups
             text = jsonc.remove(text, path, _ALL_PATHS if is_used_again else ())
         # Each is inserted as the first child, so the last one is inserted first.
-        for path, value in reversed(self._missing(text, groups)):
+        for path, value in reversed(self._missing_parts(text, groups)):
             text = jsonc.insert(text, path, value)
         return text
 
@@ -174,7 +178,7 @@ class JsonFile(Struct, frozen=True):
         nodes = ((path, jsonc.find(root, path)) for path in self.values)
         return {path: node.value for path, node in nodes if node is not None}
 
-    def _stale(self, text: str, groups: Mapping[str, Any]) -> list[jsonc.Path]:
+    def _stale_paths(self, text: str, groups: Mapping[str, Any]) -> list[jsonc.Path]:
         """Return the paths of memd's parts that differ from the current version, the last first."""
         root = _parse_object(text)
         present = self._present_values(root)
@@ -187,7 +191,7 @@ class JsonFile(Struct, frozen=True):
                 stale += event_paths
         return stale[::-1]
 
-    def _missing(self, text: str, groups: Mapping[str, Any]) -> list[tuple[jsonc.Path, Any]]:
+    def _missing_parts(self, text: str, groups: Mapping[str, Any]) -> list[tuple[jsonc.Path, Any]]:
         """Return the parts that are missing: paths for ``jsonc.insert``, with their values."""
         root = _parse_object(text)
         present_values = self._present_values(root)
