@@ -316,6 +316,7 @@ async def memory_why(
     "write",
     NoProjectError,
     ChangeNotFoundError,
+    MemoryNotFoundError,
     PurgeRefusedError,
     PatternRefusedError,
 )

@@ -258,6 +258,9 @@ def _add_option(
         arguments["metavar"] = option.metavar or "|".join(option.choices)
     flags = [option.short, option.flag] if option.short else [option.flag]
     action = child.add_argument(*flags, **arguments)
+    if hints and option.listed:
+        hint = hints.listed(option.listed)
+        action.complete = hint  # type: ignore[attr-defined] # where shtab looks
     if option.metavar in _FILE_METAVARS and hints:
         action.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 

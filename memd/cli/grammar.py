@@ -74,7 +74,7 @@ class Option(NamedTuple):
 
     ``kind`` converts the value; ``repeat`` collects several. ``param`` names the parameter of the
     command's method that takes the value: by default the option's own name; empty for none.
-    ``short`` is another way to write the flag.
+    ``short`` is another way to write the flag. ``listed`` is as in Operand.
     """
 
     flag: str
@@ -85,6 +85,7 @@ class Option(NamedTuple):
     repeat: bool = False
     param: str | None = None
     short: str = ""
+    listed: str = ""
 
     @property
     def switch(self) -> bool:

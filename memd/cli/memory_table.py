@@ -234,7 +234,7 @@ COMMANDS = (
         method="memory.diff",
         operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
         options=(
-            Option("--path", "only this memory", "MEMORY"),
+            Option("--path", "only this memory", "MEMORY", listed=MEMORIES),
             Option("--from", "the older version: a change or a time", "VERSION", version),
             Option(
                 "--to", "the newer version; the memory as it is unless given", "VERSION", version
@@ -306,7 +306,9 @@ COMMANDS = (
         method="memory.purge",
         options=(
             Option("--change", "what this change of the project found and left", "CHANGE"),
-            Option("--path", "all versions of this memory of the project", "MEMORY"),
+            Option(
+                "--path", "all versions of this memory of the project", "MEMORY", listed=MEMORIES
+            ),
             Option(
                 "--pattern",
                 "whatever holds this text, in all projects; - reads it from standard input, "

@@ -78,12 +78,12 @@ def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
     command = getattr(import_module(f"memd.cli.commands.{module}"), function)
     with closing(Invocation(options, surroundings)) as invocation:
         memory = ""
-        for operand in options.run.operands:
+        for argument in (*options.run.operands, *options.run.options):
             # A person may give a memory's name instead of its path.
-            name = getattr(options, operand.attribute) if operand.listed == MEMORIES else None
+            name = getattr(options, argument.attribute) if argument.listed == MEMORIES else None
             if name:
                 memory = invocation.memory(name)
-                setattr(options, operand.attribute, memory)
+                setattr(options, argument.attribute, memory)
         try:
             return int(command(invocation) or 0)
         except MemdError as error:

@@ -22,7 +22,7 @@ from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import decode, sha256
 from memd.state.changes import COPIED, Journal, LiveFile, Purge, PurgedText
 from memd.state.database import Database
-from memd.store.reading import DirectoryReader
+from memd.store.reading import DirectoryReader, MemoryNotFoundError
 from memd.store.replaced import Replaced
 from memd.store.undo import ChangeNotFoundError
 
@@ -153,8 +153,8 @@ class Purger:
     def run(self, request: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove the requested text; with ``dry_run`` only return what would be removed.
 
-        Raises ChangeNotFoundError, StateUnusableError and OSError. What was removed before an error
-        stays removed; the same call again removes the rest.
+        Raises ChangeNotFoundError, MemoryNotFoundError, StateUnusableError and OSError. What was
+        removed before an error stays removed; the same call again removes the rest.
         """
         pattern, purged_hashes = request.pattern, self._purged_hashes(request)
         bodies = self._purge.removable_texts(purged_hashes)
@@ -172,7 +172,7 @@ class Purger:
     def _purged_hashes(self, request: PurgeRequest) -> frozenset[str]:
         """Return the hashes of the journal's texts that a request covers.
 
-        Raises ChangeNotFoundError.
+        Raises ChangeNotFoundError, and MemoryNotFoundError for a path that never was a memory.
         """
         if request.pattern:
             return self._purge.hashes_of_bodies(request.pattern.is_in_body)
@@ -181,7 +181,10 @@ class Purger:
             if record is None:
                 raise ChangeNotFoundError(request.change)
             return self._purge.hashes_of_change(record.number)
-        return self._purge.hashes_of_path(request.directory, request.path)
+        hashes = self._purge.hashes_of_path(request.directory, request.path)
+        if not hashes:
+            raise MemoryNotFoundError(request.path)
+        return hashes
 
     def _live_paths(
         self, pattern: Pattern | None, purged_hashes: Collection[str]
