@@ -16,7 +16,7 @@ from memd.core.errors import MemdError
 from memd.core.names import printable
 from memd.core.settings import Settings
 from memd.core.text import iso_time
-from memd.core.values import Project
+from memd.core.values import Project, Snapshot
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.projects import Projects
@@ -55,20 +55,26 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
         await _model_check(services, settings),
         await _notes_check(services, call, settings),
-        *await quick_checks(services, problems),
+        *await quick_checks(services, settings, problems),
     ]
     if cwd is not None:
-        checks += await _project_checks(services, call, cwd)
+        checks += await _project_checks(services, call, cwd, problems)
     return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
 
 
-async def quick_checks(services: Services, problems: tuple[str, ...]) -> list[Check]:
+async def quick_checks(
+    services: Services, settings: Settings, problems: tuple[str, ...]
+) -> list[Check]:
     """Return the checks that ask no server and read no project; they take milliseconds.
 
     ``problems`` are sentences about faults in the settings.
     """
     noticed = "what others do to memories is noticed at once"
+    is_off = Check(
+        "memory", "warning", "enabled is false in the settings", "memctl config shows it"
+    )
     return [
+        *([] if settings.enabled else [is_off]),
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
         _problems_check("settings", services.places.config, problems),
@@ -125,8 +131,13 @@ def _problems_check(name: str, fine: str, problems: Sequence[str]) -> Check:
     return Check(name, "warning", "; ".join(problems), remedy)
 
 
-async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
-    """Return the checks of a project, or a failed one where it or its memories cannot be read."""
+async def _project_checks(
+    services: Services, call: Call, cwd: str, known_problems: tuple[str, ...]
+) -> list[Check]:
+    """Return the checks of a project, or a failed one where it or its memories cannot be read.
+
+    ``known_problems`` are faults in the settings that were reported already.
+    """
     try:
         project = await project_of(services, call, cwd)
         snapshot = await services.store.snapshot(project.memory_dir)
@@ -134,21 +145,35 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         return [Check("project", "failed", error.sentence, error.hint)]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
     switch = "switch it on in memd.toml or the environment"
-    damaged = [header.path for header in snapshot.headers if header.damaged]
-    problems = [*snapshot.problems, *(f"{path} has broken frontmatter" for path in damaged)]
+    _, problems = await services.store.settings(project)
+    own_problems = [problem for problem in problems if problem not in known_problems]
     project_check = Check("project", "ok", detail)
     if not project.enabled:
         project_check = Check("project", "warning", f"memory is off: {project.reason}", switch)
     return [
         project_check,
+        _problems_check("project settings", "they can be used", own_problems),
         _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
-        _problems_check("files", "every memory can be read", problems),
+        await to_thread.run_sync(_files_check, project.memory_dir, snapshot),
         Check(*await fault_line(services, call, cwd)),
         await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
         *await to_thread.run_sync(_agent_checks, services.store.projects, project),
     ]
+
+
+def _files_check(directory: str, snapshot: Snapshot) -> Check:
+    """Return a check of whether memories can be read and written. Blocks."""
+    problems = [*snapshot.problems]
+    for header in snapshot.headers:
+        if header.damaged:
+            problems.append(f"{header.path} has broken frontmatter")
+        if header.size > limits.READ_BYTES:
+            problems.append(f"{header.path} is too large to be loaded: {header.size:,} bytes")
+    if os.path.isdir(directory) and not os.access(directory, os.W_OK | os.X_OK):
+        problems.append(f"memd may not write in {directory}")
+    return _problems_check("files", "every memory can be read", problems)
 
 
 async def _rules_check(services: Services, directory: str) -> Check:

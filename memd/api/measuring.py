@@ -107,7 +107,7 @@ async def debug(services: Services, _call: Call) -> DebugFacts:
     It counts every row of the state file, which takes a while where there are many.
     """
     settings, problems = await services.store.settings(None)
-    checks = await quick_checks(services, problems)
+    checks = await quick_checks(services, settings, problems)
     places = services.places
     folders = {
         "index": f"{places.state_dir}/index",

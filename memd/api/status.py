@@ -98,7 +98,7 @@ async def status(services: Services, _call: Call) -> Status:
     projects = sorted(directory for directory in directories if not is_of_agent(directory))
     waiting = await services.reviews.waiting()
     teams, conflicts = await _teams(services)
-    checks = await quick_checks(services, problems)
+    checks = await quick_checks(services, settings, problems)
     return Status(
         name="memd",
         version=__version__,

@@ -2,28 +2,22 @@
 
 Three sources, the weakest first: the user's own ``memd.toml``, the system policy, and, for few
 options only, ``.memd.toml`` in the project's root: a repository may switch memory off for itself,
-may have more of its agents' incoming messages held or refused, and can set nothing else. The
-user's file counts only if it belongs to the user or root and nobody else may write it, since it
-contains endpoints, keys and paths. A key counts only in a file that nobody else may read.
+may have more of its agents' incoming messages held or refused, and can set nothing else.
 """
 
 import os
-import stat
 import threading
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from memd.core import settings_file
 from memd.core.options import Layer
 from memd.core.places import SYSTEM_POLICY
 from memd.core.recent import Recent
 from memd.core.settings import INBOUND, MessagesSettings, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
-_FILE_BYTES = 1024 * 1024
-_OTHERS_WRITE, _OTHERS_ACCESS = 0o022, 0o077  # bits of a file's mode: write, and anything at all
-_KEYS = ("api_key", "auth_token")  # options of [model] that count in a private file alone
 _INCOMING = ("inbound", "inbound_across", "inbound_unregistered")  # a repository may set these
 
 # A file's inode, mtime in ns, size and mode, by which a change is noticed; None without a file.
@@ -72,48 +66,9 @@ class Configuration:
         identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
         loaded = self._files.get(path)
         if loaded is None or loaded[0] != identity:
-            loaded = (identity, *_read(path, status, private=private))
+            loaded = (identity, *settings_file.read(path, status, private=private))
             self._files[path] = loaded
         return loaded
-
-
-def _read(path: str, status: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
-    """Return the options of a settings file, and why it is ignored, "" if it is not.
-
-    A ``private`` file must belong to the user or root, and nobody else may write it.
-    """
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
-        return {}, f"{path} is not a regular file of at most 1 MiB; it is ignored"
-    if private and status.st_uid not in (os.getuid(), 0):
-        return {}, f"{path} belongs to another user; it is ignored"
-    if private and status.st_mode & _OTHERS_WRITE:
-        return {}, f"{path} may be written by others; it is ignored until you run chmod go-w on it"
-    try:
-        with open(path, "rb") as file:
-            options = tomllib.load(file)
-        return _without_open_keys(path, status, options) if private else (options, "")
-    except OSError as error:  # pragma: no cover - its test gives up its rights, and coverage
-        return {}, f"{path} cannot be read: {error.strerror}"
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        return {}, f"{path} is not valid TOML ({error}); it is ignored"
-
-
-def _without_open_keys(
-    path: str, status: os.stat_result, options: dict[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """Return the options without the API keys if others may read the file, and a sentence on it."""
-    model = options.get("model")
-    if not status.st_mode & _OTHERS_ACCESS or not isinstance(model, dict):
-        return options, ""
-    open_keys = [name for name in _KEYS if model.get(name)]
-    if not open_keys:
-        return options, ""
-    without_keys = {name: value for name, value in model.items() if name not in open_keys}
-    names = " and ".join(f"model.{name}" for name in open_keys)
-    return (
-        {**options, "model": without_keys},
-        f"{path} may be read by others; {names} in it is ignored until you run chmod 600 on it",
-    )
 
 
 def _combine(
@@ -140,6 +95,8 @@ def _with_repository(
             f"{REPOSITORY_FILE} in the project may only switch memory off and make "
             f"{', '.join(_INCOMING)} of [messages] stricter; ignored: {', '.join(ignored)}"
         )
+    if options.get("enabled", True) not in (True, False):
+        more.append(f"enabled in {REPOSITORY_FILE} of the project must be true or false; ignored")
     if options.get("enabled") is False:
         settings = replace(settings, enabled=False)
     return replace(settings, messages=stricter), problems + tuple(more)

@@ -1,10 +1,12 @@
 """doctor's lines for the model, for notes and for stored results, over the socket."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memd.core import limits
 from memd.testing.messages import messages_server, text
 from tests.api.caller import Caller
 from tests.api.test_spending import configure
@@ -142,3 +144,48 @@ async def test_instruction_files_that_are_to_be_mended_are_told(caller: Caller) 
         assert words in results["detail"]
     (folder / "other.md").write_text("---\npaths:\n---\nx")
     assert (await told())["detail"].endswith("; and 1 more")
+
+
+async def named(caller: Caller, name: str) -> Any:
+    """Return a check of doctor by its name."""
+    checks = (await caller.call("doctor"))["checks"]
+    return next(check for check in checks if check["name"] == name)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("enabled = flase\n", "not valid TOML"),
+        ('enabled = "no"\n', "must be true or false"),
+        ("[recall]\nlimit = 1\n", "ignored: recall"),
+    ],
+)
+async def test_a_project_s_settings_are_checked(caller: Caller, text: str, words: str) -> None:
+    """A ``.memd.toml`` that does not do what it says is named, since memory stays on."""
+    assert (await named(caller, "project settings"))["state"] == "ok"
+    Path(caller.cwd, ".memd.toml").write_text(text)
+    results = await named(caller, "project settings")
+    assert (results["state"], words in results["detail"]) == ("warning", True)
+
+
+async def test_memory_that_is_off_is_told(caller: Caller) -> None:
+    """Status does not say that all is well where the settings switch memory off."""
+    assert (await caller.plain("status"))["health"] == []
+    configure(caller, "enabled = false\n")
+    assert [check["name"] for check in (await caller.plain("status"))["health"]] == ["memory"]
+
+
+async def test_files_that_cannot_be_used_are_told(caller: Caller) -> None:
+    """A memory that is too large to be loaded is named, and a directory that takes no writes."""
+    await caller.write()
+    folder = await caller.folder()
+    assert (await named(caller, "files"))["state"] == "ok"
+    (folder / "huge.md").write_bytes(bytes(limits.READ_BYTES + 1))
+    results = await named(caller, "files")
+    assert (results["state"], "huge.md is too large" in results["detail"]) == ("warning", True)
+    if os.getuid() != 0:  # root may write everywhere
+        folder.chmod(0o500)
+        try:
+            assert "may not write" in (await named(caller, "files"))["detail"]
+        finally:
+            folder.chmod(0o700)

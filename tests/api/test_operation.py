@@ -94,6 +94,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "clock": "ok",
         "watching": "ok",
         "project": "ok",
+        "project settings": "ok",
         "paths": "ok",
         "client memory": "ok",
         "files": "warning",

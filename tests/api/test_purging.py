@@ -113,3 +113,10 @@ async def test_a_purge_of_nothing_known_is_refused(
 ) -> None:
     """What is not said exactly, and a change that is none, purges nothing."""
     assert (await caller.refused("memory.purge", **params)).kind == kind
+
+
+async def test_a_path_that_never_was_a_memory_is_refused(caller: Caller) -> None:
+    """A misspelt path is no success of which nothing is kept."""
+    await caller.write("plan.md")
+    error = await caller.refused("memory.purge", path="plam.md")
+    assert (error.kind, str(error)) == ("not_found", "there is no memory plam.md")

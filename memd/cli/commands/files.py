@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import tomllib
 from collections import deque
 from collections.abc import Iterable
 from itertools import chain
@@ -13,24 +12,23 @@ from memd.cli import output
 from memd.cli.following import GrowingFile
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
-from memd.core import settings
+from memd.core import settings, settings_file
 from memd.core.events import LOG_LEVELS
 from memd.core.instants import written
 from memd.core.options import Layer
+from memd.core.places import SYSTEM_POLICY
 from memd.core.text import read_object
 
 _LOG_LINES = 50  # without the option --lines
 
 
 def config(invocation: Invocation) -> int:
-    """Print the settings that differ from their defaults; return 1 if the file has problems."""
+    """Print the settings that differ from their defaults; return 1 if the files have problems."""
     path = invocation.places.config
-    try:
-        options = tomllib.loads(invocation.read(path)) if os.path.exists(path) else {}
-    except tomllib.TOMLDecodeError as error:
-        invocation.screen.error(f"{path} is no TOML: {error}")
-        return 1
-    parsed_settings, problems = settings.parse([Layer(path, options)])
+    sources = [_load(path), _load(SYSTEM_POLICY)]
+    options = sources[0][0].options
+    parsed_settings, problems = settings.parse([layer for layer, _ in sources])
+    problems = tuple(problem for _, problem in sources if problem) + problems
     rows = []
     for name, default, _ in settings.declared():
         value = attrgetter(name)(parsed_settings)
@@ -45,6 +43,18 @@ def config(invocation: Invocation) -> int:
     answer = {"file": path, "settings": dict(rows), "problems": list(problems)}
     invocation.screen.answer(answer, output.table(rows, invocation.screen.width))
     return 1 if problems else 0
+
+
+def _load(path: str) -> tuple[Layer, str]:
+    """Return the options of a settings file that hold, and why others do not, "" if all do."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return Layer(path, {}), ""
+    except OSError as error:
+        return Layer(path, {}), f"{path} cannot be read: {error.strerror}"
+    options, problem = settings_file.read(path, status, private=True)
+    return Layer(path, options), problem
 
 
 def logs(invocation: Invocation) -> None:

@@ -15,6 +15,7 @@ def test_the_settings_file_is_shown_checked(home: Home) -> None:
     path = Path(home.places.config)
     assert "the defaults hold" in memctl(home, "config").err
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(0o600)
     path.write_text('[recall]\nlimit = 3\n[model]\napi_key = "sk-1"\n')
     assert memctl(home, "config").out.split() == ["recall.limit", "3", "model.api_key", "(set)"]
     assert "extract.enabled" in memctl(home, "config", "--all").out
@@ -22,7 +23,22 @@ def test_the_settings_file_is_shown_checked(home: Home) -> None:
     ran = memctl(home, "config")
     assert (ran.status, ran.err.count("recall.")) == (1, 2)
     path.write_text("[recall\n")
-    assert "is no TOML" in memctl(home, "config").err
+    ran = memctl(home, "config")
+    assert (ran.status, "is not valid TOML" in ran.err) == (1, True)
+
+
+def test_a_file_that_does_not_count_is_told(home: Home) -> None:
+    """What others may write, or read a key in, is named and not shown as if it held."""
+    path = Path(home.places.config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("enabled = false\n")
+    path.chmod(0o666)
+    ran = memctl(home, "config")
+    assert (ran.status, ran.out, "may be written by others" in ran.err) == (1, "", True)
+    path.write_text('[model]\napi_key = "sk-1"\n')
+    path.chmod(0o644)
+    ran = memctl(home, "config")
+    assert (ran.status, ran.out, "may be read by others" in ran.err) == (1, "", True)
 
 
 def test_the_log_is_readable(home: Home) -> None:

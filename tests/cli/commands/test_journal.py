@@ -199,6 +199,19 @@ def test_nothing_is_purged_without_a_yes(home: Home) -> None:
     assert sent[0]["pattern"] == "sesame open"
 
 
+def test_a_memory_to_purge_or_to_compare_may_be_named(home: Home) -> None:
+    """The name of a memory stands for its path in options as well."""
+    listed = {"memories": [{"path": "a/plan.md", "name": "the-plan"}], "next": None}
+    answers = {"memory.list": listed, "memory.purge": done(), "memory.diff": {"files": []}}
+    with ScriptedDaemon(home.places.socket, answers) as daemon:
+        memctl(home, "purge", "--path", "the-plan", "--yes")
+        memctl(home, "diff", "--path", "plan")
+        memctl(home, "diff", "--path", "gone")
+    methods = ("memory.purge", "memory.diff")
+    sent = [request.params["path"] for request in daemon.requested if request.method in methods]
+    assert sent == ["a/plan.md", "a/plan.md", "gone.md"]
+
+
 def test_what_is_left_is_told(home: Home) -> None:
     """Files of people in which it still stands, and jobs that may write it again, are named."""
     answer = done() | {"live": ["/m/a.md"], "running": 1, "bodies": [], "texts": {}, "files": []}
