@@ -65,7 +65,7 @@ def removal(text: str) -> str:
     return match.group(1).strip() if match else ""
 
 
-def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
+def checked_content(name: str, before: bytes | None, text: str, origin: str) -> bytes:
     """Return the bytes of a memory or an index that a model may write.
 
     ``before`` is the content that the run had read, ``None`` for a new file. ``origin`` says whose

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from memd.agent.step import AskModel, Planned, Run, ToolResult
+from memd.agent.step import AskModel, PlannedToolCall, Run, ToolResult
 from memd.core.text import cut_bytes
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
@@ -34,7 +34,7 @@ class RunRecord:
         run: Run,
         ask: AskModel,
         reply: Reply,
-        results: Sequence[tuple[Planned, ToolResult]],
+        results: Sequence[tuple[PlannedToolCall, ToolResult]],
         seconds: float,
     ) -> None:
         """Append a turn: the run after the reply, and the results of its calls in order."""

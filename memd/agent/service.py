@@ -21,7 +21,7 @@ from memd.agent import tools as tools
 from memd.agent.operations import OperationTools
 from memd.agent.prefix import prefixed as prefixed
 from memd.agent.record import RunRecord as RunRecord
-from memd.agent.step import AskModel, CallTools, Finish, Planned, Reason, Stop
+from memd.agent.step import AskModel, CallTools, Finish, PlannedToolCall, Reason, Stop
 from memd.agent.step import Budget as Budget
 from memd.agent.step import ToolResult as ToolResult
 from memd.agent.step import total as total
@@ -197,7 +197,7 @@ class _Loop:
         try:
             reply = await self._model.ask(self._request(request), self._on_usage)
         except PromptTooLongError as error:
-            self._run, retry = step.too_long(self._run)
+            self._run, retry = step.after_long_prompt(self._run)
             self._error = error if isinstance(retry, Stop) else None
             return retry
         except ModelError as error:
@@ -222,17 +222,17 @@ class _Loop:
         self,
         request: AskModel,
         reply: Reply,
-        results: Sequence[tuple[Planned, ToolResult]],
+        results: Sequence[tuple[PlannedToolCall, ToolResult]],
         begun: float,
     ) -> None:
         """Add a turn to the record, in a thread since the search for credentials takes long."""
         seconds = self._clock.monotonic() - begun
         await to_thread.run_sync(self._record.add, self._run, request, reply, results, seconds)
 
-    def _run_calls(self, called: CallTools) -> list[tuple[Planned, ToolResult]]:
+    def _run_calls(self, called: CallTools) -> list[tuple[PlannedToolCall, ToolResult]]:
         """Run the calls of one reply in order and return the results. Runs in a worker thread."""
         turn_ends_at = self._clock.monotonic() + TURN_SECONDS
-        results: list[tuple[Planned, ToolResult]] = []
+        results: list[tuple[PlannedToolCall, ToolResult]] = []
         for planned in called.calls:
             answer = planned.answer
             if answer is None:

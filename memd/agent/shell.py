@@ -45,7 +45,7 @@ _TOO_LONG = (
 )
 _STRANGE_CHARACTER = "it has a line end or another character that no command has"
 _NO_COMMAND = "there is no command before or after a '|'"
-_UNKNOWN = (
+_UNKNOWN_COMMAND = (
     f"only {', '.join(commands.NAMES)} with pipes between them are known; to read use Read, to "
     "search Grep, to name files Glob, to write Write or Edit"
 )
@@ -120,7 +120,7 @@ def _pipe_lines(command: str, shell: Shell) -> Lines:
     for words in split(command):
         name = words[0].text
         if name not in commands.NAMES or words[0].pattern:
-            raise CommandRefusedError(_UNKNOWN)
+            raise CommandRefusedError(_UNKNOWN_COMMAND)
         if name == "find":  # find matches its patterns itself
             given = [word.text for word in words[1:]]
         else:

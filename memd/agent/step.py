@@ -82,7 +82,7 @@ class ToolResult(Struct, frozen=True):
 FAILED, DENIED, MALFORMED = "failed", "denied", "malformed"
 
 
-class Planned(Struct, frozen=True):
+class PlannedToolCall(Struct, frozen=True):
     """A tool call, with its answer if that is known without running it."""
 
     call: ToolCall
@@ -98,7 +98,7 @@ class AskModel(Struct, frozen=True):
 class CallTools(Struct, frozen=True):
     """Run the calls that have no answer yet, then ``answer`` with one result for each."""
 
-    calls: tuple[Planned, ...]
+    calls: tuple[PlannedToolCall, ...]
 
 
 class Finish(Struct, frozen=True):
@@ -144,7 +144,7 @@ def begin(
 ) -> tuple[Run, AskModel | Stop]:
     """Return a new run and its first action. ``tools`` are the names that may be run."""
     run = Run(budget, tools, tuple(messages), len(messages))
-    return run, _ask(run)
+    return run, _next_request(run)
 
 
 def step(run: Run, reply: Reply) -> tuple[Run, Action]:
@@ -154,11 +154,11 @@ def step(run: Run, reply: Reply) -> tuple[Run, Action]:
     if stop_reason is not None:
         return run, Stop(stop_reason)
     if reply.calls:
-        reason = _unanswerable(run, reply)
+        reason = _reason_not_to_run(run, reply)
         return (run, Stop(reason)) if reason else _plan_calls(run, reply)
     if reply.stop == "pause_turn":
         run = replace(run, messages=(*run.messages, _message(reply)))
-        return run, _ask(run)
+        return run, _next_request(run)
     if reply.stop == "tool_use":
         return run, Stop(Reason.JUNK)  # it names a tool call that is not there
     return run, Finish(reply.text)
@@ -186,10 +186,10 @@ def answer(
         return run, Stop(Reason.MALFORMED)
     if run.budget.ends_after_writes and _all_wrote(results, refused=is_last_turn):
         ends_here = True
-    return run, Finish("") if ends_here else _ask(run)
+    return run, Finish("") if ends_here else _next_request(run)
 
 
-def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
+def after_long_prompt(run: Run) -> tuple[Run, AskModel | Stop]:
     """Return the run without its older tool results, after the model refused a prompt as too long.
 
     The results in the last message stay, since the model has not seen them yet. Stops the run if
@@ -203,7 +203,7 @@ def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
     if run.trimmed or shorter == run.messages:
         return run, Stop(Reason.TOO_LONG)
     run = replace(run, messages=shorter, trimmed=True)
-    return run, _ask(run)
+    return run, _next_request(run)
 
 
 def total(usage: Usage) -> int:
@@ -218,7 +218,7 @@ _ENDING_STOP_REASONS = {  # of the API; after any other the run may go on
 }
 
 
-def _ask(run: Run) -> AskModel | Stop:
+def _next_request(run: Run) -> AskModel | Stop:
     """Return the next request, or a stop if the budget does not allow another."""
     budget = run.budget
     if run.turn >= budget.turns:
@@ -233,7 +233,7 @@ def _ask(run: Run) -> AskModel | Stop:
     return AskModel(min(budget.reply_tokens, output, remaining))
 
 
-def _unanswerable(run: Run, reply: Reply) -> Reason | None:
+def _reason_not_to_run(run: Run, reply: Reply) -> Reason | None:
     """Return why none of a reply's calls are run, or ``None`` if they are."""
     if len({call.id for call in reply.calls}) < len(reply.calls):
         return Reason.JUNK  # two calls with one id cannot both be answered
@@ -243,14 +243,14 @@ def _unanswerable(run: Run, reply: Reply) -> Reason | None:
         return None  # the last calls are run too
     if run.budget.ends_after_writes and all(call.name in _WRITING_TOOLS for call in reply.calls):
         return None  # no further request is needed after them
-    next_action = _ask(run)
+    next_action = _next_request(run)
     return next_action.reason if isinstance(next_action, Stop) else None
 
 
 def _plan_calls(run: Run, reply: Reply) -> tuple[Run, CallTools]:
     """Return the run with a reply's calls, and which are run and which are refused at once."""
     seen = dict(run.seen)
-    planned: list[Planned] = []
+    planned: list[PlannedToolCall] = []
     repeated = 0
     for index, call in enumerate(reply.calls):
         key = _key(call)
@@ -267,7 +267,7 @@ def _plan_calls(run: Run, reply: Reply) -> tuple[Run, CallTools]:
             result = ToolResult(
                 "This exact call was made before and was answered. Use that answer.", DENIED
             )
-        planned.append(Planned(call, result))
+        planned.append(PlannedToolCall(call, result))
     run = replace(
         run,
         messages=(*run.messages, _message(reply)),

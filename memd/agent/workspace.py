@@ -258,7 +258,7 @@ class Workspace:
 
         ``verb`` says what was done, in the answer to the model.
         """
-        content = drafting.checked(name, self._base.get(name), text, self._origin)
+        content = drafting.checked_content(name, self._base.get(name), text, self._origin)
         others = {path: body for path, body in self._written.items() if path != name}
         size = sum(len(body or b"") for body in others.values()) + len(content)
         if len(others) >= FILES or size > BYTES:
@@ -302,9 +302,11 @@ class Workspace:
 
     def _names_on_disk(self) -> frozenset[str]:
         """Return the names in the directory, listed once: the store checks again at the commit."""
+        if self._directory is None:
+            return frozenset()
         if self._disk_names is None:
             result: set[str] = set()
-            for path, _, _ in self._directory.walk() if self._directory else ():
+            for path, _, _ in self._directory.walk():
                 yield_to_requests()
                 result.add(path)
             self._disk_names = frozenset(result)

@@ -125,7 +125,7 @@ async def before_a_tool(
     try:
         if not await services.rules.any_on():
             return None
-    except MemdError:
+    except MemdError:  # rules that cannot be read stop no tool
         return None
     environment = call.caller.environment
     cwds = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}

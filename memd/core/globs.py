@@ -45,13 +45,13 @@ def translated(pattern: str) -> str:
 _SET = r"\[[!^]?+(?:\][^\]]*|[^\]]+)\]"
 # A symbol of several characters; any other character is a symbol by itself.
 _LONG_SYMBOL = re.compile(rf"\*\*/|\*+|\\.|{_SET}")
-_FIXED = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "{": "(?:"}
+_SYMBOL_EXPRESSIONS = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "{": "(?:"}
 
 
 def _symbol_expression(symbol: str, *, in_braces: bool) -> str:
     """Return one symbol of a pattern as a regular expression; in braces a comma is a choice."""
-    if symbol in _FIXED:
-        return _FIXED[symbol]
+    if symbol in _SYMBOL_EXPRESSIONS:
+        return _SYMBOL_EXPRESSIONS[symbol]
     if symbol.startswith("*"):
         return ".*"
     if symbol == "," and in_braces:

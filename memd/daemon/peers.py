@@ -93,7 +93,7 @@ def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
 def _send_or_query(client: Client, message: RelayedMessage) -> RelayAnswer:
     """Return the other memd's answer to a message, or to a query of a message it knows."""
     if message.known:
-        return _answer(client.call("message.status", {"id": message.known}))
+        return _check_answer(client.call("message.status", {"id": message.known}))
     params: dict[str, Any] = {
         "cwd": message.root,
         "to": message.to,
@@ -104,14 +104,14 @@ def _send_or_query(client: Client, message: RelayedMessage) -> RelayAnswer:
         "hop": message.hop,
     }
     try:
-        return _answer(client.call("message.send", params))
+        return _check_answer(client.call("message.send", params))
     except RemoteError as error:
         if error.kind != _NO_PROJECT:
             raise
-    return _answer(client.call("message.send", params | {"cwd": _ROOT}))
+    return _check_answer(client.call("message.send", params | {"cwd": _ROOT}))
 
 
-def _answer(sent: Any) -> RelayAnswer:
+def _check_answer(sent: Any) -> RelayAnswer:
     """Return another memd's answer, checked. Raises one of ``_MALFORMED_ANSWER``."""
     (receiver,) = sent["recipients"]
     state = MessageState(sent["state"])

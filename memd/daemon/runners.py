@@ -56,9 +56,10 @@ def runners(
             raise
         extractions.tally.add(extracted)
         facts = extracted.facts()
-        visit = Visit(*(request[name] for name in ("cwd", "client", "environment", "session")))
+        client, session = request["client"], request["session"]
+        visit = Visit(request["cwd"], client, request["environment"], session)
         if extracted.change:
-            saved = facts | {"session": request["session"], "job": running.job.id}
+            saved = facts | {"session": session, "job": running.job.id}
             events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
             await starter.consider(project, settings, visit)
         else:
@@ -99,7 +100,10 @@ async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[st
 
 
 async def _summarise(store: Store, summaries: Summaries, running: Running) -> dict[str, Any]:
-    """Summarise a conversation and return the facts, of a failure if no model is allowed."""
+    """Summarise a conversation and return the result's facts.
+
+    If no model is allowed, these are the facts of a failure.
+    """
     request = running.request
     if not running.model_allowed:
         return failed_result(BreakerOpenError())

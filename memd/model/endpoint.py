@@ -96,8 +96,12 @@ def endpoint(
     named = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
     if settings.provider == OPENAI and not settings.base_url:
         return "model.provider is openai and model.base_url names no server"
-    result = _of_settings(settings, environ) if any(named) else _of_environment(environ, origin)
-    return result if isinstance(result, str) else _checked(result)
+    result = (
+        _endpoint_of_settings(settings, environ)
+        if any(named)
+        else _endpoint_of_environment(environ, origin)
+    )
+    return result if isinstance(result, str) else _check_endpoint(result)
 
 
 def model_name(
@@ -127,7 +131,7 @@ def model_name(
     return configured or (variable if is_usable else MODEL)
 
 
-def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:
+def _endpoint_of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:
     """Return the endpoint that the settings name, or the reason why it cannot be used."""
     path = settings.api_key_file
     if path.startswith("~/"):
@@ -146,7 +150,7 @@ def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoin
     )
 
 
-def _of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | str:
+def _endpoint_of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | str:
     """Return the endpoint that environment variables name, or the reason why there is none."""
     values = {name: environ.get(name, "").strip() for name in _VARIABLES}
     first = next((name for name in _VARIABLES if values[name]), "")
@@ -166,7 +170,7 @@ def _headers(lines: str) -> tuple[tuple[str, str], ...]:
     return tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon)
 
 
-def _checked(result: Endpoint) -> Endpoint | str:
+def _check_endpoint(result: Endpoint) -> Endpoint | str:
     """Return an endpoint without ``/v1`` in its address, or a sentence about what is wrong."""
     try:
         parts = urlsplit(result.base_url)

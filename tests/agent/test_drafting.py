@@ -46,25 +46,25 @@ def test_few_runs_write_what_a_team_shares(path: str) -> None:
 def test_what_no_memory_may_be_is_refused(text: str, why: str) -> None:
     """Secrets, hidden text, junk, and rules from words that nobody vouches for are refused."""
     with pytest.raises(ChangeRefusedError, match=why):
-        drafting.checked("a.md", None, text, "tool")
+        drafting.checked_content("a.md", None, text, "tool")
 
 
 def test_what_was_there_may_stay() -> None:
     """A comment, a hidden sign or a token that a person put there does not stop an edit."""
     text = memory("a", f"<!-- mine --> \u200b {TOKEN}")
-    assert drafting.checked("a.md", text.encode(), text + "more\n", "user")
+    assert drafting.checked_content("a.md", text.encode(), text + "more\n", "user")
 
 
 def test_damaged_memories_are_left_alone() -> None:
     """A memory that a person has to mend is not rewritten."""
     with pytest.raises(ChangeRefusedError, match="does not parse"):
-        drafting.checked("a.md", b"---\nname: a\nno end", memory("a"), "user")
+        drafting.checked_content("a.md", b"---\nname: a\nno end", memory("a"), "user")
 
 
 def test_an_index_has_a_size() -> None:
     """An index may not grow beyond its bound, but one that is too long may shrink."""
     long = "- [A](a.md) - x\n" * 300
     with pytest.raises(ChangeRefusedError, match="an index has at most"):
-        drafting.checked(INDEX, b"", long, "user")
-    assert drafting.checked(INDEX, long.encode(), long[:-16], "user")
-    assert drafting.checked(INDEX, None, "- [A](a.md) - x\n", "user")
+        drafting.checked_content(INDEX, b"", long, "user")
+    assert drafting.checked_content(INDEX, long.encode(), long[:-16], "user")
+    assert drafting.checked_content(INDEX, None, "- [A](a.md) - x\n", "user")

@@ -4,7 +4,7 @@ import json
 
 from memd.agent import step
 from memd.agent.record import RECORD_BYTES, TEXT_BYTES, RunRecord
-from memd.agent.step import AskModel, Budget, Planned, ToolResult
+from memd.agent.step import AskModel, Budget, PlannedToolCall, ToolResult
 from memd.model.port import Reply, ToolCall, Usage
 from tests.agent.home import TOKEN
 from tests.scripted_model import calls, says
@@ -16,7 +16,10 @@ def test_a_turn_is_plain_data() -> None:
     """What was asked, said, called and answered is kept, as JSON."""
     record = RunRecord()
     call = ToolCall("t", "Read", {"file_path": "a.md"})
-    results = [(Planned(call), ToolResult("no", "denied")), (Planned(call), ToolResult("text"))]
+    results = [
+        (PlannedToolCall(call), ToolResult("no", "denied")),
+        (PlannedToolCall(call), ToolResult("text")),
+    ]
     record.add(RUN, AskModel(50), calls(("Read", {"file_path": "a.md"})), results, 1.23456)
     turn = json.loads(json.dumps(record.turns))[0]
     assert turn["asked"] == {"messages": 0, "max_tokens": 50}
