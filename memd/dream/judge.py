@@ -277,11 +277,12 @@ class _Group:
         if target and not missing:
             self.merged.append(Merge(target, path))
         elif claims:
-            if claims[0] not in self._changes.after:  # the claim is a model's text, so it is quoted
+            # The claim is a model's text, so it is quoted.
+            if claims[0] not in self._changes.after:
                 yield f"{path} is said to be in {quoted(claims[0])}, which is not there"
             if missing:
                 lost_text = quoted(missing[0].raw)
-                yield f"{path} is said to be in {claims[0]}, where '{lost_text}' is missing"
+                yield f"{path} is said to be in {quoted(claims[0])}, where '{lost_text}' is missing"
         elif len(words(reason)) < _REASON_WORDS:
             yield f"{path} would go without a reason"
         elif not self._is_voided_by(old, reason):

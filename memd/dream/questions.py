@@ -12,6 +12,7 @@ from itertools import combinations, islice
 from math import log
 
 from memd.core.covered import Covered, in_no_file
+from memd.core.text import SAID
 from memd.core.values import PERSONAL, MemoryType
 from memd.core.yielding import yield_to_requests
 from memd.dream.values import SHOWN, Question, quoted
@@ -49,11 +50,17 @@ def questions(
         score, question = scored
         return question.paths[0] not in rules, -score, question.paths
 
-    ranked = sorted(_score_pairs(memories), key=rank)
+    compared = [(path, kind, _without_quotations(text)) for path, kind, text in memories]
+    ranked = sorted(_score_pairs(compared), key=rank)
     contradictions = [question for _, question in ranked if question.kind == CONTRADICT]
     repetitions = [question for _, question in ranked if question.kind == REPEAT]
     in_files = islice(_covered_memories(memories, covered), _MOST_QUESTIONS)
     return (*contradictions[:_MOST_QUESTIONS], *repetitions[:_MOST_QUESTIONS], *in_files)
+
+
+def _without_quotations(text: str) -> str:
+    """Return a text without the lines that quote the person: their label and date are alike."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith(SAID))
 
 
 def _covered_memories(memories: Sequence[ComparedText], covered: Covered) -> Iterator[Question]:

@@ -13,15 +13,13 @@ from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM
-from memd.core.text import one_line, sha256
+from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
 from memd.documents import index
 from memd.memories import tool_files, tool_text
 from memd.memories.tool_text import ROOT
-from memd.memories.writing import check_place
+from memd.memories.writing import check_place, with_new_hook
 
-_TITLE_CHARACTERS = 80
-_HOOK_CHARACTERS = 120
 _TEXT_PARAMETERS = {  # by command
     "view": ("path",),
     "create": ("path", "file_text"),
@@ -260,30 +258,12 @@ def _make_draft(
         return Draft()
     content = tool_files.stored(path, text, file, session=stamp.session, modified=stamp.modified)
     edits = [FileEdit(path, content, base=file.hash)]
-    new_index = _index_with_new_hook(raw_index, file, tool_files.description(path, text))
     has_own_head = tool_files.shown(content) != content.decode()  # whose description memd updates
-    if raw_index is not None and new_index != raw_index and has_own_head:
-        edits.append(FileEdit(INDEX, new_index, base=sha256(raw_index)))
+    if raw_index is not None and has_own_head:
+        new_index = with_new_hook(raw_index, file.header, tool_files.description(path, text))
+        if new_index != raw_index:
+            edits.append(FileEdit(INDEX, new_index, base=sha256(raw_index)))
     return Draft(tuple(edits))
-
-
-def _index_with_new_hook(
-    raw_index: bytes | None, file: MemoryFile, description: str
-) -> bytes | None:
-    """Return the index with a new hook for a file, if the old hook was the file's description.
-
-    ``description`` is the new hook.
-    """
-    if raw_index is None:
-        return None
-    for entry in index.entries(raw_index):
-        if entry.path == file.header.path:
-            from_header = Pointer(file.header.name, file.header.description)
-            if index.with_pointer(raw_index, entry.path, from_header) == raw_index:
-                hook = one_line(description, _HOOK_CHARACTERS)
-                title = one_line(entry.title, _TITLE_CHARACTERS)
-                return index.with_pointer(raw_index, entry.path, Pointer(title, hook))
-    return raw_index
 
 
 def _files_at(tree: Tree, path: str, given_path: str) -> list[MemoryFile]:

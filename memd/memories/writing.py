@@ -12,7 +12,17 @@ from msgspec import Struct
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 from memd.core.text import one_line, sha256
-from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Scope, Tree
+from memd.core.values import (
+    Draft,
+    FileEdit,
+    Header,
+    MemoryFile,
+    MemoryType,
+    Plan,
+    Pointer,
+    Scope,
+    Tree,
+)
 from memd.documents import document, index
 
 _TITLE_CHARACTERS = 80
@@ -159,13 +169,31 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         edits = [FileEdit(writing.path, content, base=_replaced_hash(writing.base_hash, old))]
         old_index = tree.index()
         # The store adds a missing line, but does not change an existing one.
-        if old_index is not None and (writing.title or writing.hook):
-            new_index = index.with_pointer(old_index, writing.path, pointer)
+        if old_index is not None:
+            new_index = old_index
+            if writing.title or writing.hook:
+                new_index = index.with_pointer(old_index, writing.path, pointer)
+            elif old is not None:
+                new_index = with_new_hook(old_index, old.header, parsed.description)
             if new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
         return Draft(edits=tuple(edits), pointers={} if is_team else {writing.path: pointer})
 
     return plan
+
+
+def with_new_hook(raw_index: bytes, header: Header, description: str) -> bytes:
+    """Return an index with a new description as a memory's hook, if the old one was its hook.
+
+    ``header`` is the memory's header so far. Another hook was written by somebody, and stays.
+    """
+    for entry in index.entries(raw_index):
+        if entry.path == header.path:
+            is_from_header = entry.hook == one_line(header.description, _HOOK_CHARACTERS)
+            if is_from_header and entry.hook:
+                pointer = Pointer(entry.title, one_line(description, _HOOK_CHARACTERS))
+                return index.with_pointer(raw_index, entry.path, pointer)
+    return raw_index
 
 
 def plan_delete(path: str, base_hash: str | None) -> Plan:

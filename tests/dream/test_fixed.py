@@ -101,6 +101,23 @@ async def test_what_repeats_or_contradicts_is_named(bench: Bench) -> None:
     assert {f"{name}.md": text for name, text in files.items()}.items() <= stored(bench).items()
 
 
+async def test_what_quotes_the_person_is_not_compared(bench: Bench) -> None:
+    """Rules of different things are no question, though each quotes the person on the same day."""
+    said = (
+        "Always run make lint before committing.",
+        "Always squash before merging.",
+        "Never commit to main directly.",
+        "Use pnpm for all installs.",
+        "Do not push on Fridays.",
+        "Write commit messages in English.",
+    )
+    files = {
+        f"r{number}": rule(f'{text}\n\n**Said:** "{text}" (2026-11-27)', text)
+        for number, text in enumerate(said)
+    }
+    assert (await dream(bench, **files)).questions == ()
+
+
 SAME = "The cache is flushed by hand. Ana knows `how`."
 
 

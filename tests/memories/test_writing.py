@@ -102,6 +102,18 @@ def test_a_title_rewrites_the_line_that_is_there() -> None:
     assert len(write(FakeTree({"a.md": old}, raw), same).edits) == 1
 
 
+def test_a_line_follows_the_description_that_it_repeats() -> None:
+    """A hook that is the old description becomes the new one; one of a person's own stays."""
+    old = document.new("a", "on", MemoryType.USER, "text", session="", modified="x")
+    derived, own = (f"- [A](a.md) — {hook}\n".encode() for hook in ("on", "mine"))
+    changed = write(FakeTree({"a.md": old}, derived), Writing("a.md", description="off"))
+    assert changed.edits[1:] == (
+        FileEdit("MEMORY.md", "- [A](a.md) — off\n".encode(), base=sha256(derived)),
+    )
+    kept = write(FakeTree({"a.md": old}, own), Writing("a.md", description="off"))
+    assert len(kept.edits) == 1
+
+
 def test_the_hash_that_was_read_goes_along() -> None:
     """The writer's base is what the store will hold the live file against."""
     old = document.new("a", "d", MemoryType.USER, "text", session="", modified="x")

@@ -138,8 +138,12 @@ def scope_of(path: str) -> str | None:
 
 def write_sentence(written: dict[str, Any]) -> str:
     """Return the line that reports a write, with how to undo it."""
-    undo = f"; undo with: memctl undo {written['change']}" if written.get("change") else ""
-    return f"{written['status']} {written['path']}{undo}"
+    if not written.get("change"):
+        return f"{written['status']} {written['path']}"
+    changed = f"{written['status']} {written['path']}"
+    if written["status"] == "unchanged":  # the text stayed, and the change is that of the index
+        changed = f"updated the line of {written['path']} in the index"
+    return f"{changed}; undo with: memctl undo {written['change']}"
 
 
 def _text_params(invocation: Invocation) -> dict[str, Any]:
