@@ -5,7 +5,8 @@ decides on the event loop which candidates are sent.
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,13 +15,14 @@ from memd.core import limits
 from memd.core.settings import Settings, TeamSettings
 from memd.core.team import Author
 from memd.core.text import iso_time
-from memd.core.values import Header, MemoryFile, Project
+from memd.core.values import Header, MemoryFile, Project, newest_first
 from memd.recall import block, explain, select
 from memd.recall.indexes import Indexes, Reader
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
 from memd.state.tables import Item, Ledger
+from memd.text.words import words
 
 # Waiting for the index takes this share of a deadline, and at most so long (indexing 5,000 memories
 # takes 0.6 s).
@@ -188,8 +190,12 @@ def search(
 ) -> tuple[Hit, ...]:
     """Return the memories that contain a word of the query, the best first. Blocks.
 
-    Indexes all memories first. Raises the errors of ``select_memories``.
+    The index leaves out words as common as "who"; for a query of nothing else it is those that have
+    the words as they are written, the newest first. Indexes all memories first. Raises the errors
+    of ``select_memories``.
     """
+    if not words(query):
+        return tuple(islice(_literal_hits(reader, directory, query), most))
     with indexes.hold(directory):
         current = indexes.current(directory, limits.INDEX_AT_ONCE)
         while current.left:
@@ -367,3 +373,19 @@ def _search_hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple
             )
             result.append(hit)
     return tuple(result)
+
+
+def _literal_hits(reader: Reader, directory: str, query: str) -> Iterator[Hit]:
+    """Yield the memories that have each word of a query as it is written, the newest first."""
+    searched = query.casefold().split()
+    headers = sorted(reader.headers(directory).values(), key=newest_first) if searched else []
+    for start in range(0, len(headers), _MEMORIES_AT_ONCE):
+        paths = [header.path for header in headers[start : start + _MEMORIES_AT_ONCE]]
+        for file in reader.read_many(directory, paths):
+            header = file.header
+            lines = [header.path, header.name, header.description, *file.body.splitlines()]
+            folded = "\n".join(lines).casefold()
+            if all(word in folded for word in searched):
+                line = next((one for one in lines if searched[0] in one.casefold()), "")
+                shown = select.snippet_of_line(line)
+                yield Hit(header.path, header.name, header.description, 0.0, shown, header.origin)

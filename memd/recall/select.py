@@ -270,7 +270,12 @@ def snippet(body: str, terms: Collection[str]) -> str:
     lines = [line for line in body.splitlines() if line.strip()][: limits.SURFACED_LINES]
     searched = set(terms)
     best = max(lines, key=lambda line: len(searched.intersection(words(line))), default="")
-    return text.one_line(best, _SNIPPET_CHARACTERS)
+    return snippet_of_line(best)
+
+
+def snippet_of_line(line: str) -> str:
+    """Return a line shortened to the length of a snippet."""
+    return text.one_line(line, _SNIPPET_CHARACTERS)
 
 
 def _tool_words(tool: str) -> frozenset[str]:

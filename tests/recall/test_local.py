@@ -169,3 +169,15 @@ def test_search_waits_for_the_whole_index(shelf: Shelf) -> None:
     shelf.put("last.md", "the lease", "renewed each minute", mtime_ns=1)
     (hit,) = local.search(Indexes(shelf, Lock), shelf, "/m", "lease", 5)
     assert (hit.path, hit.snippet) == ("last.md", "renewed each minute")
+
+
+@pytest.mark.parametrize("query", ["who-is-who", "WHO", "hello", "say hello"])
+def test_words_that_are_too_common_are_found_as_they_are_written(shelf: Shelf, query: str) -> None:
+    """A memory is found by its name and by words of which the index has none."""
+    shelf.put("who-is-who.md", "Who is who", "first\nSay hello to Kim.")
+    shelf.put("other.md", "something else", "Of no interest.")
+    (hit,) = local.search(Indexes(shelf, Lock), shelf, "/m", query, 5)
+    assert hit.path == "who-is-who.md"
+    assert ("Say hello" in hit.snippet) == ("hello" in query)
+    assert local.search(Indexes(shelf, Lock), shelf, "/m", "the of nowhere", 5) == ()
+    assert local.search(Indexes(shelf, Lock), shelf, "/m", "", 5) == ()

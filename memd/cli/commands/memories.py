@@ -83,7 +83,10 @@ def search(invocation: Invocation) -> int:
         lines.append(f"{screen.paint(hit['path'], 'bold')}: {hit['description']}")
         lines += [f"    {line}" for line in hit["snippet"].splitlines()]
     screen.answer(answer, "\n".join(lines))
-    return 0 if answer["hits"] else 1
+    if not answer["hits"]:
+        screen.note("no memory has these words")
+        return 1
+    return 0
 
 
 def add(invocation: Invocation) -> None:

@@ -98,7 +98,7 @@ def test_a_search_shows_where_it_hit(home: Home) -> None:
         assert daemon.params("memory.search") == {"cwd": home.cwd, "query": "b c", "limit": 2}
         none = memctl(home, "search", "x")
     assert (ran.status, ran.out) == (0, "a.md: d\n    one\n    two\n")
-    assert (none.status, none.out) == (1, "")
+    assert (none.status, none.out, none.err) == (1, "", "no memory has these words\n")
 
 
 def test_a_memory_is_added_from_its_parts(home: Home) -> None:
