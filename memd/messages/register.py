@@ -184,6 +184,7 @@ class Register(Roster):
         """
 
         def is_full() -> bool:
+            """Return whether the limit is reached."""
             if parent is not None:
                 return len(self.children(parent.id)) >= limit
             return sum(agent.ended is None for agent in self._agents.values()) >= limit

@@ -20,15 +20,21 @@ _TOO_MANY_CHATS = (
 
 
 class _Author(msgspec.Struct):
+    """A message's author."""
+
     role: str
 
 
 class _Content(msgspec.Struct):
+    """A message's content; parts that are not strings are no text."""
+
     content_type: str = "text"
     parts: list[Any] | None = None
 
 
 class _NodeMessage(msgspec.Struct):
+    """A message of ChatGPT; ``recipient`` is ``all`` unless it goes to a tool."""
+
     author: _Author
     content: _Content
     create_time: float | None = None
@@ -37,11 +43,15 @@ class _NodeMessage(msgspec.Struct):
 
 
 class _Node(msgspec.Struct):
+    """A node of ChatGPT's tree of messages."""
+
     message: _NodeMessage | None = None
     parent: str | None = None
 
 
 class _ChatMessage(msgspec.Struct):
+    """A message of claude.ai."""
+
     sender: str
     uuid: str = ""
     text: str | None = None

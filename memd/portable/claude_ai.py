@@ -16,11 +16,15 @@ _OTHER_FILES = re.compile(r"(?:.*/)?(?:conversations|users)[^/]*\.json")
 
 
 class _Account(msgspec.Struct):
+    """The memories of an account: of its conversations, and by project id."""
+
     conversations_memory: str | None = None
     project_memories: dict[str, str] | None = None
 
 
 class _Project(msgspec.Struct):
+    """A project, for its name."""
+
     uuid: str
     name: str
 

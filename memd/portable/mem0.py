@@ -17,6 +17,8 @@ _TYPES = frozenset(MemoryType)
 
 
 class _Memory(msgspec.Struct):
+    """A memory of mem0."""
+
     memory: str
     metadata: dict[str, Any] | None = None
     categories: list[str] | None = None

@@ -12,7 +12,7 @@ class TeamServerError(MemdError):
     """A failure that the server answers with a status of HTTP.
 
     ``details`` are the members of the answer's error beside kind, message and retryable;
-    ``retry_after`` is in seconds, 0 where nothing is known.
+    ``retry_after`` is in seconds, 0 if that is unknown.
     """
 
     status: int = 500

@@ -190,6 +190,7 @@ def entries_to_send(
             result.append(Outgoing(key, local_hash, base.revision if base else None))
 
     def order(entry: Outgoing) -> tuple[bool, float, str]:
+        """Return the key by which entries are sorted."""
         base = bases.get(entry.key)
         is_new = not (base and base.hash)
         return is_new, times.get(entry.key, 0.0), entry.key

@@ -170,6 +170,7 @@ class TeamSyncs:
         place = await self._place(directory)
 
         def accept(exchange: Exchange) -> None:
+            """Accept the server, and push if changes are sent automatically."""
             acts.accept(exchange)
             if place.sends:
                 syncing.sync(exchange, push=True, requested=True)
@@ -299,6 +300,7 @@ class TeamSyncs:
         place = await self._place(directory)
 
         def work(exchange: Exchange) -> None:
+            """Pull, act and push, in a worker thread."""
             if progress is not None:
                 exchange.progress = lambda count: from_thread.run(progress, count)
             syncing.sync(exchange, push=False, requested=True)
