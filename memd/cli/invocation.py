@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
@@ -225,6 +226,18 @@ class Invocation:
         if agent:
             params = {"agent": agent, "scope": self.options.scope, **params}
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
+
+    def command(self, *words: str, directory: str = "") -> str:
+        """Return a command line for the same memories, to be printed.
+
+        It names the project of ``directory``, or of ``--cwd`` if it was given, and the sub-agent.
+        """
+        options = self.options
+        project = directory or (self.cwd if options.cwd else "")
+        line = ["memctl", *(("--cwd", project) if project else ()), *words]
+        if agent := getattr(options, "agent", None):
+            line += ["--agent", agent, *(("--scope", options.scope) if options.scope else ())]
+        return shlex.join(line)
 
     def request(self, *, seconds: float = ANSWER_SECONDS, **overrides: object) -> Any:
         """Call the command's method with its operands and options; ``overrides`` replace them.

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -59,9 +59,10 @@ def surroundings(
 def memctl(
     home: Home, *arguments: str, stdin: str = "", terminal: bool = False, **environ: str
 ) -> Ran:
-    """Run one command line about the home's project; no daemon is started."""
+    """Run one command line in the home's project; no daemon is started."""
     around = surroundings(home, stdin, terminal=terminal, **environ)
-    status = run(["--cwd", home.cwd, "--no-start", *arguments], around)
+    with chdir(home.cwd):
+        status = run(["--no-start", *arguments], around)
     assert isinstance(around.stdout, Stream)
     assert isinstance(around.stderr, Stream)
     return Ran(status, around.stdout.getvalue(), around.stderr.getvalue())

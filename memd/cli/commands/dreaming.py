@@ -43,7 +43,7 @@ def review(invocation: Invocation) -> None:
     screen = invocation.screen
     if not answer["proposals"]:
         screen.note("no proposals" if invocation.options.all else "no open proposals")
-    pages = ("".join(_proposal_lines(proposal, screen)) for proposal in answer["proposals"])
+    pages = ("".join(_proposal_lines(proposal, invocation)) for proposal in answer["proposals"])
     screen.answer(answer, "\n".join(pages))
 
 
@@ -54,7 +54,7 @@ def accept(invocation: Invocation) -> int:
         invocation.screen.error(f"left alone: {file['path']}: {file['reason']}")
     lines = [f"accepted {path}" for path in result["accepted"]]
     if result.get("change"):
-        lines.append(f"undo with: memctl undo {result['change']}")
+        lines.append(f"undo with: {invocation.command('undo', result['change'])}")
     invocation.screen.answer(result, "\n".join([*lines, _state_sentence(result)]))
     return 1 if result["left"] else 0
 
@@ -133,8 +133,9 @@ def _time_words(seconds: float | None, now: float) -> str:
     return f"{words} ({iso_time(seconds)})"
 
 
-def _proposal_lines(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _proposal_lines(proposal: Mapping[str, Any], invocation: Invocation) -> Iterator[str]:
     """Yield the lines about one proposal: its reason, its files, and how to decide it."""
+    screen = invocation.screen
     name = proposal["id"]
     by = f", by {one_line(proposal['engine'], _LINE_CHARACTERS)}" if proposal["engine"] else ""
     is_question = proposal.get("kind") == "unused"
@@ -154,8 +155,10 @@ def _proposal_lines(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str
     if proposal["state"] == "open":
         accept_verb, reject_verb = ("remove", "keep") if is_question else ("accept", "reject")
         reason_option = "" if is_question else " --reason TEXT"
-        yield f"\n{accept_verb} with: memctl dream accept {name} [FILE...]\n"
-        yield f"{reject_verb} with: memctl dream reject {name} [FILE...]{reason_option}\n"
+        accept = invocation.command("dream", "accept", name)
+        reject = invocation.command("dream", "reject", name)
+        yield f"\n{accept_verb} with: {accept} [FILE...]\n"
+        yield f"{reject_verb} with: {reject} [FILE...]{reason_option}\n"
 
 
 def _file_lines(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:

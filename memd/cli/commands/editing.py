@@ -40,7 +40,7 @@ def edit(invocation: Invocation) -> None:
                 base_hash=read["hash"],
                 request_id=os.urandom(16).hex(),
             )
-    invocation.screen.answer(written, write_sentence(written))
+    invocation.screen.answer(written, write_sentence(invocation, written))
 
 
 @contextmanager

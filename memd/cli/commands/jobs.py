@@ -106,7 +106,7 @@ def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
         ("from cache", f"{rate:.0%} of the input" if rate else ""),
         ("new prefix", ", ".join(result.get("prefix_changed") or ())),
     ]
-    text = output.facts(pairs) + "".join(f"{line}\n" for line in result_lines(result))
+    text = output.facts(pairs) + "".join(f"{line}\n" for line in result_lines(invocation, result))
     invocation.screen.answer(job, text + _record_text(job.get("record") or ()))
 
 

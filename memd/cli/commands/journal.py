@@ -181,7 +181,7 @@ def _print_undone(invocation: Invocation, result: dict[str, Any], empty_text: st
     lines = [f"{would}{file['action']} {file['path']}" for file in result["files"]]
     lines += [f"merged with newer work: {path}" for path in result.get("merged") or ()]
     if result.get("change"):
-        lines.append(f"undo the undo with: memctl undo {result['change']}")
+        lines.append(f"undo the undo with: {invocation.command('undo', result['change'])}")
     for conflict in result["conflicts"]:
         invocation.screen.error(f"left alone: {conflict}")
     invocation.screen.answer(result, "\n".join(lines) or empty_text)

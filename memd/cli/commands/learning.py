@@ -55,7 +55,7 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
     job = f" as {result['job']}" if result.get("job") else ""
     words = f": {reason}" if reason else ""
     gate_hint = [_GATE_HINT] if result.get("gate") else []
-    lines = [f"{result['status']}{job}{words}", *gate_hint, *result_lines(result)]
+    lines = [f"{result['status']}{job}{words}", *gate_hint, *result_lines(invocation, result)]
     invocation.screen.answer(result, "\n".join(lines))
     return 1 if result["status"] in _BAD_STATES else 0
 
@@ -77,7 +77,7 @@ def _read_messages(invocation: Invocation, path: str) -> Any:
     return content.get("messages") if isinstance(content, dict) else content
 
 
-def result_lines(result: dict[str, Any]) -> list[str]:
+def result_lines(invocation: Invocation, result: dict[str, Any]) -> list[str]:
     """Return lines for the result of an extraction or a dream, and for what a person may decide."""
     lines: list[str] = []
     for verb in ("saved", "created", "updated", "changed"):
@@ -99,11 +99,13 @@ def result_lines(result: dict[str, Any]) -> list[str]:
     for name in ("problem", "model_problem"):
         lines += [f"  {result[name]}"] if result.get(name) else []
     if result.get("change"):
-        lines.append(f"undo with: memctl undo {result['change']}")
+        lines.append(f"undo with: {invocation.command('undo', result['change'])}")
     if result.get("proposal"):
-        lines.append(f"a proposal waits for you: memctl dream review {result['proposal']}")
+        review = invocation.command("dream", "review", result["proposal"])
+        lines.append(f"a proposal waits for you: {review}")
     if result.get("unused"):
-        lines.append(f"memories that nobody used: memctl dream review {result['unused']}")
+        review = invocation.command("dream", "review", result["unused"])
+        lines.append(f"memories that nobody used: {review}")
     return lines
 
 

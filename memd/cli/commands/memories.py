@@ -114,13 +114,14 @@ def add(invocation: Invocation) -> None:
         if error.code == _CONFLICT and base_hash == "":
             raise MemoryExistsError(path) from error
         raise
-    invocation.screen.answer(written, write_sentence(written))
+    invocation.screen.answer(written, write_sentence(invocation, written))
 
 
 def remove(invocation: Invocation) -> None:
     """Delete one memory."""
     result = invocation.request(request_id=os.urandom(16).hex())
-    words = f"deleted {invocation.options.path}; undo with: memctl undo {result['change']}"
+    undo = invocation.command("undo", result["change"])
+    words = f"deleted {invocation.options.path}; undo with: {undo}"
     invocation.screen.answer(result, words)
 
 
@@ -130,7 +131,7 @@ def adopt(invocation: Invocation) -> None:
     words = [f"{printable(path)} is yours" for path in result["paths"]]
     if result["change"]:
         words = words or ["the lines of the index are yours"]
-        words.append(f"undo with: memctl undo {result['change']}")
+        words.append(f"undo with: {invocation.command('undo', result['change'])}")
     invocation.screen.answer(result, "\n".join(words) or "no import brought anything here")
 
 
@@ -139,14 +140,14 @@ def scope_of(path: str) -> str | None:
     return "team" if path.startswith(TEAM) else None
 
 
-def write_sentence(written: dict[str, Any]) -> str:
+def write_sentence(invocation: Invocation, written: dict[str, Any]) -> str:
     """Return the line that reports a write, with how to undo it."""
     if not written.get("change"):
         return f"{written['status']} {written['path']}"
     changed = f"{written['status']} {written['path']}"
     if written["status"] == "unchanged":  # the text stayed, and the change is that of the index
         changed = f"updated the line of {written['path']} in the index"
-    return f"{changed}; undo with: memctl undo {written['change']}"
+    return f"{changed}; undo with: {invocation.command('undo', written['change'])}"
 
 
 def _text_params(invocation: Invocation) -> dict[str, Any]:

@@ -49,7 +49,18 @@ def import_(invocation: Invocation) -> None:
     finally:
         screen.show_temporary("")
     _print_left_out(invocation, answer)
-    screen.answer(answer, answer["diff"] + "\n".join(_import_lines(answer)))
+    screen.answer(answer, answer["diff"] + "\n".join(_import_lines(invocation, answer)))
+
+
+def _project_directory(invocation: Invocation, name: str) -> str:
+    """Return the directory that ``--project`` gives for a project of the source, "" for none."""
+    for place in invocation.options.project or ():
+        given_name, equals, directory = _with_absolute_path(place).partition("=")
+        if not equals or "/" in given_name:  # one directory for all that is imported
+            return _with_absolute_path(place)
+        if given_name == name:
+            return directory
+    return ""
 
 
 def _with_absolute_path(place: str) -> str:
@@ -61,13 +72,14 @@ def _with_absolute_path(place: str) -> str:
     return os.path.abspath(place)
 
 
-def _import_lines(answer: dict[str, Any]) -> Iterator[str]:
+def _import_lines(invocation: Invocation, answer: dict[str, Any]) -> Iterator[str]:
     """Yield lines that say what an import did, or in a dry run would do."""
     for folder in answer["projects"]:
-        yield from _folder_lines(folder, answer["dry_run"], "")
+        yield from _folder_lines(invocation, folder, answer["dry_run"], ())
     for folder in answer["agents"]:
         scope, _, agent = folder["id"].partition("/")
-        yield from _folder_lines(folder, answer["dry_run"], f" --agent {agent} --scope {scope}")
+        options = ("--agent", agent, "--scope", scope)
+        yield from _folder_lines(invocation, folder, answer["dry_run"], options)
     if answer["notes"]:
         yield f"session notes: {answer['notes']}"
     if answer["past_changes"]:
@@ -76,8 +88,14 @@ def _import_lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"conversations that are learned from: {len(answer['learning'])}; memctl job list"
 
 
-def _folder_lines(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str]:  # noqa: FBT001 - a member of the answer
+def _folder_lines(
+    invocation: Invocation,
+    folder: dict[str, Any],
+    dry_run: bool,  # noqa: FBT001 - a member of the answer
+    options: tuple[str, ...],
+) -> Iterator[str]:
     """Yield the lines about one project or agent; ``options`` select it in other commands."""
+    directory = _project_directory(invocation, folder["id"])
     would = "would be " if dry_run or folder["proposal"] else ""
     counts = Counter(file["action"] for file in folder["files"])
     words = [f"{count} {would}{_ACTIONS[action]}" for action, count in sorted(counts.items())]
@@ -89,11 +107,13 @@ def _folder_lines(folder: dict[str, Any], dry_run: bool, options: str) -> Iterat
         source = f", from {printable(file['name'])}" if file["name"] else ""
         yield f"  {would}{_ACTIONS[file['action']]}: {printable(file['path'])}{source}"
     if folder["change"]:
-        yield f"  take it back with: memctl undo {folder['change']}{options}"
+        undo = invocation.command("undo", folder["change"], *options, directory=directory)
+        yield f"  take it back with: {undo}"
     if folder["proposal"]:
         yield "  nothing is changed yet; it is a proposal"
-        yield f"  look at it with: memctl dream review {folder['proposal']}"
-        yield f"  take it with: memctl dream accept {folder['proposal']}"
+        for use, verb in (("look at it", "review"), ("take it", "accept")):
+            line = invocation.command("dream", verb, folder["proposal"], directory=directory)
+            yield f"  {use} with: {line}"
 
 
 def _print_left_out(invocation: Invocation, answer: dict[str, Any]) -> None:

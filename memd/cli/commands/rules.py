@@ -27,9 +27,8 @@ def add(invocation: Invocation) -> None:
     ]
     invocation.screen.answer(result, "\n".join(lines))
     if result["change"]:
-        invocation.screen.note(
-            f"its line was written: memctl undo {result['change']} takes it back"
-        )
+        undo = invocation.command("undo", result["change"])
+        invocation.screen.note(f"its line was written: {undo} takes it back")
     invocation.screen.note("it is asked where memctl setup CLIENT --rules was run")
 
 

@@ -30,7 +30,7 @@ def accept(invocation: Invocation) -> None:
     result = invocation.request()
     lines = [f"saved as {result['path']}"]
     if result["change"]:
-        lines.append(f"undo with: memctl undo {result['change']}")
+        lines.append(f"undo with: {invocation.command('undo', result['change'])}")
     invocation.screen.answer(result, "\n".join(lines))
 
 

@@ -71,7 +71,7 @@ def join(invocation: Invocation) -> int:
         ("entries", types or "none yet"),
         *_newest_pairs(joined["newest"]),
     ]
-    screen.answer(result, output.facts(pairs) + "\n".join(_sync_lines(joined["sync"])))
+    screen.answer(result, output.facts(pairs) + "\n".join(_sync_lines(invocation, joined["sync"])))
     return _print_waiting(invocation, joined["sync"])
 
 
@@ -82,7 +82,7 @@ def leave(invocation: Invocation) -> None:
     if not result["revoked"]:
         lines.append(f"the token is still good on the server: {result['why']}")
     if result["change"]:
-        lines.append(f"undo the removal with: memctl undo {result['change']}")
+        lines.append(f"undo the removal with: {invocation.command('undo', result['change'])}")
     invocation.screen.answer(result, "\n".join(lines))
 
 
@@ -168,7 +168,8 @@ def share(invocation: Invocation) -> int:
     if not _confirmed(invocation, "share this?"):
         return 1
     result = invocation.request(request_id=os.urandom(16).hex())
-    screen.answer(result, f"shared as {result['path']}; undo with: memctl undo {result['change']}")
+    undo = invocation.command("undo", result["change"])
+    screen.answer(result, f"shared as {result['path']}; undo with: {undo}")
     return 0
 
 
@@ -255,7 +256,7 @@ def _call_with_progress(invocation: Invocation, **overrides: object) -> Any:
 def _call_and_print(invocation: Invocation, **overrides: object) -> int:
     """Call the command's method and print the result; return 1 if something waits for a person."""
     result = _call_with_progress(invocation, **overrides)
-    text = "\n".join(_sync_lines(result))
+    text = "\n".join(_sync_lines(invocation, result))
     invocation.screen.answer(result, text or "nothing to do: equal with the team")
     return _print_waiting(invocation, result)
 
@@ -270,7 +271,7 @@ def _print_waiting(invocation: Invocation, result: Mapping[str, Any]) -> int:
     return 1 if result["conflicts"] or result["waits"] else 0
 
 
-def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
+def _sync_lines(invocation: Invocation, sync: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that report what a sync took, merged, removed, sent and left."""
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
@@ -280,7 +281,7 @@ def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
     if sync["left"]:
         yield f"{sync['left']} more go out later"
     if sync["change"]:
-        yield f"undo what came with: memctl undo {sync['change']}"
+        yield f"undo what came with: {invocation.command('undo', sync['change'])}"
 
 
 def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

@@ -145,6 +145,17 @@ def test_a_memory_is_never_replaced_by_adding(home: Home) -> None:
     assert based.err == "memctl: it changed\n"
 
 
+def test_the_command_that_takes_back_works_from_where_it_is_read(home: Home) -> None:
+    """What takes a write back names the project and the sub-agent that were given."""
+    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}):
+        ran = memctl(
+            home, "--cwd", "/a b", "add", "--name", "a", "--agent", "rev", "--scope", "project",
+            "--update",
+        )  # fmt: skip
+    undo = "memctl --cwd '/a b' undo c1 --agent rev --scope project"
+    assert ran.out == f"created a.md; undo with: {undo}\n"
+
+
 def test_a_memory_is_deleted(home: Home) -> None:
     """Deleting says how to take it back."""
     with ScriptedDaemon(home.places.socket, {"memory.delete": {"change": "c2"}}) as daemon:

@@ -121,7 +121,7 @@ def test_an_import_is_told(home: Home) -> None:
     for words in (
         "app in /m\\x1b: 1 put beside another of its name, 1 created, 3 here already",
         "put beside another of its name: b-2.md, from b.md",
-        "memctl undo c7\n",
+        f"memctl --cwd {here.rpartition('/')[0]}/x undo c7\n",
         "memctl undo c8 --agent reviewer --scope project",
         "session notes: 2",
         "past changes: 9",

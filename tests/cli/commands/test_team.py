@@ -233,7 +233,7 @@ def test_sharing_shows_the_memory_first(home: Home) -> None:
         forced = memctl(home, "team", "share", "x.md", "--yes")
     assert (status, nobody.status, forced.status) == (0, 2, 0)
     assert "all of it" in err
-    assert out == "shared as team/x.md; undo with: memctl undo c9\n"
+    assert out == f"shared as team/x.md; undo with: memctl --cwd {home.cwd} undo c9\n"
     assert daemon.params("team.share")["path"] == "x.md"
     assert daemon.methods == ["memory.read", "team.share", "memory.read", "team.share"]
 
