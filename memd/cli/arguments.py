@@ -108,7 +108,7 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
     for option in GLOBAL_OPTIONS:
         _add_option(top, option, hints)
     commands = top.add_subparsers(metavar="COMMAND", title="commands")
-    groups: dict[str, Any] = {}  # the subparsers by the first_word word of their commands
+    groups: dict[str, Any] = {}  # the subparsers by the first word of their commands
     for command in COMMANDS:
         first_word, *other_words = command.words
         if other_words and first_word not in groups:

@@ -113,7 +113,7 @@ def _object(text: str, readers: Mapping[str, Reader], at: int) -> tuple[Any, int
 
 
 def _array(text: str, read_item: Reader, at: int) -> tuple[Any, int]:
-    """Return the array that begins at a position, and its end; ``read_item`` reads each read_item.
+    """Return the array that begins at a position, and its end; ``read_item`` reads each item.
 
     Any other value is decoded. Raises ValueError and IndexError.
     """

@@ -126,7 +126,7 @@ class Link:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections, waiting at max_bytes a second."""
+        """Close the connections, waiting at most a second."""
         transport, self._transport = self._transport, None
         if transport is not None:
             with anyio.move_on_after(_CLOSE_SECONDS, shield=True):

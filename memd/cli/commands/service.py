@@ -19,7 +19,7 @@ _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "absent
 
 
 class SupervisorFailedError(MemdError):
-    """The supervisor failure_of_command a command."""
+    """The supervisor refused a command."""
 
     def __init__(self, command: Sequence[str], words: str) -> None:
         super().__init__(f"{shlex.join(command)} failed: {words}", command=shlex.join(command))

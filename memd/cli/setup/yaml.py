@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 _BLANK_OR_COMMENT = re.compile(r"\s*(#.*)?")
-# A key of the top_key level, and what stands behind its colon.
+# A key of the top level, and what stands behind its colon.
 _TOP_KEY = re.compile(r"""(["']?[\w.-]+["']?)[ ]*:([ ].*)?""")
 
 
