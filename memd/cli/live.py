@@ -9,6 +9,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.cli.job_facts import result_of_job
 from memd.cli.output import Screen
 
 _MAX_FACTS = 4  # shown beside the phase
@@ -100,11 +101,7 @@ def follow(invocation: Invocation, **overrides: Any) -> dict[str, Any]:
     if not job:
         return answer
     _watch(invocation, job, JobView(invocation.screen))
-    job_facts = invocation.call("job.get", job=job)
-    result = {"status": job_facts["state"], "job": job}
-    if job_facts.get("error"):
-        result["reason"] = job_facts["error"].get("message")
-    return {**result, **(job_facts.get("result") or {})}
+    return result_of_job(invocation.call("job.get", job=job))
 
 
 def join(invocation: Invocation, job: str) -> dict[str, Any]:

@@ -40,12 +40,16 @@ COMMANDS = (
     Command(
         ("suggestions", "edit"),
         "make a memory of a suggestion, in other words",
+        "Takes the words of --text, or opens those of the suggestion in $VISUAL, $EDITOR or vi. "
         "The quotation stays with the memory as its evidence.",
-        "suggestions:accept",
+        "suggestions:edit",
         method="suggestion.edit",
         operands=(_SUGGESTION,),
         options=(Option("--text", "the words that it gets", "TEXT"), _TYPE),
-        examples=(('memctl suggestions edit s3 --text "Deploy from main only."', "say it better"),),
+        examples=(
+            ("memctl suggestions edit s3", "say it better, in your editor"),
+            ('memctl suggestions edit s3 --text "Deploy from main only."', "the same in one line"),
+        ),
     ),
     Command(
         ("suggestions", "dismiss"),

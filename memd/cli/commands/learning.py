@@ -12,13 +12,30 @@ from memd.cli.invocation import (
     InputUnreadableError,
     Invocation,
 )
-from memd.client.errors import RemoteError
+from memd.cli.job_facts import result_of_job
+from memd.client.errors import AnswerTimeoutError, RemoteError
+from memd.core.errors import MemdError
 
+_ENDED_STATES = ("completed", "failed", "killed")
 _BAD_STATES = ("failed", "killed")
 _GATE_HINT = "memctl dream --status says more; --force leaves out the time and the sessions"
 _ONE_SOURCE = "extract needs --transcript or --messages, one of the two"
 _NO_SESSION = "--messages needs --session: it decides what is new since the last time"
 _WORK_PAUSED = "background work is paused, so this waits until: memctl resume"
+
+
+class JobGoesOnError(MemdError):
+    """A job was begun and has not ended in the time that its caller waits."""
+
+    kind = "job_goes_on"
+    exit_status = 75
+
+    def __init__(self, job: str, seconds: float) -> None:
+        super().__init__(
+            f"{job} goes on: it has not ended within {seconds:g} s; "
+            f"wait for it with: memctl job wait {job}",
+            job=job,
+        )
 
 
 def extract(invocation: Invocation) -> int:
@@ -49,8 +66,10 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
 
         result = follow(invocation, **overrides)
     else:
-        seconds = JOB_SECONDS if wait else ANSWER_SECONDS
-        result = invocation.request(seconds=seconds, wait=wait or None, **overrides)
+        # Not awaited by the request itself: a person who stops waiting must know the job's id.
+        result = invocation.request(seconds=ANSWER_SECONDS, wait=None, **overrides)
+        if wait and result.get("job") and result["status"] not in _ENDED_STATES:
+            result = _wait_for(invocation, result["job"])
     reason = result.get("reason") or result.get("gate")
     job = f" as {result['job']}" if result.get("job") else ""
     words = f": {reason}" if reason else ""
@@ -58,6 +77,15 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
     lines = [f"{result['status']}{job}{words}", *gate_hint, *result_lines(invocation, result)]
     invocation.screen.answer(result, "\n".join(lines))
     return 1 if result["status"] in _BAD_STATES else 0
+
+
+def _wait_for(invocation: Invocation, job: str) -> dict[str, Any]:
+    """Wait for a job and return its status, id and result. Raises JobGoesOnError."""
+    try:
+        facts = invocation.call("job.wait", seconds=JOB_SECONDS, job=job)
+    except AnswerTimeoutError as error:
+        raise JobGoesOnError(job, float(error.facts["seconds"] or 0)) from error
+    return result_of_job(facts)
 
 
 def _is_paused(invocation: Invocation) -> bool:

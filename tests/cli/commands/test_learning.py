@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, Silence
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -34,12 +34,14 @@ def test_messages_come_from_a_program(home: Home, text: str) -> None:
 
 def test_waiting_prints_what_was_learnt(home: Home) -> None:
     """With --wait the files, the refusals and the way back are printed."""
-    with ScriptedDaemon(home.places.socket, {"extract": SAVED}) as daemon:
+    facts = {"state": "completed", "job": "j1", "result": SAVED}
+    script = {"extract": {"status": "queued", "job": "j1"}, "job.wait": facts}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
         ran = memctl(home, "extract", "--transcript", "/s.jsonl", "--wait")
     troubled = {**SAVED, "problem": "models failed"}
     with ScriptedDaemon(home.places.socket, {"extract": troubled}):
         assert "  models failed\n" in memctl(home, "extract", "--transcript", "/s.jsonl").out
-    assert daemon.params("extract")["wait"] is True
+    assert daemon.params("job.wait") == {"job": "j1"}
     assert ran.out.splitlines() == [
         "completed as j1",
         "  saved a.md",
@@ -51,6 +53,16 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
         "  not saved, /p/AGENTS.md says it: Use pnpm",
         "undo with: memctl undo c7",
     ]
+
+
+def test_who_stops_waiting_knows_what_goes_on(home: Home) -> None:
+    """A job that does not end in the time that is given is named, and is no failure of it."""
+    script = {"extract": {"status": "queued", "job": "j8"}, "job.wait": Silence()}
+    with ScriptedDaemon(home.places.socket, script):
+        ran = memctl(home, "--timeout", "0.2", "extract", "--transcript", "/s.jsonl", "--wait")
+    assert ran.status == 75
+    assert "j8 goes on" in ran.err
+    assert "memctl job wait j8" in ran.err
 
 
 def test_who_waits_while_work_is_paused_is_told(home: Home) -> None:

@@ -1,5 +1,8 @@
 """suggestions list, accept, edit and dismiss."""
 
+import shlex
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +64,33 @@ def test_one_is_accepted_or_edited(home: Home) -> None:
     params = {"cwd": home.cwd, "suggestion": "s3", "text": "Tabs.", "type": "project"}
     assert daemon.params("suggestion.edit") == params
     assert edited.json == TAKEN
+
+
+@pytest.mark.parametrize(
+    ("change", "saved"), [("Tabs always.", "Tabs always."), ("", None), ("Use tabs.\n", None)]
+)
+def test_one_is_edited_in_the_editor(home: Home, change: str, saved: str | None) -> None:
+    """Without --text the editor opens with the suggestion; no other words are nothing saved."""
+    listed = {"suggestions": [{"id": "s3", "text": "Use tabs."}]}
+    script = {"suggestion.list": listed, "suggestion.edit": TAKEN}
+    editor = Path(home.path, "editor.py")
+    editor.write_text(
+        "import sys, pathlib\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        f"assert path.read_text() == 'Use tabs.\\n'\npath.write_text({change!r})\n"
+    )
+    command = shlex.join([sys.executable, str(editor)])
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        ran = memctl(home, "suggestions", "edit", "s3", EDITOR=command)
+    assert ran.status == 0, ran.err
+    if saved is None:
+        assert (ran.out, "suggestion.edit" in daemon.methods) == (
+            "nothing was changed, and nothing saved\n",
+            False,
+        )
+    else:
+        assert daemon.params("suggestion.edit")["text"] == saved
+        assert ran.out.startswith("saved as feedback_tabs.md\n")
 
 
 def test_one_is_dismissed(home: Home) -> None:
