@@ -151,9 +151,12 @@ class _Parser(argparse.ArgumentParser):
             message = f"{sentence} {wrong_word}"
         elif match := _UNKNOWN_ARGUMENT.search(message):
             wrong_word = match[1]
+            message = f"{self.prog} takes no {wrong_word} there"
+            if not wrong_word.startswith("-"):
+                hint = "options stand before or behind the other words, not between; see --help"
+                self.exit(2, f"{self.prog}: {message}\n  {hint}\n")
             all_options = (*(command.options for command in COMMANDS), GLOBAL_OPTIONS)
             valid_words = [option.flag for options in all_options for option in options]
-            message = f"{self.prog} takes no {wrong_word} there"
         nearest = get_close_matches(wrong_word, valid_words, 1)
         if nearest:
             hint = f"the nearest is {nearest[0]}"

@@ -77,7 +77,8 @@ COMMANDS = (
         ),
         examples=(
             ("memctl import all.tar.gz --dry-run", "what an archive would bring"),
-            ("memctl import all.tar.gz --accept", "everything, on the new machine"),
+            ("memctl import memories.tar.gz --accept", "a project's, into the project here"),
+            ("memctl import all.tar.gz --accept --project app=~/app", "one project of several"),
             ("memctl import ~/.codex/memories", "what Codex kept, as a proposal"),
         ),
     ),

@@ -11,7 +11,8 @@ from memd.core.team import Base
 class RemoteEntry(Struct, frozen=True):
     """An entry of the server; ``hash`` is ``REMOVED`` for a tombstone, which has a ``reason``.
 
-    ``content`` is ``None`` if only hashes were requested.
+    ``content`` is ``None`` if only hashes were requested. ``size`` is in bytes, and known of the
+    versions of a history alone.
     """
 
     key: str
@@ -22,6 +23,7 @@ class RemoteEntry(Struct, frozen=True):
     at: float = 0.0
     content: bytes | None = None
     reason: str = ""
+    size: int = 0
 
     @property
     def base(self) -> Base:

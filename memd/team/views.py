@@ -102,7 +102,7 @@ def log(exchange: Exchange, key: str, before: int | None, limit: int) -> tuple[T
             member=each.member,
             device=each.device,
             hash=each.hash,
-            size=len(each.content or b""),  # 0 for texts that only maintainers may see
+            size=each.size,
             reason=each.reason,
         )
         for each in versions

@@ -346,6 +346,7 @@ def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[R
         item.at,
         content,
         "" if isinstance(item, _Entry) else printable(item.reason),
+        item.size if isinstance(item, _Version) else 0,
     )
     try:
         check_key(item.key)

@@ -188,6 +188,9 @@ async def test_removing_is_an_act_of_its_own(anna: Caller, ben: Caller, server: 
     await anna.call("team.restore", path="freeze.md")
     assert (await ben.call("team.pull"))["taken"] == ["team/freeze.md"]
     assert "Fridays" in await text(ben)
+    versions = (await ben.call("team.log", path="freeze.md"))["versions"]
+    # Also of versions before the removal, whose text only maintainers may see.
+    assert [one["size"] > 0 for one in versions] == [True, False, True]
 
 
 async def test_what_a_member_may_not_remove_stops_nothing(

@@ -84,3 +84,12 @@ def test_a_wrong_command_line_is_status_two(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("usage: memctl") or "the nearest is list" in shown.err
+
+
+def test_an_option_between_words_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word behind an option that stands between words is no misspelt option."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["search", "a", "--limit", "2", "hallo"])
+    shown = capsys.readouterr().err
+    assert "takes no hallo there" in shown
+    assert "options stand before or behind" in shown

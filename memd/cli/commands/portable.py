@@ -38,8 +38,8 @@ def export(invocation: Invocation) -> None:
     screen.answer(answer, output.facts(pairs))
 
 
-def import_(invocation: Invocation) -> None:
-    """Import memories and print what happened to each."""
+def import_(invocation: Invocation) -> int:
+    """Import memories and print what happened to each; return 1 if nothing could be taken."""
     options, screen = invocation.options, invocation.screen
     invocation.progress = lambda value: screen.show_temporary(_progress_words(value))
     source = os.path.abspath(options.source)
@@ -50,6 +50,12 @@ def import_(invocation: Invocation) -> None:
         screen.show_temporary("")
     _print_left_out(invocation, answer)
     screen.answer(answer, answer["diff"] + "\n".join(_import_lines(invocation, answer)))
+    folders = [*answer["projects"], *answer["agents"]]
+    has_memories = any(folder["files"] or folder["same"] for folder in folders)
+    if has_memories or answer["notes"] or answer["past_changes"] or answer["learning"]:
+        return 0
+    screen.error("nothing was taken")
+    return 1
 
 
 def _project_directory(invocation: Invocation, name: str) -> str:

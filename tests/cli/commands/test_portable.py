@@ -132,6 +132,14 @@ def test_an_import_is_told(home: Home) -> None:
     assert "one thing failed" in ran.err
 
 
+def test_an_import_that_takes_nothing_is_no_success(home: Home) -> None:
+    """Where everything is left out, the reasons and the status say so."""
+    empty = {"projects": [], "agents": [], "notes": 0, "past_changes": 0, "learning": []}
+    with ScriptedDaemon(home.places.socket, {"import": BROUGHT | empty}):
+        ran = memctl(home, "import", "in.tar.gz", "--accept")
+    assert (ran.status, "nothing was taken" in ran.err, "left out: " in ran.err) == (1, True, True)
+
+
 def test_a_proposal_and_a_dry_run_say_what_they_are(home: Home) -> None:
     """A proposal names the commands that decide it, a dry run what would be; a diff is printed."""
     proposal = FOLDER | {"change": None, "proposal": "p4"}
