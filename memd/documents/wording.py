@@ -19,6 +19,7 @@ from memd.text.words import words
 _WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")
 _ARTICLES = frozenset({"a", "an", "the"})
 _NAME_WORDS = 6
+_MOST_NAME_WORDS = 10  # of a name whose first words say nothing
 _TITLE_CHARACTERS = 50
 _LEAST_WORDS = 2  # fewer say nothing about a memory
 _HASH_CHARACTERS = 8  # of the name of a memory whose statement has too few words
@@ -100,8 +101,10 @@ def memory_of_statement(
 def _file_name(statement: str) -> str:
     """Return a file name made of the first words of a statement, or of its hash."""
     all_words = [word.lower() for word in _WORD.findall(statement)]
-    name_words = [word for word in all_words if word not in _ARTICLES][:_NAME_WORDS]
-    # ``words`` leaves out words like "and" that say nothing.
-    if len(words(" ".join(name_words))) >= _LEAST_WORDS:
-        return "-".join(name_words)
+    name_words = [word for word in all_words if word not in _ARTICLES]
+    # A few words more where the first ones, such as "from now on always", say nothing: those that
+    # ``words`` leaves out.
+    for count in range(_NAME_WORDS, _MOST_NAME_WORDS + 1):
+        if len(words(" ".join(name_words[:count]))) >= _LEAST_WORDS:
+            return "-".join(name_words[:count])
     return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_HASH_CHARACTERS]}"

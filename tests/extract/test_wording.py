@@ -41,6 +41,8 @@ def test_a_name_has_plain_words_alone() -> None:
     worded = word(candidate("deploy tokens like ghp4x9Zq77 rotate weekly at 0815"))
     assert worded.path == "feedback_deploy-tokens-like-rotate-weekly-at.md"
     assert word(candidate("提交信息都用英文写")).path.startswith("feedback_note-")
+    spoken = word(candidate("From now on always use tabs in Go files.")).path
+    assert spoken == "feedback_from-now-on-always-use-tabs-in-go-files.md"
 
 
 @given(st.text(min_size=1), st.sampled_from(MemoryType))
