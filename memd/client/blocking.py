@@ -196,8 +196,8 @@ class Client:
         """Tell the daemon that a request is not needed any more, without waiting."""
         try:
             self._socket.settimeout(0)
-            self._socket.send(wire.notification(wire.CANCEL, {"id": request_id}))
-        except OSError:
+            self._socket.sendall(wire.notification(wire.CANCEL, {"id": request_id}))
+        except OSError:  # also for half a line, which would spoil the next one
             self.close()  # this cancels the request as well
 
 

@@ -61,6 +61,7 @@ _HISTORY_TOO_LARGE = f"it has more than {_HISTORY_BYTES // 1024**2} MiB"
 _NOT_IMPORTED = "an import does not take this"
 _IMPORT_TOO_LARGE = f"one import brings at most {MEMORIES:,} files with {TEXT_BYTES // 1024**2} MiB"
 _LOOKS_LIKE_CREDENTIAL = "it looks as if it held a credential"
+_TEXT_TOO_LARGE = f"a memory has at most {limits.READ_BYTES:,} bytes"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _change_decoder = msgspec.json.Decoder(PastChange)
 
@@ -242,7 +243,9 @@ class _Reader:
             content = self._source.read(name)
             if self._records[name].sha256 != digest:
                 raise SourceDamagedError(name, _CHANGED)
-            if len(content) > limits.READ_BYTES or secrets.find(decoded(content)):
+            if len(content) > limits.READ_BYTES:
+                self.left_out.add(name, _TEXT_TOO_LARGE)
+            elif secrets.find(decoded(content)):
                 self.left_out.add(name, _LOOKS_LIKE_CREDENTIAL)
             else:
                 yield digest
