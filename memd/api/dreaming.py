@@ -133,11 +133,11 @@ async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStat
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     prospect = await services.starter.prospect(project, settings)
     outlook = prospect.outlook
-    model = settings.dream.use_model and services.models.for_(settings) is not None
+    uses_model = settings.dream.use_model and services.models.for_(settings) is not None
     return DreamStatus(
-        enabled=outlook.gates[0].open,
+        enabled=outlook.gates[0].open,  # the first gate is the switch
         auto=settings.dream.auto,
-        engine=services.models.name(settings, "dream") if model else LOCAL,
+        engine=services.models.name(settings, "dream") if uses_model else LOCAL,
         last=outlook.last,
         due=outlook.due,
         sessions=outlook.sessions,

@@ -171,7 +171,10 @@ def _modified_stamp(content: bytes) -> str:
 
 
 def _statement_keys(content: bytes) -> frozenset[str]:
-    """Return a memory's type and statement keys, without dates added to relative ones."""
+    """Return the keys of a memory's statements, and its type, since that may change as well.
+
+    The absolute dates that memd adds to words such as "yesterday" do not count.
+    """
     parsed = document.parse(content, "")
     text = undated(f"{parsed.description}\n\n{parsed.body}")
     return frozenset((str(parsed.type), *(statement.key for statement in statements(text))))

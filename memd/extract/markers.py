@@ -138,7 +138,10 @@ def _list_pattern(entries: list[str]) -> str:
 
 
 def _without_opening(sentence: str) -> str:
-    """Return a sentence without up to four opening words, unless nothing else would be left."""
+    """Return a sentence without up to four opening words such as "well" or "so".
+
+    The last one stays if nothing else would be left.
+    """
     plain = sentence.strip(_EDGES)
     for _ in range(_OPENINGS):
         opening = other_list("opening").match(plain)

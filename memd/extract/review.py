@@ -302,21 +302,31 @@ def _unquoted(text: str) -> str:
 
 
 def _with_dates(file: Proposed, talk: Talk) -> Proposed:
-    """Return a memory with relative dates made absolute, and the day behind each quotation."""
+    """Return a memory with relative dates made absolute, and a day added to each quotation.
+
+    Lines that the memory had before stay as they are.
+    """
     if file.content is None:
         return file
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
     at = _newest_time(talk)
     lines = new.body.split("\n")
-    # Each line of the new body, with what is written in its place. Old lines stay.
-    replacements = {line: dates.resolve(line, at) if at else line for line in lines}
-    for line, quotation in quotations(new.body).items():
-        message = talk.quoted(quotation)
-        replacements[line] = said_line(quotation, message.at if message else 0.0)
-    replacements |= {line: line for line in old.body.split("\n")}
-    body = "\n".join(replacements[line] for line in lines)
+    quotation_by_line = quotations(new.body)
+    old_lines = set(old.body.split("\n"))
+
+    def dated(line: str) -> str:
+        """Return what is written in the place of a line of the new body."""
+        if line in old_lines:
+            return line
+        if line in quotation_by_line:
+            message = talk.quoted(quotation_by_line[line])
+            return said_line(quotation_by_line[line], message.at if message else 0.0)  # 0: no day
+        return dates.resolve(line, at) if at else line
+
+    body = "\n".join(map(dated, lines))
     content = file.content if body == new.body else document.with_body(file.content, body)
     description = dates.resolve(new.description, at) if at else new.description
+    # Neither is it written anew where the model left the old one.
     if description not in (new.description, old.description):
         content = document.with_fields(content, {"description": description})
     return replace(file, content=content)

@@ -27,10 +27,12 @@ def imports(text: str) -> Iterator[re.Match[str]]:
 
 
 def code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each code span.
+    r"""Yield the start and end of each code span, as ``(`+)[\s\S]*?\1`` finds them.
 
-    A span begins with as many backticks of a run as come again: in a later run, or in the second
-    half of the same run.
+    This expression is not used itself, since its time grows with the square of a text of backticks.
+    It takes as many backticks of a run as it finds again: in a later run, or else in the second
+    half of the same run. So three backticks before a word and two behind it give a span with two on
+    each side, and four in a row give one of two and two.
     """
     runs = [match.span() for match in _TICKS.finditer(text)]
     longest_after = _longest_after(runs)

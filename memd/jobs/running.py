@@ -100,11 +100,15 @@ class RunResult(Struct):
             breaker.model_worked(rows, self.row.directory)
 
     def setback(self) -> Setback:
-        """Return what follows from the recorded failure: another try, parking or the end."""
+        """Return what follows from the recorded failure: another try, parking or the end.
+
+        A parked job is not tried again unless a person retries it. The pause is that before
+        another try, if there is one.
+        """
         error = self.error or {}
-        before = None if self.row is None else self.row.error
+        previous_error = None if self.row is None else self.row.error
         attempts = 0 if self.row is None else self.row.attempts
-        times = breaker.failures_in_a_row(before, error)
+        times = breaker.failures_in_a_row(previous_error, error)
         pause = breaker.pause_before(attempts)
         if not self.retryable:
             return Setback(error, again=False, parked=False, pause=pause)

@@ -159,8 +159,11 @@ class ProgramRuns:
         return path, environ
 
     def _end(self, program: StartedProgram) -> None:
-        """Kill all processes of a program, and remove its record and its directory. Blocks."""
-        # A program with a process that survives stays recorded for the next start.
+        """Kill all processes of a program, and remove its record and its directory. Blocks.
+
+        The directory belongs to the one program that runs at a time.
+        """
+        # A program with a process that survives stays recorded: the next daemon ends it.
         if processes.end(program):
             with suppress(StateUnusableError):
                 self._rows.remove(program)

@@ -128,12 +128,12 @@ class ChatServer:
     async def _send(self, method: str, path: str, body: bytes = b"") -> wire.HttpAnswer:
         """Return the response to one HTTP request. Raises ModelError if there is none."""
         client = await self._open_client()
-        import httpx2  # noqa: PLC0415 - loaded by now, in a thread
+        import httpx2  # noqa: PLC0415 - ``_open_client`` has imported it, in a thread
 
         try:
             request = client.build_request(method, f"{self.endpoint.base_url}{path}", content=body)
             response = await client.send(request, stream=True)
-            answer = await read(response)
+            answer = await read(response)  # at most its bound of bytes; it closes the response
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise connection_error(error) from None
         return wire.HttpAnswer(answer.status, answer.payload, wire.retry_after(response.headers))

@@ -232,16 +232,20 @@ class SessionFacts:
         if use is not None:
             use.state = state
         if state == "passed":  # earlier failures of the same command were repaired
-            for (_, subject, *_), failure in self.failures.items():
-                if subject == open_call.command:
+            for failure_key, failure in self.failures.items():
+                if failure_key[1] == open_call.command:
                     failure.state = state
+        self._add_totals(open_call.command, output)
+
+    def _add_totals(self, command: str, output: str) -> None:
+        """Record the lines at the end of a command's output that count what it did."""
         last_lines = output[-_TOTALS_CHARACTERS:].splitlines()[-_TOTAL_LINES:]
         plain_lines = [_without_markup(line) for line in last_lines]
         totals = [line for line in plain_lines if _IS_TOTAL(line) or _HAS_TOTAL(line)]
         if totals:
             shown_totals = [beginning(line, _LINE_CHARACTERS) for line in totals[-_MOST_TOTALS:]]
-            self.results.pop(open_call.command, None)  # so that it becomes the newest
-            self.results[open_call.command] = shown_totals
+            self.results.pop(command, None)  # so that it becomes the newest
+            self.results[command] = shown_totals
 
     def _add_failure(self, open_call: _OpenCall, output: str) -> None:
         """Record a failed result by its first line and the first line that names an error."""

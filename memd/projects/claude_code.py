@@ -53,9 +53,9 @@ class ClaudeSettings:
 
     def __init__(self, home: str, policy: str = POLICY) -> None:
         self._home = home
-        self._policy = policy
-        self.managed = os.path.dirname(policy)
-        # The identity and the options of each file, by its path.
+        self._policy = policy  # the path of the administrator's settings file
+        self.managed = os.path.dirname(policy)  # the folder of all that the administrator manages
+        # The identity (inode, times, size) and the options of each file, by its path.
         self._files: Recent[str, tuple[tuple[int, ...], dict[str, Any]]] = Recent()
 
     def memory(self, place: tuple[str, str], environ: Mapping[str, str]) -> ClientMemory:

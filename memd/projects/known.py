@@ -49,9 +49,10 @@ class KnownProject(Struct, frozen=True):
 
 def known_project(project: Project, at: float = 0.0) -> KnownProject:
     """Return a visited project as a known one; ``at`` is the time of the visit."""
-    real = os.path.realpath(project.memory_dir)
-    config = os.path.dirname(project.transcripts)
-    return KnownProject(real, project.root, transcript_folders(project), config, project.cwd, at)
+    memory_dir = os.path.realpath(project.memory_dir)
+    config_dir = os.path.dirname(project.transcripts)  # Claude Code's, which has the transcripts
+    transcripts = transcript_folders(project)
+    return KnownProject(memory_dir, project.root, transcripts, config_dir, project.cwd, at)
 
 
 def known_projects(

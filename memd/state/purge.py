@@ -89,9 +89,15 @@ class Purge:
 
     def removable_texts(self, hashes: Collection[str]) -> tuple[PurgedText, ...]:
         """Return those of the texts that are stored and not needed by an unfinished change set."""
+        # A recorded change set is not applied to the files yet, so it is unfinished.
         needed = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
         result = []
         for body_hash in sorted(set(hashes) - needed):
+            # An empty body is that of a text which was purged before.
+            query = "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0"
+            if not self._database.read(query, (body_hash,)):
+                continue
+            # Where the text occurs: the file's path, and the change or proposal as people see it.
             rows = self._database.read(
                 f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path,"  # noqa: S608 - fixed words
                 " change FROM change_files JOIN changes ON id = change"
@@ -100,12 +106,9 @@ class Purge:
                 " UNION ALL SELECT '', path, 0 FROM past_bodies WHERE hash = ?1 ORDER BY change",
                 (body_hash,),
             )
-            query = "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0"
-            is_stored = bool(self._database.read(query, (body_hash,)))
-            if is_stored:
-                paths = tuple(sorted({str(row["path"]) for row in rows}))
-                names = dict.fromkeys(str(row["name"]) for row in rows if row["name"])
-                result.append(PurgedText(body_hash, paths, tuple(names)))
+            paths = tuple(sorted({str(row["path"]) for row in rows}))
+            names = dict.fromkeys(str(row["name"]) for row in rows if row["name"])
+            result.append(PurgedText(body_hash, paths, tuple(names)))
         return tuple(result)
 
     def files(self) -> tuple[LiveFile, ...]:

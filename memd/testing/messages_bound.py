@@ -103,9 +103,16 @@ def signed(body: Body, reply: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def compaction(body: Body, summary: str) -> dict[str, Any]:
-    """Return the signed block that stands for all messages of a request."""
-    state, role, content = _last_state(body), body["messages"][-1]["role"], _digest(summary)
-    signature = ".".join((state, role, content, _digest("compaction", state, role, content)))
+    """Return the signed block that stands for all messages of a request.
+
+    The signature has its parts in plain text, so that later checks go on from them without the
+    messages that it replaces.
+    """
+    state = _last_state(body)
+    role = body["messages"][-1]["role"]
+    summary_digest = _digest(summary)
+    seal = _digest("compaction", state, role, summary_digest)
+    signature = f"{state}.{role}.{summary_digest}.{seal}"
     return {"type": COMPACTION, "content": summary, "signature": signature}
 
 

@@ -291,7 +291,12 @@ class ExternalEdits:
 
 
 def fingerprint(status: os.stat_result, at: float) -> str:
-    """Return a string that changes whenever the file does, "" if the status is too young."""
+    """Return a string that changes whenever the file does, "" if that cannot be promised yet.
+
+    ``at`` is the time of the ``status``. A file that changed within the last tick of the file
+    system's clock may change again without a change of its times.
+    """
+    # Whole seconds alone: the file system may keep no finer times.
     has_fine_times = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
     tick = _FINE_SECONDS if has_fine_times else _COARSE_SECONDS
     is_young = status.st_ctime >= at - tick
