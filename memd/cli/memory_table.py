@@ -128,9 +128,9 @@ COMMANDS = (
         ("add",),
         "write a memory",
         "Makes a memory and its line in the index, from its parts or, with --file, from a whole "
-        "file with frontmatter. Without PATH the name decides. A body of - , or none at all when "
-        "standard input is no terminal, is read from standard input. With --update an existing "
-        "memory is changed, and only the parts that are given.",
+        "file with frontmatter. Without PATH --name decides; --file needs PATH. A body of - , or "
+        "none at all when standard input is no terminal, is read from standard input. With "
+        "--update an existing memory is changed, and only the parts that are given.",
         "memories:add",
         method="memory.write",
         operands=(

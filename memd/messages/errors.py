@@ -23,10 +23,11 @@ class AgentNameTakenError(MemdError):
 
     code = 1002
     kind = "name_taken"
-    hint = "take the name in free, or another one"  # "free" is a member of the error's data
+    hint = "take another name"
 
     def __init__(self, name: str, free: str) -> None:
-        super().__init__(f"an agent that is there has the name {name}", name=name, free=free)
+        sentence = f"an agent that is there has the name {name}; {free} is free"
+        super().__init__(sentence, name=name, free=free)
 
 
 class AgentNotFoundError(MemdError):

@@ -48,15 +48,24 @@ class PeerAddress(Struct, frozen=True):
 Address = Everyone | AgentAddress | PeerAddress
 
 
+class AgentNameRefusedError(NameRefusedError):
+    """A name breaks the rule for the names of agents."""
+
+    hint = "agents' names have lower-case letters, digits, '.', '_' and '-'"
+
+
 def check_agent_name(name: str) -> str:
-    """Return the name if an agent may have it. Raises NameRefusedError if not."""
+    """Return the name if an agent may have it. Raises AgentNameRefusedError if not."""
     if name.casefold() in RESERVED_NAMES:
-        raise NameRefusedError(name, _RESERVED)
-    check_component(name)
+        raise AgentNameRefusedError(name, _RESERVED)
+    try:
+        check_component(name)
+    except NameRefusedError as error:
+        raise AgentNameRefusedError(name, str(error.facts["rule"])) from error
     if len(name) > AGENT_NAME_CHARACTERS:
-        raise NameRefusedError(name, _TOO_LONG)
+        raise AgentNameRefusedError(name, _TOO_LONG)
     if name != name.lower():
-        raise NameRefusedError(name, _UPPER)
+        raise AgentNameRefusedError(name, _UPPER)
     return name
 
 

@@ -22,8 +22,9 @@ HOSTILE = ("", ".", "..", "a/b", "-x", "a b", "é", "CON", "nul.txt", "a\nb", "a
 @pytest.mark.parametrize("name", [*HOSTILE, *RESERVED_NAMES, "x" * 65, "a" * 100_000])
 def test_a_hostile_name_is_no_agent_s(name: str) -> None:
     """A name is one plain component in lower case of at most 64 characters, and not reserved."""
-    with pytest.raises(NameRefusedError):
+    with pytest.raises(NameRefusedError) as caught:
         names.check_agent_name(name)
+    assert "agents' names" in caught.value.hint  # not the rule for the names of memories
 
 
 def test_names_of_the_corpus_lead_nowhere() -> None:

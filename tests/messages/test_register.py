@@ -108,6 +108,7 @@ def test_a_name_belongs_to_who_lives(register: Register, clock: FakeClock) -> No
     with pytest.raises(AgentNameTakenError) as caught:
         register.register(replace(ANN, session="s2"))
     assert caught.value.facts["free"] == "ann-2"
+    assert "ann-2 is free" in caught.value.sentence
     clock.advance(200)
     second = added(register, replace(ANN, session="s2"))
     assert register.resolve("ann", "/p").id == second.id
