@@ -17,11 +17,13 @@ from typing import TextIO
 
 from memd.cli.arguments import parser
 from memd.cli.grammar import MEMORIES
-from memd.cli.invocation import Invocation, Surroundings, has_surrogates
+from memd.cli.invocation import CommandLineError, Invocation, Surroundings, has_surrogates
 from memd.cli.output import escape
+from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 
 USAGE = 2
+_ONLY = "{}"  # a sentence that is written elsewhere
 INTERRUPTED = 130
 
 
@@ -87,9 +89,14 @@ def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
         try:
             return int(command(invocation) or 0)
         except MemdError as error:
-            if error.kind != "not_found" or not memory:  # the error is about something else
-                raise
-            raise invocation.no_memory(memory) from error
+            if error.kind == "not_found" and memory:
+                raise invocation.no_memory(memory) from error
+            if error.kind == "invalid_params" and isinstance(error, RemoteError):
+                # A person gave words of a command line, and not parameters of a method.
+                sentence = error.sentence.removeprefix(f"{options.run.api_method}: ")
+                hint = f"see memctl {options.run.name} --help"
+                raise CommandLineError(_ONLY, sentence, hint=hint) from error
+            raise
 
 
 def _standard_input() -> TextIO:

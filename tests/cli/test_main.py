@@ -10,7 +10,7 @@ import pytest
 from memd.cli.main import main
 from memd.cli.running import _escaping_stream, run
 from memd.core.places import find
-from memd.testing.scripted_daemon import ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
 
@@ -171,7 +171,7 @@ def test_no_command_is_answered_with_the_help(home: Home) -> None:
         (["add", "--type", "usr"], "--type cannot be usr\n  the nearest is user"),
         (["add", "--type", "x"], "it is one of user, feedback, project, reference"),
         (["qqqqqq"], "there is no command qqqqqq\n  see memctl --help"),
-        (["list", "zz"], "takes no zz there\n  see memctl --help"),
+        (["list", "zz"], "takes no zz there\n  options stand before or behind"),
     ],
 )
 def test_a_misspelt_word_is_answered_with_the_nearest(
@@ -180,3 +180,15 @@ def test_a_misspelt_word_is_answered_with_the_nearest(
     """One sentence and one word instead of the list of all, and the status of a wrong line."""
     assert memctl(home, *arguments).status == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_refused_parameter_is_a_wrong_command_line(home: Home) -> None:
+    """A person reads of the command and its help, not of a method and its parameters."""
+    data = {"kind": "invalid_params", "hint": "rpc.discover shows each method's parameters"}
+    refusal = ScriptedRefusal(-32602, "memory.diff: from and to need {path}", data)
+    with ScriptedDaemon(home.places.socket, {"memory.diff": refusal}):
+        ran = memctl(home, "diff", "--from", "yesterday")
+    assert (ran.status, ran.err) == (
+        2,
+        "memctl: from and to need {path}\n  see memctl diff --help\n",
+    )
