@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+import memd.agent.options  # noqa: F401 - a command imports it, which may write its bytecode
 from memd.agent.answer import OUTPUT_BYTES
 from memd.agent.step import MALFORMED
 from memd.agent.workspace import BYTES, FILES
