@@ -173,7 +173,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
             new_index = old_index
             if writing.title or writing.hook:
                 new_index = index.with_pointer(old_index, writing.path, pointer)
-            elif old is not None:
+            elif old is not None and parsed.description != old.header.description:
                 new_index = with_new_hook(old_index, old.header, parsed.description)
             if new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
