@@ -95,25 +95,26 @@ class Messages:
         task_status.started()
         while True:
             self._timer_wakeup = anyio.Event()
-            seconds: float | None = _RETRY_SECONDS  # if the state file is unusable
+            # If the state file is unusable, it is tried again later.
+            next_time: float | None = self._clock.monotonic() + _RETRY_SECONDS
             with suppress(StateUnusableError):
-                seconds = await self._seconds_to_next()
-            is_woken = await self._wait_for(seconds, self._timer_wakeup)
-            if is_woken and (seconds is None or seconds > 0):
+                next_time = await self._find_next_time()
+            is_woken = await self._wait_until(next_time, self._timer_wakeup)
+            if is_woken and (next_time is None or next_time > self._clock.monotonic()):
                 continue  # woken before the time: compute the next time again
             with suppress(StateUnusableError):
                 await self._run_step(self._load)
 
-    async def _seconds_to_next(self) -> float | None:
-        """Return the seconds until the next message, answer or lease is due, ``None`` for none."""
+    async def _find_next_time(self) -> float | None:
+        """Return the monotonic time when the next message, answer or lease is due, or ``None``."""
         self._next_due = inf  # so that a message that arrives meanwhile wakes the timer
         due = await to_thread.run_sync(self._mailboxes.table.next_due)
         self._next_due = inf if due is None else due
         lease = self._mailboxes.next_lease_end()
         self._next_lease = inf if lease is None else lease
-        now, monotonic = self._mailboxes.steady_now(), self._clock.monotonic()
-        seconds = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
-        return min(seconds, default=None)
+        if due is not None:
+            due += self._clock.monotonic() - self._mailboxes.steady_now()
+        return min((at for at in (due, lease) if at is not None), default=None)
 
     async def register_agent(self, registration: Registration) -> Registered:
         """Register an agent and publish that. Raises the errors of ``Register.register``."""
@@ -186,7 +187,7 @@ class Messages:
             # A lease that ends may release a message for this agent.
             lease_end = self._mailboxes.next_lease_end(agent.id)
             wait_until = until if lease_end is None else min(until, lease_end)
-            await self._wait_for(max(0.0, wait_until - self._clock.monotonic()), arrival)
+            await self._wait_until(wait_until, arrival)
         if delivered.messages and self._next_lease == inf:
             self._timer_wakeup.set()  # the timer knows of no lease yet
         return Received(tuple(map(row_of, delivered.messages)), delivered.more, text)
@@ -384,17 +385,9 @@ class Messages:
         if (arrival := self._arrivals.pop(agent, None)) is not None:
             arrival.set()
 
-    async def _wait_for(self, seconds: float | None, event: anyio.Event) -> bool:
-        """Wait up to ``seconds`` of the clock for an event; return whether it was set."""
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as group:
-                if seconds is not None:
-                    group.start_soon(self._cancel_after, max(0.0, seconds), scope)
-                await event.wait()
-                group.cancel_scope.cancel()
+    async def _wait_until(self, at: float | None, event: anyio.Event) -> bool:
+        """Wait for an event, up to a monotonic time if one is given; return whether it was set."""
+        seconds = inf if at is None else max(0.0, at - self._clock.monotonic())
+        with self._clock.move_on_after(seconds):
+            await event.wait()
         return event.is_set()
-
-    async def _cancel_after(self, seconds: float, scope: anyio.CancelScope) -> None:
-        """Cancel a scope after ``seconds`` of the room's clock, which tests move by hand."""
-        await self._clock.sleep(seconds)
-        scope.cancel()

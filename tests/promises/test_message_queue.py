@@ -122,7 +122,7 @@ def test_a_message_that_nobody_reads_expires(agents: Office, *, restart: bool) -
     assert agents.states(sent) == {"bert": "queued"}
     if restart:
         agents.stop(crash=True)
-        agents.clock.advance(2.0)
+        agents.advance(2.0)
         agents.start()
     else:
         agents.advance(2.0)
