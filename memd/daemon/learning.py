@@ -10,7 +10,7 @@ from memd.extract.service import Extractions, Note, Waiting
 from memd.model.configured import Models
 from memd.rules.service import ToolRules
 from memd.state.database import Database, StateUnusableError
-from memd.state.tables import Cursors, RuleTable, Runs, UsageTable
+from memd.state.tables import Cursors, RuleTable, Runs, SuggestionTable, UsageTable
 from memd.store.service import Store
 
 
@@ -38,6 +38,7 @@ def extractions(
         joined=joined,
         covered=covered,
         said_again=partial(_count_repetition, RuleTable(database)),
+        new_suggestions=partial(_count_new_suggestions, SuggestionTable(database)),
     )
 
 
@@ -45,6 +46,15 @@ def _count_repetition(table: RuleTable, directory: str, paths: Sequence[str], at
     """Count that the person repeated what these memories say."""
     with suppress(StateUnusableError):  # a lost count does no harm
         table.said_again(directory, paths, at)
+
+
+def _count_new_suggestions(
+    table: SuggestionTable, directory: str, texts: Sequence[str], now: float
+) -> int:
+    """Return how many texts were not suggested before."""
+    with suppress(StateUnusableError):  # a wrong count does no harm
+        return table.count_new(directory, texts, now)
+    return len(texts)
 
 
 def tool_rules(database: Database, store: Store, clock: Clock) -> ToolRules:

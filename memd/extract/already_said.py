@@ -15,6 +15,7 @@ from memd.documents import secrets
 from memd.documents.document import Document
 from memd.extract.candidates import Candidates
 from memd.extract.sentences import sentences
+from memd.state.tables import OpenSuggestion
 from memd.text.statements import undated
 
 _SHOWN = 200  # characters of what a result names
@@ -56,6 +57,14 @@ def in_messages(messages: Sequence[Message], covered: Covered) -> tuple[CoveredT
         for covered_text in already_said(sentence.text, covered)
     )
     return tuple(dict.fromkeys(islice(covered_texts, _LISTED)))
+
+
+def split(
+    suggestions: Sequence[OpenSuggestion], messages: Sequence[Message], covered: Covered
+) -> tuple[Sequence[OpenSuggestion], Sequence[CoveredText]]:
+    """Return the suggestions that no file says, and the sentences of messages that files say."""
+    rest = [suggestion for suggestion in suggestions if not covered(suggestion.text)]
+    return rest, in_messages(messages, covered)
 
 
 def in_memory(old: Document, new: Document, covered: Covered) -> str:

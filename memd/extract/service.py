@@ -22,7 +22,7 @@ from memd.agent.service import RunEnd, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
-from memd.core.covered import Covered, CoveredIn, CoveredText, in_no_file, in_no_project
+from memd.core.covered import Covered, CoveredIn, in_no_file, in_no_project
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.core.settings import Settings
@@ -56,6 +56,7 @@ __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
 
 Progress = Callable[..., None]
 Note = Callable[..., None]
+CountTexts = Callable[[str, Sequence[str], float], int]  # texts of a directory at a time
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
 _MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 files
@@ -80,10 +81,10 @@ class Extractions:
     """Extractions of one daemon; the jobs run one at a time for each memory directory.
 
     ``models`` returns the model of the settings; ``runs`` stores the records of its runs;
-    ``waiting`` returns a directory's open suggestions; ``note`` writes to the log. ``joined``
-    returns whether a directory joined a team, ``covered`` a function that finds a text in a
-    project's instruction files. ``said_again`` counts memories that a person had to say again.
-    Both ``joined`` and ``said_again`` block; the latter never raises.
+    ``waiting`` returns a directory's open suggestions, ``new_suggestions`` how many texts are new
+    ones; ``note`` writes to the log. ``joined`` returns whether a directory joined a team,
+    ``covered`` a function that finds a text in a project's instruction files. ``said_again`` counts
+    memories that a person had to say again. Both counters and ``joined`` block.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Extractions:
         joined: Callable[[str], bool] = lambda _: False,
         covered: CoveredIn = in_no_project,
         said_again: Callable[[str, Sequence[str], float], None] = lambda *_: None,
+        new_suggestions: CountTexts = lambda _, texts, __: len(texts),
     ) -> None:
         self._store = store
         self._cursors = cursors
@@ -110,6 +112,7 @@ class Extractions:
         self._is_joined = joined
         self._covered_in = covered
         self._count_said_again = said_again
+        self._count_new = new_suggestions
         self._reader = ConversationReader()
         self.tally = requests.ExtractionTally()
 
@@ -221,7 +224,11 @@ class Extractions:
     ) -> ExtractionResult:
         """Commit a plan together with its result, the suggestions and the cursor."""
         suggestions = suggestions if extraction.settings.extract.suggest else ()
-        result = extracted = replace(extracted, suggested=len(suggestions))
+        directory, now = extraction.project.memory_dir, self._clock.now
+        texts = [suggestion.text for suggestion in suggestions]
+        count_new = partial(self._count_new, directory, texts, now())
+        suggested = await to_thread.run_sync(count_new) if texts else 0
+        result = extracted = replace(extracted, suggested=suggested)
         repeated_paths: tuple[str, ...] = ()
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
@@ -242,7 +249,6 @@ class Extractions:
             reason=f"extracted by {'the local extractor' if is_local else 'a model'}",
             origin=origin,
         )
-        directory, now = extraction.project.memory_dir, self._clock.now
         committed = await self._store.commit(directory, draft, provenance)
         if repeated_paths:
             await to_thread.run_sync(self._count_said_again, directory, repeated_paths, now())
@@ -260,9 +266,9 @@ class Extractions:
         headers = (await self._store.snapshot(directory)).headers
         suggested = await self._open_suggestions(directory) if settings.extract.suggest else ()
         covered = await self._covered_in(project, settings)
-        suggested, said = await to_thread.run_sync(_without_covered, suggested, new_part, covered)
-        joined = await to_thread.run_sync(self._is_joined, directory)
-        team = settings.team.used(joined=joined)
+        split = partial(already_said.split, suggested, new_part.messages, covered)
+        suggested, said = await to_thread.run_sync(split)
+        team = settings.team.used(joined=await to_thread.run_sync(self._is_joined, directory))
         quotes = [suggestion.text for suggestion in suggested]
         dialogue, pieces = new_part.dialogue, new_part.pieces
         news = fork.News(directory, dialogue, pieces, headers, now, quotes, team, said)
@@ -386,11 +392,3 @@ def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Work
     )
     reviewer.answers, reviewer.theirs = workspace.answers, workspace.shared
     return workspace
-
-
-def _without_covered(
-    suggestions: Sequence[OpenSuggestion], new_part: NewPart, covered: Covered
-) -> tuple[Sequence[OpenSuggestion], Sequence[CoveredText]]:
-    """Return the suggestions that no file covers, and the covered new sentences. Blocks."""
-    rest = [suggestion for suggestion in suggestions if not covered(suggestion.text)]
-    return rest, already_said.in_messages(new_part.messages, covered)

@@ -12,6 +12,7 @@ Rules of this file
 - The state file may be damaged: a row with invalid values does not affect others.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -123,6 +124,17 @@ class SuggestionTable:
         )
         return tuple(map(_read_row, rows))
 
+    def count_new(self, directory: str, texts: Iterable[str], now: float) -> int:
+        """Return how many of some texts are neither open nor decided in a directory."""
+        hashes = {_hash(text) for text in texts if letters(text)}
+        rows = self._database.read(
+            "SELECT hash FROM suggestions WHERE directory = ? AND state <> 'expired'"
+            " AND (state <> 'open' OR filed >= ?)"
+            " AND hash IN (SELECT value FROM json_each(?))",
+            (os.path.realpath(directory), now - _OPEN_SECONDS, json.dumps([*hashes])),
+        )
+        return len(hashes) - len(rows)
+
     def surface(
         self, directory: str, ids: Iterable[str], session: str, now: float
     ) -> frozenset[str]:
@@ -155,12 +167,11 @@ class SuggestionTable:
 def save(cursor: Cursor, directory: str, suggestion: Suggestion, at: float) -> None:
     """Store a suggestion inside a transaction at the time ``at``, unless its text has no letter."""
     text = _storable(suggestion.text)[:CHARACTERS]
-    text_letters = letters(text)
-    if not text_letters:
+    if not letters(text):
         return
     values = (
         directory,
-        sha256(text_letters.encode()),
+        _hash(text),
         at,
         _storable(suggestion.session),
         text,
@@ -189,6 +200,11 @@ def decide(cursor: Cursor, directory: str, decided: SuggestionDecided) -> bool:
 def letters(text: str) -> str:
     """Return a text's letters and digits in one case: equal results mean the same suggestion."""
     return _SIGNS.sub("", normal(text).casefold())
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which a text is recognised."""
+    return sha256(letters(_storable(text)[:CHARACTERS]).encode())
 
 
 def _expire_old(cursor: Cursor, directory: str, now: float) -> None:

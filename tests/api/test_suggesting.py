@@ -77,6 +77,17 @@ async def test_an_extraction_says_that_it_suggests(caller: Caller) -> None:
     assert (done["saved"], done["suggested"], done["passed_over"]) == ([], 1, {})
 
 
+@pytest.mark.parametrize("decision", ["", "suggestion.dismiss", "suggestion.accept"])
+async def test_an_extraction_counts_only_new_suggestions(caller: Caller, decision: str) -> None:
+    """What waits already, was dismissed or became a memory is not called a suggestion again."""
+    messages = [{"role": "user", "content": "I'm a nurse and new to Python."}]
+    await caller.call("extract", session_id="s", messages=messages, wait=True)
+    if decision:
+        await caller.call(decision, suggestion="s1")
+    done = await caller.call("extract", session_id="t", messages=messages, wait=True)
+    assert done["suggested"] == 0
+
+
 async def test_an_accepted_one_is_a_memory_with_its_evidence(caller: Caller) -> None:
     """It has the words, the quotation and the date, is the person's, and can be taken back."""
     await suggest(caller, TABS)
