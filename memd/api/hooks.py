@@ -26,27 +26,21 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.api import delivering, dialects, notes, opened, prompting, ruling, subagents, work
-from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
+from memd.api import delivering, dialects, opened, ruling, subagents, tool_uses, turn_ends
+from memd.api.dialects import DIALECTS, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
+from memd.api.received import Received
 from memd.api.services import Services
-from memd.context.service import ContextRequest
-from memd.conversation.history import tool_kind
 from memd.core import limits
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import INDEX, INDEXES, TEAM_INDEX
+from memd.core.names import INDEX, TEAM_INDEX
 from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.values import Actor, Project, Provenance
-from memd.notes.service import NotesRequest
 from memd.recall.service import Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
 from memd.text import quoting, tags
-from memd.transcripts.reading import TranscriptRefusedError
 from memd.transcripts.sessions import parents
 
 _REMEMBERED_EVENTS = 1024  # entries of each record by event, prompt or job
@@ -54,15 +48,9 @@ _SESSIONS = 64  # sessions whose memory section is held in memory, some 30 KB ea
 _DEADLINE_MS = 200  # how long a hook waits unless it names a time
 _START_SECONDS = 0.2  # for suggestions at the start of a session
 _SUGGESTED_SHARE = 0.2  # of a prompt's time for suggestions, if that much is left
-_LINE_ADDED = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
 _SAVED_SECONDS = 0.02  # to list saved memories; those missed are shown with the next prompt
-_GATE_SECONDS = 0.02  # for the gates of notes at a turn's end; the job checks them again
 _NEXT_PROMPT_UNITS = 2_500  # UTF-16 units that notes leave to the prompt after a compaction
-_SENTENCE_UNITS = 300  # UTF-16 units of the sentence before a compaction, at most
 _JOBS_SEARCHED = 20  # the newest jobs, which may have saved something
-_SPILLED_KINDS = ("search", "web")  # of tools; Claude Code stores the shell's output itself
-_READING_TOOL = "Read"  # by which the model reads a stored result
-_WRITING_TOOLS = ("", "Write", "Edit", "MultiEdit", "apply_patch", "write_file", "replace")
 # Events that come several times under one prompt id, and that count for sub-agents too.
 _REPEATABLE = (Event.TOOL_USED, Event.SUBAGENT_START, Event.SUBAGENT_END)
 _SHARE = 0.75  # of a hook's time for memd; the rest is for its start and the connection
@@ -75,22 +63,6 @@ class UnknownClientError(WrongParameterError):
 
     def __init__(self, client: str) -> None:
         super().__init__(f"memd knows no client {client}", client=client)
-
-
-class _Received(Struct, frozen=True):
-    """An event of a conversation, with its project; ``messages``: the hook wants messages too."""
-
-    dialect: Dialect
-    name: str
-    payload: Payload
-    project: Project
-    settings: Settings
-    messages: bool = False
-
-    @property
-    def session(self) -> str:
-        """The client's own name for the conversation."""
-        return self.payload.session_id
 
 
 class HookMethod:
@@ -142,14 +114,14 @@ class HookMethod:
         if kind not in _REPEATABLE and (facts.agent_id or key in self._events):
             return None  # of a sub-agent, or answered before
         project, settings, _ = await services.store.where(facts.cwd, call.caller.environment)
-        received = _Received(dialect, event, facts, project, settings, messages=messages)
+        received = Received(dialect, event, facts, project, settings, messages=messages)
         services.visited(call, project, facts.session_id)
         if messages:
             await self.deliveries.note_event(services, call, kind, facts, project, settings)
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
-                sentence = await _after_turn(services, call, kind, received, until)
+                sentence = await turn_ends.after_turn(services, call, kind, received, until)
         if facts.prompt_id:  # only now: an end whose hook got no answer is sent once more
             self._events[key] = None
         if ends:
@@ -157,7 +129,7 @@ class HookMethod:
         return await self._output(services, call, kind, received, until)
 
     async def _output(
-        self, services: Services, call: Call, kind: Event, received: _Received, until: float
+        self, services: Services, call: Call, kind: Event, received: Received, until: float
     ) -> dict[str, Any] | None:
         """Return what a hook prints for an event that adds texts, or ``None`` for nothing."""
         notice, texts, response = "", tuple[str, ...](), None
@@ -169,9 +141,9 @@ class HookMethod:
             texts = (await subagents.section(services, *about, environment),)
         elif kind is Event.TOOL_USED:
             messages = await self._deliver(services, call, received)
-            texts = (messages, await _take_in_written(services, call, received))
+            texts = (messages, await tool_uses.take_in_written(services, call, received))
             await opened.by_tool(services, call, received.project, received.payload)
-            response = await _spill_result(services, received, until)
+            response = await tool_uses.spill_result(services, received, until)
         elif kind is Event.SESSION_START:
             texts = await self._start_texts(services, call, received, until)
             notice = await self._notice(services, call, received)
@@ -181,7 +153,7 @@ class HookMethod:
             notice = await self._notice(services, call, received)
         return answer(received.dialect, received.name, *texts, notice=notice, response=response)
 
-    async def _deliver(self, services: Services, call: Call, received: _Received) -> str:
+    async def _deliver(self, services: Services, call: Call, received: Received) -> str:
         """Return the agent's unread messages; with a prompt, its memories get so much less room."""
         if not (received.messages and received.settings.messages.enabled):
             return ""
@@ -192,7 +164,7 @@ class HookMethod:
             self._used_units[received.session] = used + quoting.units(text)
         return text
 
-    async def _notice(self, services: Services, call: Call, received: _Received) -> str:
+    async def _notice(self, services: Services, call: Call, received: Received) -> str:
         """Return one line for the person: memories that were saved, and messages for them."""
         lines = [await self._saved_line(services, received)]
         if received.messages:
@@ -200,7 +172,7 @@ class HookMethod:
         return "; ".join(line for line in lines if line)
 
     async def _start_texts(
-        self, services: Services, call: Call, received: _Received, until: float
+        self, services: Services, call: Call, received: Received, until: float
     ) -> tuple[str, ...]:
         """Return memory section (the team's part if the client loads it), notes and suggestions."""
         await self._update_ledger(services, received.payload)
@@ -221,7 +193,7 @@ class HookMethod:
             shown = await services.prompts.shared(project, settings)
         room = limits.BLOCK_CHARACTERS - _NEXT_PROMPT_UNITS
         notes_room = room // 2 if shown else room
-        noted = await _compacted_notes(services, call, received, notes_room, until)
+        noted = await turn_ends.compacted_notes(services, call, received, notes_room, until)
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
             index = TEAM_INDEX if client_loads else INDEX
@@ -235,7 +207,7 @@ class HookMethod:
         return brought
 
     async def _prompt_texts(
-        self, services: Services, _call: Call, received: _Received, until: float
+        self, services: Services, _call: Call, received: Received, until: float
     ) -> tuple[str, str]:
         """Return the block of relevant memories, and the suggestions that fit into the time."""
         project, settings, payload = received.project, received.settings, received.payload
@@ -256,7 +228,7 @@ class HookMethod:
         suggest = services.suggestions.surface
         return prefetched.block, await suggest(project, settings, received.session, seconds_left)
 
-    async def _saved_line(self, services: Services, received: _Received) -> str:
+    async def _saved_line(self, services: Services, received: Received) -> str:
         """Return one line on memories saved here and not shown yet; "" for none or if unwanted."""
         if not (received.dialect.notices and received.settings.extract.notify):
             return ""
@@ -289,108 +261,6 @@ class HookMethod:
 def _parents(payload: Payload, last_reply: float | None = None) -> Parents:
     """Return a function that finds the sessions from which an event's session was forked."""
     return partial(parents, payload.transcript_path, payload.session_id, last_reply)
-
-
-async def _after_turn(
-    services: Services, call: Call, kind: Event, received: _Received, until: float
-) -> str:
-    """Submit extraction and notes, at a session's end a due dream; return the text to print."""
-    project, settings, cwd = received.project, received.settings, received.payload.cwd
-    path, session, sentence = received.payload.transcript_path, received.session, ""
-    if path and kind is Event.COMPACTING:
-        sentence = await _before_compaction(services, call, received, until)
-    if path:
-        about = {"cwd": cwd, "session": session, "transcript_path": path}
-        with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
-            await work.submit(services, call, project, settings, about)
-    if path and kind is Event.TURN_END:
-        request = _notes_request(call, received, turn_ended=True)
-        with suppress(MemdError):
-            await notes.submit(services, request, seconds=_GATE_SECONDS)
-    if kind is Event.SESSION_END:
-        await prompting.over(services, call, _notes_request(call, received))
-    return sentence
-
-
-async def _before_compaction(
-    services: Services, call: Call, received: _Received, until: float
-) -> str:
-    """Write the notes, or submit a job if that fails; return a sentence if wanted, else ""."""
-    request = _notes_request(call, received, force=True)
-    try:
-        with services.clock.move_on_after(until - services.clock.monotonic()):
-            path = (await services.session_notes.write_locally(request)).path
-            sentence = f"The notes of this conversation are in {path}; they outlast the compaction."
-            is_wanted = path and request.settings.notes.precompact
-            return sentence if is_wanted and quoting.units(sentence) <= _SENTENCE_UNITS else ""
-    except MemdError:  # a job is repeated where that helps, and job.get shows its error
-        with suppress(MemdError):
-            await notes.submit(services, request)
-    return ""
-
-
-async def _compacted_notes(
-    services: Services, call: Call, received: _Received, room: int, until: float
-) -> str:
-    """Return the notes of a compacted session, at most ``room`` UTF-16 units, else ""."""
-    resumed = received.payload.source == "resume" and received.dialect.late_boundary
-    if not resumed and received.payload.source != "compact":
-        return ""
-    request = _notes_request(call, received)
-    seconds = (until - services.clock.monotonic()) / 2  # the rest is for the file
-    with suppress(MemdError):
-        return await services.session_notes.block(request, room, seconds, resumed=resumed)
-    return ""
-
-
-def _notes_request(call: Call, received: _Received, **given: bool) -> NotesRequest:
-    """Return a request about the notes of an event's session."""
-    path, session = received.payload.transcript_path, received.session
-    return notes.about(
-        call, received.project, received.settings, session, transcript_path=path, **given
-    )
-
-
-async def _take_in_written(services: Services, call: Call, received: _Received) -> str:
-    """Take in memories that a tool has written; return a note on their index lines, or "".
-
-    The memories are in the assistant's context now, so no prompt adds them again.
-    """
-    project, session = received.project, received.session
-    directory = project.memory_dir
-    if received.payload.tool_name not in _WRITING_TOOLS:
-        return ""
-    paths = dialects.named_memories(received.payload, directory)
-    if not (paths and project.enabled and received.settings.enabled):
-        return ""
-    reason = "written by the assistant itself"
-    client = call.caller.client
-    by = Provenance(Actor.ASSISTANT, client, session, "", reason, "assistant")
-    with suppress(MemdError):  # a secret in a description, for example: no index line is made
-        result = await services.store.attribute(directory, paths, by)
-        await services.recall.given(session, directory, paths)
-        if result.change and not paths <= {*INDEXES}:
-            return f"{tags.OPEN}\n{_LINE_ADDED}\n{tags.CLOSE}"
-    return ""
-
-
-async def _spill_result(services: Services, received: _Received, until: float) -> Any:
-    """Return a tool's result with its longest text moved to a file, or ``None`` to keep it."""
-    payload, settings, name = received.payload, received.settings, received.payload.tool_name
-    is_on = settings.context.hook_spill and received.project.enabled
-    can_spill = tool_kind(name) in _SPILLED_KINDS or name.startswith("mcp__")
-    if not (is_on and can_spill and received.dialect.replaces_results) or payload.agent_id:
-        return None
-    text = dialects.longest_text(payload.tool_response)
-    request = ContextRequest(received.project, settings, received.session, reader=_READING_TOOL)
-    in_time = services.clock.move_on_after(until - services.clock.monotonic())
-    with suppress(MemdError), in_time:
-        result = await services.contexts.spill(
-            request, tool=name, tool_use_id=payload.tool_use_id, content=text
-        )
-        if result.content is not None:
-            return dialects.with_text(payload.tool_response, text, result.content)
-    return None
 
 
 def rows() -> tuple[Method[..., Any], ...]:
