@@ -165,7 +165,8 @@ async def usage_list(
         counted = services.usage.of(os.path.realpath(project.memory_dir), paths)
         headers = list(snapshot.headers)
         if paths is not None:
-            headers = [header for header in headers if header.path in frozenset(paths)]
+            selected = frozenset(paths)
+            headers = [header for header in headers if header.path in selected]
         if unused:
             headers = [header for header in headers if header.path in counted.unused]
         keys = [_sort_key(order, _use(counted, header.path), header.path) for header in headers]

@@ -3,9 +3,12 @@
 from typing import Any
 
 
-def result_of_job(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the status, id and result of a job, from what ``job.get`` tells of it."""
-    result = {"status": facts["state"], "job": facts["job"]}
+def result_of_job(answer: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the ``answer`` that began a job as it is at the job's end.
+
+    ``facts`` are what ``job.get`` tells of the job. No member of ``answer`` is left out.
+    """
+    ended = {**answer, "status": facts["state"]}
     if facts.get("error"):
-        result["reason"] = facts["error"].get("message")
-    return {**result, **(facts.get("result") or {})}
+        ended["reason"] = facts["error"].get("message")
+    return {**ended, **(facts.get("result") or {})}

@@ -101,7 +101,7 @@ def follow(invocation: Invocation, **overrides: Any) -> dict[str, Any]:
     if not job:
         return answer
     _watch(invocation, job, JobView(invocation.screen))
-    return result_of_job(invocation.call("job.get", job=job))
+    return result_of_job(answer, invocation.call("job.get", job=job))
 
 
 def join(invocation: Invocation, job: str) -> dict[str, Any]:

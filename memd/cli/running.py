@@ -91,8 +91,10 @@ def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
         except MemdError as error:
             if error.kind == "not_found" and memory:
                 raise invocation.no_memory(memory) from error
-            if error.kind == "invalid_params" and isinstance(error, RemoteError):
-                # A person gave words of a command line, and not parameters of a method.
+            is_refused = error.kind == "invalid_params" and isinstance(error, RemoteError)
+            if is_refused and not invocation.other_version():
+                # A person gave words of a command line, and not parameters of a method. Of a daemon
+                # of another version the error names the remedy.
                 sentence = error.sentence.removeprefix(f"{options.run.api_method}: ")
                 hint = f"see memctl {options.run.name} --help"
                 raise CommandLineError(_ONLY, sentence, hint=hint) from error

@@ -67,6 +67,6 @@ def _set_expression(inner: str) -> str:
     """Return the set with this text between its brackets; ``!`` or ``^`` first negates it."""
     negated = inner[0] in "!^"
     characters = inner[1:] if negated else inner
-    # All but the hyphen of a range stands for itself.
-    escaped = re.sub(r"[\\\[\]^]", r"\\\g<0>", characters)
+    # All but the hyphen of a range stands for itself; one at either end is no range.
+    escaped = re.sub(r"[\\\[\]^]|^-|-$", r"\\\g<0>", characters)
     return f"[^/{escaped}]" if negated else f"[{escaped}]"

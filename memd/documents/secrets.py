@@ -14,6 +14,7 @@ import hashlib
 import math
 import re
 import tomllib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -88,6 +89,7 @@ _NAME_END = re.compile(r"[\w.$-]*\Z")
 _ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well
 _REPEATED_CHARACTER = re.compile(r"(.)\1{7,}")
 _ROUNDS = 3  # of replacing; the third finds nothing in any text that was seen
+_REPLACED = re.compile(r"\[secret: [a-z0-9-]+\]")
 _LONG_TEXT = 64 * 1024  # characters, with which one rule takes a moment
 
 
@@ -149,15 +151,31 @@ def _rounds(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, .
     """Yield a text, its hits and the text without them; then the same for that, to the end.
 
     A rule takes the character behind a credential along, with which the next one may begin: of
-    several in a row the first round finds every other one.
+    several in a row the first round finds every other one. What a round puts in is no credential,
+    although "secret: " in front of a path may look like one.
     """
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         hits = tuple(_hits(text))
+        if number:
+            hits = _outside_replaced(text, hits)
         if not hits:
             return
         rest = _replace(text, hits, keep_lines=keep_lines)
         yield text, hits, rest
         text = rest
+
+
+def _outside_replaced(text: str, hits: tuple[_Hit, ...]) -> tuple[_Hit, ...]:
+    """Return the hits that overlap no ``[secret: rule]``."""
+    replaced = [match.span() for match in _REPLACED.finditer(text)]
+    result = []
+    for hit in hits:
+        before_end = (
+            bisect_left(replaced, (hit.end,)) - 1
+        )  # the last mark that begins before its end
+        if before_end < 0 or replaced[before_end][1] <= hit.start:
+            result.append(hit)
+    return tuple(result)
 
 
 def _replace(text: str, hits: tuple[_Hit, ...], *, keep_lines: bool) -> str:

@@ -1,12 +1,11 @@
 """Read HTTP responses of models up to a size limit, and turn broken connections into errors."""
 
-import json
 from typing import TYPE_CHECKING
 
 import anyio
 
 from memd.model.errors import ModelReplyError, ModelUnavailableError
-from memd.model.wire import HttpAnswer
+from memd.model.wire import HttpAnswer, decode
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,7 +30,7 @@ async def read(response: "httpx2.Response") -> HttpAnswer:
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await response.aclose()
     try:
-        payload = json.loads(bytes(body))
+        payload = decode(bytes(body))
     except (ValueError, RecursionError):
         payload = body.decode(errors="replace")
     return HttpAnswer(response.status_code, payload)

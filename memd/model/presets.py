@@ -17,7 +17,7 @@ from memd.core.settings import ModelSettings
 from memd.documents import secrets
 from memd.model.errors import ModelReplyError
 from memd.model.port import Usage
-from memd.model.wire import count, tame
+from memd.model.wire import count, decode, tame
 
 SETTINGS = "settings.json"  # beside the working directory of a program that reads one
 _SYSTEM = "You do what the request says and answer with nothing but the JSON that it wants."
@@ -154,7 +154,7 @@ def _events(output: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects among the lines of an output."""
     for line in output.splitlines():
         try:
-            event = json.loads(line)
+            event = decode(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
@@ -165,7 +165,7 @@ def _object(output: str) -> Mapping[str, Any]:
     """Return the JSON object in an output. Raises ModelReplyError."""
     start = output.find("{")  # a warning may be printed before it
     try:
-        result = json.loads(output[start:]) if start >= 0 else None
+        result = decode(output[start:]) if start >= 0 else None
     except (ValueError, RecursionError):
         result = None
     if not isinstance(result, dict):

@@ -62,6 +62,19 @@ def encode(ask: Ask, dropped: Collection[str] = ()) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
+def decode(content: str | bytes) -> Any:
+    """Return the value of a JSON text; half a surrogate pair, which is no text, becomes "?".
+
+    Raises ValueError and RecursionError.
+    """
+    value = json.loads(content)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return value
+
+
 def reply(payload: Any) -> Reply:
     """Return the reply in a parsed response body. Raises ModelReplyError."""
     blocks, stop = _members(payload)

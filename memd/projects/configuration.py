@@ -95,7 +95,7 @@ def _with_repository(
             f"{REPOSITORY_FILE} in the project may only switch memory off and make "
             f"{', '.join(_INCOMING)} of [messages] stricter; ignored: {', '.join(ignored)}"
         )
-    if options.get("enabled", True) not in (True, False):
+    if not isinstance(options.get("enabled", True), bool):
         more.append(f"enabled in {REPOSITORY_FILE} of the project must be true or false; ignored")
     if options.get("enabled") is False:
         settings = replace(settings, enabled=False)

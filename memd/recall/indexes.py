@@ -58,6 +58,10 @@ class Reader(Protocol):
         """Return the headers of the last catalogue by path, without reading the directory."""
         ...
 
+    def listed(self, directory: str) -> tuple[Header, ...]:
+        """Return all headers, newest first; raises the errors of reading a directory."""
+        ...
+
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return memories; those that cannot be read are left out."""
         ...

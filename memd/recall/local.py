@@ -15,7 +15,7 @@ from memd.core import limits
 from memd.core.settings import Settings, TeamSettings
 from memd.core.team import Author
 from memd.core.text import iso_time
-from memd.core.values import Header, MemoryFile, Project, newest_first
+from memd.core.values import Header, MemoryFile, Project
 from memd.recall import block, explain, select
 from memd.recall.indexes import Indexes, Reader
 from memd.recall.select import Prompt, SurfacedMemory
@@ -378,7 +378,7 @@ def _search_hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple
 def _literal_hits(reader: Reader, directory: str, query: str) -> Iterator[Hit]:
     """Yield the memories that have each word of a query as it is written, the newest first."""
     searched = query.casefold().split()
-    headers = sorted(reader.headers(directory).values(), key=newest_first) if searched else []
+    headers = reader.listed(directory) if searched else ()
     for start in range(0, len(headers), _MEMORIES_AT_ONCE):
         paths = [header.path for header in headers[start : start + _MEMORIES_AT_ONCE]]
         for file in reader.read_many(directory, paths):

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from memd import __version__
 from memd.cli.main import main
 from memd.cli.running import _escaping_stream, run
 from memd.core.places import find
@@ -186,9 +187,21 @@ def test_a_refused_parameter_is_a_wrong_command_line(home: Home) -> None:
     """A person reads of the command and its help, not of a method and its parameters."""
     data = {"kind": "invalid_params", "hint": "rpc.discover shows each method's parameters"}
     refusal = ScriptedRefusal(-32602, "memory.diff: from and to need {path}", data)
-    with ScriptedDaemon(home.places.socket, {"memory.diff": refusal}):
+    script = {"hello": {"version": __version__}, "memory.diff": refusal}
+    with ScriptedDaemon(home.places.socket, script):
         ran = memctl(home, "diff", "--from", "yesterday")
     assert (ran.status, ran.err) == (
         2,
         "memctl: from and to need {path}\n  see memctl diff --help\n",
     )
+
+
+def test_a_parameter_that_another_version_refuses_names_the_remedy(home: Home) -> None:
+    """The help of the command is of no use where the daemon is older than memctl."""
+    data = {"kind": "invalid_params", "hint": "rpc.discover shows each method's parameters"}
+    refusal = ScriptedRefusal(-32602, "memory.list: unknown field", data)
+    with ScriptedDaemon(home.places.socket, {"memory.list": refusal}):
+        ran = memctl(home, "list")
+    assert ran.status == 1
+    assert "memd scripted runs" in ran.err
+    assert "memctl restart" in ran.err

@@ -136,6 +136,15 @@ def test_each_of_several_lines_is_named(token: str) -> None:
     assert {finding.line for finding in findings} == set(range(1, 8))
 
 
+@pytest.mark.parametrize("end", ["/Prod9981Key x", " password: x"])
+def test_what_is_put_in_is_no_credential(end: str) -> None:
+    """The words in place of a credential are not replaced, nor what stands behind them."""
+    token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    text = f"url: https://{token}{end}"
+    assert secrets.scrub(text) == f"url: https://[secret: github-token]{end}"
+    assert [finding.rule for finding in secrets.find(text)] == ["github-token"]
+
+
 def test_a_disguise_is_found_far_from_other_lines() -> None:
     """A disguised token keeps its line however long the text around it is."""
     token = "\u200b".join("gh" + "p_" + chars(36))

@@ -139,3 +139,10 @@ def test_a_failure_is_told_by_status_type_and_words(answer: HttpAnswer, kind: st
     failure = wire.failure(answer)
     assert failure is not None
     assert failure.kind.endswith(kind)
+
+
+@pytest.mark.parametrize("content", [r'{"a": ["x \ud83d"]}', r'{"a": ["x \udE00"]}'])
+def test_half_a_surrogate_pair_becomes_a_question_mark(content: str) -> None:
+    """What a model says can be encoded, wherever it is in the reply."""
+    assert wire.decode(content) == wire.decode(content.encode()) == {"a": ["x ?"]}
+    assert wire.decode(r'["\ud83d\ude00"]') == ["\U0001f600"]

@@ -44,6 +44,15 @@ def test_a_repository_cannot_switch_on(tmp_path: Path) -> None:
     assert not configuration.current(str(tmp_path / "root"))[0].enabled
 
 
+@pytest.mark.parametrize("value", ["0", "1.0", '"no"'])
+def test_a_repository_switches_memory_off_by_false_alone(tmp_path: Path, value: str) -> None:
+    """Another value is ignored, and a sentence says so."""
+    write(tmp_path / ".memd.toml", f"enabled = {value}\n")
+    settings, problems = Configuration("/nowhere", "/nowhere").current(str(tmp_path))
+    assert settings.enabled
+    assert "must be true or false" in problems[0]
+
+
 @pytest.mark.parametrize("content", [b"x = [", b"\xff\xfe", b"a = " + b"[" * 5000, b"= 1"])
 def test_a_broken_file_is_reported_and_ignored(tmp_path: Path, content: bytes) -> None:
     """What is not TOML is named in a sentence, and the defaults stand."""

@@ -8,7 +8,14 @@ from msgspec import structs
 
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.values import Catalogue, Header, MemoryFile, MemoryType, Project
+from memd.core.values import (
+    Catalogue,
+    Header,
+    MemoryFile,
+    MemoryType,
+    Project,
+    newest_first,
+)
 from memd.model.port import ModelSource
 from memd.recall.indexes import Indexes
 from memd.recall.service import Prefetched, Prompt, Recall
@@ -80,6 +87,10 @@ class Shelf:
     def headers(self, directory: str) -> dict[str, Header]:
         """Return all headers by path."""
         return {path: file.header for path, file in self.files.get(directory, {}).items()}
+
+    def listed(self, directory: str) -> tuple[Header, ...]:
+        """Return all headers, newest first."""
+        return tuple(sorted(self.headers(directory).values(), key=newest_first))
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return the memories that can be read."""

@@ -69,7 +69,7 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
         # Not awaited by the request itself: a person who stops waiting must know the job's id.
         result = invocation.request(seconds=ANSWER_SECONDS, wait=None, **overrides)
         if wait and result.get("job") and result["status"] not in _ENDED_STATES:
-            result = _wait_for(invocation, result["job"])
+            result = _wait_for(invocation, result)
     reason = result.get("reason") or result.get("gate")
     job = f" as {result['job']}" if result.get("job") else ""
     words = f": {reason}" if reason else ""
@@ -79,13 +79,14 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
     return 1 if result["status"] in _BAD_STATES else 0
 
 
-def _wait_for(invocation: Invocation, job: str) -> dict[str, Any]:
-    """Wait for a job and return its status, id and result. Raises JobGoesOnError."""
+def _wait_for(invocation: Invocation, answer: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the job that an answer names; return it with the result. Raises JobGoesOnError."""
+    job = answer["job"]
     try:
         facts = invocation.call("job.wait", seconds=JOB_SECONDS, job=job)
     except AnswerTimeoutError as error:
         raise JobGoesOnError(job, float(error.facts["seconds"] or 0)) from error
-    return result_of_job(facts)
+    return result_of_job(answer, facts)
 
 
 def _is_paused(invocation: Invocation) -> bool:

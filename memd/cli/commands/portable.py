@@ -50,12 +50,19 @@ def import_(invocation: Invocation) -> int:
         screen.show_temporary("")
     _print_left_out(invocation, answer)
     screen.answer(answer, answer["diff"] + "\n".join(_import_lines(invocation, answer)))
-    folders = [*answer["projects"], *answer["agents"]]
-    has_memories = any(folder["files"] or folder["same"] for folder in folders)
-    if has_memories or answer["notes"] or answer["past_changes"] or answer["learning"]:
+    # A dry run takes nothing, and --learn passes over conversations that were learned from before.
+    if options.dry_run or options.learn or _has_taken(answer):
         return 0
     screen.error("nothing was taken")
     return 1
+
+
+def _has_taken(answer: dict[str, Any]) -> bool:
+    """Return whether an import took something, found it here already or made a diff of it."""
+    folders = [*answer["projects"], *answer["agents"]]
+    has_memories = any(folder["files"] or folder["same"] for folder in folders)
+    others = (answer["notes"], answer["past_changes"], answer["learning"], answer["diff"])
+    return has_memories or any(others)
 
 
 def _project_directory(invocation: Invocation, name: str) -> str:

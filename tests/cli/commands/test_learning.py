@@ -55,6 +55,16 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
     ]
 
 
+def test_waiting_leaves_out_no_member(home: Home) -> None:
+    """--json has every member of the method's answer, also those that are null at the end."""
+    facts = {"state": "completed", "job": "j1", "result": {"saved": [], "refused_rules": []}}
+    answer = {"status": "queued", "job": "j1", "saved": None, "change": None, "reason": None}
+    script = {"extract": answer, "job.wait": facts}
+    with ScriptedDaemon(home.places.socket, script):
+        ran = memctl(home, "extract", "--transcript", "/s.jsonl", "--wait", "--json")
+    assert ran.json == answer | {"status": "completed", "saved": [], "refused_rules": []}
+
+
 def test_who_stops_waiting_knows_what_goes_on(home: Home) -> None:
     """A job that does not end in the time that is given is named, and is no failure of it."""
     script = {"extract": {"status": "queued", "job": "j8"}, "job.wait": Silence()}

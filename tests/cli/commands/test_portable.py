@@ -140,6 +140,19 @@ def test_an_import_that_takes_nothing_is_no_success(home: Home) -> None:
     assert (ran.status, "nothing was taken" in ran.err, "left out: " in ran.err) == (1, True, True)
 
 
+@pytest.mark.parametrize(
+    ("more", "arguments"), [({"diff": "--- a\n"}, []), ({}, ["--dry-run"]), ({}, ["--learn"])]
+)
+def test_an_import_may_rightly_take_nothing(
+    home: Home, more: dict[str, object], arguments: list[str]
+) -> None:
+    """A diff is a result, a dry run takes nothing, and what was learned before is not again."""
+    empty = {"projects": [], "agents": [], "notes": 0, "past_changes": 0, "learning": []}
+    with ScriptedDaemon(home.places.socket, {"import": BROUGHT | empty | more}):
+        ran = memctl(home, "import", "in", *arguments)
+    assert (ran.status, "nothing was taken" in ran.err) == (0, False)
+
+
 def test_a_proposal_and_a_dry_run_say_what_they_are(home: Home) -> None:
     """A proposal names the commands that decide it, a dry run what would be; a diff is printed."""
     proposal = FOLDER | {"change": None, "proposal": "p4"}
