@@ -23,7 +23,9 @@ def test_the_log_is_copied_in_the_background(tmp_path: Path) -> None:
     write(database, COMMITS - 1)
     database.file.checkpoints.wait()
     assert b"thing 1" not in path.read_bytes()
-    write(database, COMMITS)
+    # The last one begins the copy. Beside it no more are made: a page that the newest commit
+    # changed may stay in the log until the next copy.
+    write(database, 1)
     database.file.checkpoints.wait()
     assert b"thing 1" in path.read_bytes()
     database.close()
