@@ -106,6 +106,15 @@ def check_odd_name(name: str) -> str:
     return name
 
 
+def check_stored_name(name: str, *, index: bool = False) -> str:
+    """Return the name of a memory that may be on the disk or in the history already.
+
+    A person may have given it to the file, so every name of an archive is allowed here too. With
+    ``index`` an index file's name passes as well. Raises NameRefusedError.
+    """
+    return check_name(name, index=index) if name in INDEXES else check_odd_name(name)
+
+
 def check_component(part: str, name: str | None = None) -> str:
     """Return one component of a name when the strict rule allows it.
 

@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
+from memd.core.names import (
+    INDEX,
+    TEAM,
+    NameRefusedError,
+    check_name,
+    check_stored_name,
+    in_catalogue,
+)
 from memd.core.text import one_line, sha256
 from memd.core.values import (
     Draft,
@@ -204,7 +211,7 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         """Return the change set that deletes the memory."""
-        check_place(path)
+        check_stored_name(path)
         if path.startswith(TEAM):
             raise SharedMemoryError(path)
         old = tree.read(path)

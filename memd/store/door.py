@@ -15,6 +15,7 @@ from memd.core.names import (
     NameRefusedError,
     check_name,
     check_odd_name,
+    check_stored_name,
     in_catalogue,
 )
 from memd.core.text import decode
@@ -149,7 +150,9 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
         is_restored_team_index = edit.path == TEAM_INDEX and restores
         if not is_index and not is_restored_team_index:
             if not restores:
-                check_name(edit.path)
+                # What is there already may have a name that a person chose.
+                check = check_name if edit.content is not None else check_stored_name
+                check(edit.path)
             if not in_catalogue(edit.path):
                 raise NameRefusedError(edit.path, _NOT_A_TOPIC)
         if edit.path in seen:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from memd.core.errors import WrongParameterError
-from memd.core.names import check_name
+from memd.core.names import check_stored_name
 from memd.core.team import Author
 from memd.core.text import iso_time, sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan
@@ -172,7 +172,7 @@ class Past:
         Raises NameRefusedError, ChangeNotFoundError, and VersionNotFoundError where there was no
         file then, or its text is not kept any more.
         """
-        check_name(path, index=True)
+        check_stored_name(path, index=True)
         real_path = os.path.realpath(directory)
         records = self._history.sets_of_file(real_path, path)
         number = self._number_at(real_path, at)
@@ -238,7 +238,7 @@ class Past:
         it is the refused text.
         Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
         """
-        check_name(path)
+        check_stored_name(path)
         real_path = os.path.realpath(directory)
         wanted = self._record(real_path, change, refused=True) if change else None
         if wanted and wanted.state == CONFLICT:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -207,3 +208,24 @@ async def test_a_torn_journal_is_answered_over_the_socket(caller: Caller) -> Non
     await caller.write(path="a.md", body="four")
     read = await caller.call("memory.read", path="a.md")
     assert read["content"].endswith("four\n")
+
+
+@pytest.mark.parametrize("path", ["odd näme (1).md", "notes/a b.md"])
+async def test_a_name_that_a_person_chose_can_be_deleted_and_restored(
+    caller: Caller, path: str
+) -> None:
+    """What is listed can be deleted, looked at as it was, restored and taken back."""
+    await caller.write(path="a.md", body="one")
+    directory = (await caller.call("load_prompt"))["memory_dir"]
+    file = Path(directory, path)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("by hand\n", encoding="utf-8")
+    await caller.call("memory.delete", path=path)
+    assert not file.exists()
+    await caller.call("memory.restore", path=path)
+    assert file.read_text(encoding="utf-8") == "by hand\n"
+    change = (await caller.call("memory.why", path=path))["last"]["change"]
+    assert (await caller.call("memory.read", path=path, at=change))["content"] == "by hand\n"
+    for bad in ("../a.md", "..%2fa.md", ".odd.md", "x/MEMORY.md", "MEMORY.md"):
+        assert (await caller.refused("memory.delete", path=bad)).kind == "name_refused"
+        assert (await caller.refused("memory.restore", path=bad)).kind == "name_refused"

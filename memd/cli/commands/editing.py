@@ -68,6 +68,9 @@ def _run_editor(invocation: Invocation, draft: str) -> None:
     """Run the user's editor on a draft and wait for it. Raise EditorFailedError."""
     environ = invocation.surroundings.environ
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    # A person's own editor may be a program that needs no terminal; vi does.
+    if command == "vi" and not invocation.surroundings.stdin.isatty():
+        raise EditorFailedError(command, "needs a terminal")
     try:
         status = subprocess.run([*shlex.split(command), draft], env=environ, check=False).returncode
     except (OSError, ValueError) as error:

@@ -97,6 +97,15 @@ def test_an_editor_must_be_there(home: Home, editor: str) -> None:
     assert "set VISUAL or EDITOR" in ran.err
 
 
+def test_without_a_terminal_no_editor_is_begun(home: Home) -> None:
+    """Where nobody can type and no editor is named, vi is not started into a pipe."""
+    with ScriptedDaemon(home.places.socket, {"memory.read": READ}):
+        ran = memctl(home, "edit", "n/a.md", VISUAL="", EDITOR="")
+    assert (ran.status, ran.out) == (1, "")
+    assert "the editor vi needs a terminal; nothing was written" in ran.err
+    assert "set VISUAL or EDITOR" in ran.err
+
+
 def test_a_team_memory_is_edited_for_the_team(home: Home) -> None:
     """What lies below team/ goes back with its scope."""
     script = Path(home.path) / "editor.py"
