@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +100,16 @@ async def test_nothing_newer_is_overwritten(writer: Browser) -> None:
     for action in ("write", "delete"):  # a form that does not say what was shown
         assert (await writer.post(action, about, {**mine, "request_id": "r"})).status_code == 409
     assert "two, by an assistant" in await content(writer)
+
+
+async def test_a_memory_of_the_team_has_no_button_that_is_always_refused(writer: Browser) -> None:
+    """What would come back from the team is not offered for deletion; a private memory is."""
+    await writer.caller.write(body="one")
+    team = Path((await writer.caller.call("load_prompt"))["memory_dir"], "team")
+    team.mkdir()
+    (team / "b.md").write_text("shared\n")
+    assert 'href="confirm-delete?' in await writer.shown("memory", path=PATH)
+    assert 'href="confirm-delete?' not in await writer.shown("memory", path="team/b.md")
 
 
 async def test_what_a_form_cannot_bring_back_is_not_edited(writer: Browser) -> None:
