@@ -14,6 +14,8 @@ from memd.cli.commands.memories import scope_of, write_sentence
 from memd.cli.invocation import Invocation
 from memd.core.errors import MemdError
 
+_NEEDS_TERMINAL = "needs a terminal"
+
 
 class EditorFailedError(MemdError):
     """The editor could not be started, or ended with a failure."""
@@ -70,7 +72,7 @@ def _run_editor(invocation: Invocation, draft: str) -> None:
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     # A person's own editor may be a program that needs no terminal; vi does.
     if command == "vi" and not invocation.surroundings.stdin.isatty():
-        raise EditorFailedError(command, "needs a terminal")
+        raise EditorFailedError(command, _NEEDS_TERMINAL)
     try:
         status = subprocess.run([*shlex.split(command), draft], env=environ, check=False).returncode
     except (OSError, ValueError) as error:
