@@ -2,7 +2,8 @@
 
 Disk and state file are used in worker threads. One export runs at a time, so that none deletes the
 temporary files of another, and one import. A source is read before anything is changed. Each
-directory gets one change set; a failed one leaves the earlier ones in place.
+directory gets one change set; a failed one leaves the earlier ones in place. An import that is
+cancelled stops before its next change set; one that is being written is completed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import anyio
-from anyio import to_thread
+from anyio import from_thread, to_thread
 from msgspec import Struct
 
 from memd import __version__
@@ -253,7 +254,9 @@ class Imports:
         def make_plan(tree: Tree) -> Draft:
             """Plan the import for this tree; the store may call it more than once."""
             nonlocal plan
-            plan = plan_import(incoming, tree, known_files(self._tables, directory))
+            # Nothing is written yet, so an import whose client has gone ends here.
+            with yielding(from_thread.check_cancelled):
+                plan = plan_import(incoming, tree, known_files(self._tables, directory))
             remember_originals(self._tables.originals, directory, plan, at)
             return plan.draft()
 

@@ -37,9 +37,15 @@ def restore_notes(project: Project, session: str, content: bytes, mtime_ns: int)
 class Machine:
     """One user's memd below a folder."""
 
-    def __init__(self, folder: Path, database: Database, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database: Database,
+        disk: Disk | None = None,
+        clock: FakeClock | None = None,
+    ) -> None:
         self.folder, self.database = folder, database
-        self.clock = FakeClock(now=NOW)
+        self.clock = clock or FakeClock(now=NOW)
         self.store = store_in(folder, database, self.clock, disk=disk)
         self.table, self.proposals = ImportTable(database), ProposalTable(database)
         (folder / "staging").mkdir(exist_ok=True)
@@ -100,11 +106,13 @@ def state_of(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 @contextmanager
-def machine(folder: Path, disk: Disk | None = None) -> Iterator[Machine]:
+def machine(
+    folder: Path, disk: Disk | None = None, clock: FakeClock | None = None
+) -> Iterator[Machine]:
     """Set up a machine below a folder that is made, and close its state file in the end."""
     os.makedirs(folder, exist_ok=True)
     database = open_database(str(folder / "state.db"), SCHEMAS)
     try:
-        yield Machine(folder, database, disk)
+        yield Machine(folder, database, disk, clock)
     finally:
         database.close()

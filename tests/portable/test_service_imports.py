@@ -1,10 +1,13 @@
 """Imports on a real store: proposals, accepted ones, and what stays as it is."""
 
 import errno
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
+from anyio import from_thread
 
 from memd.core.errors import MemdError
 from memd.core.imports import PastChange, PastFile
@@ -18,9 +21,10 @@ from memd.portable.marking import marked
 from memd.portable.service import SourceKind
 from memd.review.service import Reviews
 from memd.state.history import Filter
+from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDisk
 from tests.portable.archives import MTIME_NS, export_of, sealed
-from tests.portable.importing import Machine, machine, state_of
+from tests.portable.importing import NOW, Machine, machine, state_of
 from tests.portable.sources import tar_of
 from tests.portable.test_memd_archive import CHANGE, NEW, OTHERS, PROJECT, WHOLE
 from tests.portable.trees import memory
@@ -241,3 +245,37 @@ async def test_an_archive_is_imported_as_a_folder_is(here: Machine) -> None:
     await here.bring(path)
     assert ((await here.memory()) / "a.md").read_bytes() == mark(NEW)
     assert list((here.folder / "staging").iterdir()) == []
+
+
+class _CancellingClock(FakeClock):
+    """A clock that cancels a scope when a worker thread asks for the time again.
+
+    The first time is that of the check for external edits, the second that of the import's change.
+    """
+
+    scope: anyio.CancelScope | None = None
+    asked = 0
+
+    def now(self) -> float:
+        """Return the time; cancel the scope if a worker thread asks again."""
+        if self.scope and threading.current_thread() is not threading.main_thread():
+            self.asked += 1
+            if self.asked > 1:
+                from_thread.run_sync(self.scope.cancel)
+        return super().now()
+
+
+async def test_an_import_whose_caller_is_gone_takes_nothing(tmp_path: Path) -> None:
+    """An import that is cancelled while it plans ends there; the next one brings all."""
+    clock = _CancellingClock(now=NOW)
+    with machine(tmp_path / "m", clock=clock) as here:
+        source = here.archive({f"{name}.md": memory(name) for name in "abc"}, "notes")
+        with anyio.CancelScope() as clock.scope:
+            await here.bring(source)
+        assert clock.scope.cancelled_caught
+        memories = await here.memory()
+        assert state_of(memories) == {}
+        assert await here.store.history(str(memories), only=Filter()) == ()
+        clock.scope = None
+        (project,) = (await here.bring(source)).projects
+        assert len(project.files) == 3

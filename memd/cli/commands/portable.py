@@ -7,9 +7,14 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.client.errors import AnswerTimeoutError
 from memd.core.names import printable
 
 _MAX_LISTED = 20  # of each list; --json has them all
+_INTERRUPTED = (
+    "memd stops the import, but completes a change that it writes already: "
+    "memctl history shows it, and memctl undo takes it back"
+)
 _ACTIONS = {
     "created": "created",
     "updated": "updated",
@@ -46,6 +51,11 @@ def import_(invocation: Invocation) -> int:
     directories = [_with_absolute_path(place) for place in options.project or ()]
     try:
         answer = invocation.request(seconds=JOB_SECONDS, source=source, project=directories or None)
+    except (KeyboardInterrupt, AnswerTimeoutError):
+        screen.show_temporary("")
+        if options.accept:
+            screen.note(_INTERRUPTED)
+        raise
     finally:
         screen.show_temporary("")
     _print_left_out(invocation, answer)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
+from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal, Silence
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -166,3 +166,14 @@ def test_a_proposal_and_a_dry_run_say_what_they_are(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"import": answer | {"dry_run": True}}):
         ran = memctl(home, "import", "in", "--dry-run")
     assert "would be created: a.md" in ran.out
+
+
+@pytest.mark.parametrize(("words", "said"), [(["--accept"], True), ([], False)])
+def test_an_import_without_an_answer_is_no_riddle(
+    home: Home, words: list[str], *, said: bool
+) -> None:
+    """Who stops waiting for an accepted import reads what becomes of it, and how to undo it."""
+    with ScriptedDaemon(home.places.socket, {"import": Silence()}):
+        ran = memctl(home, "--timeout", "0.05", "import", "x.zip", *words)
+    assert ran.status == 75
+    assert ("memctl undo takes it back" in ran.err) is said
