@@ -98,19 +98,30 @@ class InputUnreadableError(MemdError):
         super().__init__(f"{path} cannot be read: {cause}", path=path, cause=cause)
 
 
+class OutputClosedError(MemdError):
+    """Standard output is closed, so nobody would see what is acknowledged as read."""
+
+    def __init__(self) -> None:
+        super().__init__("standard output is closed; no message is read")
+
+
 def has_surrogates(text: str) -> bool:
     """Return whether a text from the operating system was not valid UTF-8."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
 class Surroundings(Struct, frozen=True):
-    """A process's environment variables, home directory and standard streams."""
+    """A process's environment variables, home directory and standard streams.
+
+    ``unread`` says whether the process was started with its standard output closed.
+    """
 
     environ: Mapping[str, str]
     home: str
     stdin: TextIO
     stdout: TextIO
     stderr: TextIO
+    unread: bool = False
 
 
 class Invocation:

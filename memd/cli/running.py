@@ -7,6 +7,7 @@ Rules of this file
 - A command's module is imported when the command runs.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ from memd.core.errors import MemdError
 USAGE = 2
 _ONLY = "{}"  # a sentence that is written elsewhere
 INTERRUPTED = 130
+# Commands turn the errors of their own files into sentences, so these are of standard output.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def start(arguments: Sequence[str]) -> int:
@@ -35,6 +38,7 @@ def start(arguments: Sequence[str]) -> int:
         _standard_input(),
         _escaping_stream(sys.stdout),
         _escaping_stream(sys.stderr),
+        unread=sys.stdout is None,
     )
     return run(arguments, surroundings)
 
@@ -52,13 +56,24 @@ def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
     except BrokenPipeError:
         _stop_writing(surroundings)
         return 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in _DISK_ERRORS:
+            return _unexpected(surroundings, error)
+        _stop_writing(surroundings)
+        _print_error(surroundings, f"the output cannot be written: {error.strerror}")
+        return 1
     except MemdError as error:
         _print_error(surroundings, f"{error}\n  {error.hint}" if error.hint else str(error))
         return error.exit_status
     except Exception as error:  # noqa: BLE001 - the edge: a person gets a sentence, never a traceback
-        _print_error(surroundings, f"{type(error).__name__}: {error}")
-        return 1
+        return _unexpected(surroundings, error)
     return status
+
+
+def _unexpected(surroundings: Surroundings, error: Exception) -> int:
+    """Print an error that no command expects, and return the exit status."""
+    _print_error(surroundings, f"{type(error).__name__}: {error}")
+    return 1
 
 
 def _print_error(surroundings: Surroundings, sentence: str) -> None:

@@ -107,6 +107,22 @@ def test_it_runs_as_a_process(home: Home) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_behind_the_output_is_a_sentence(home: Home) -> None:
+    """Output that cannot be written is status 1 and one line, whatever the command."""
+    done = _process(home, "sockname", redirect=">/dev/full")
+    said = "memctl: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_no_message_is_read_where_nobody_sees_it(home: Home) -> None:
+    """With standard output closed no message is leased or acknowledged."""
+    with ScriptedDaemon(home.places.socket, {}) as daemon:
+        done = _process(home, "--no-start", "message", "read", "--key", "k", redirect=">&-")
+    assert (done.returncode, "is closed" in done.stderr) == (1, True)
+    assert "message.receive" not in daemon.methods
+
+
 def test_a_stream_of_another_kind_is_taken_as_it_is() -> None:
     """A stream that has no encoding to set is used unchanged."""
     stream = Stream()

@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.commands.agents import agent_key
-from memd.cli.invocation import ANSWER_SECONDS, Invocation
+from memd.cli.invocation import ANSWER_SECONDS, Invocation, OutputClosedError
 from memd.core.agents import WAIT_SECONDS
 from memd.core.text import one_line
 from memd.text.quoting import neutralise
@@ -98,7 +98,9 @@ def _acting_agent(invocation: Invocation) -> dict[str, Any]:
 
 
 def _receive(invocation: Invocation, seconds: float = 0.0) -> Mapping[str, Any]:
-    """Return the next messages; wait up to ``seconds`` for the first."""
+    """Return the next messages; wait up to ``seconds`` for the first. Raises OutputClosedError."""
+    if invocation.surroundings.unread:
+        raise OutputClosedError
     params = {**_acting_agent(invocation), "wait": seconds or None}
     answer: Mapping[str, Any] = invocation.request(
         seconds=seconds + ANSWER_SECONDS, cwd=None, **params
