@@ -30,6 +30,7 @@ from memd.state.tables import DirectoryUse, MemoryUse
 
 T = TypeVar("T")
 R = TypeVar("R")
+UseId = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # what SQLite can compare
 _SortKey = tuple[float, float, str]  # of a row; a cursor is such a key as text
 
 
@@ -186,7 +187,7 @@ async def usage_recent(
     session_id: SessionId = "",
     path: str = "",
     limit: Limit = 50,
-    before: int = 0,
+    before: UseId = 0,
 ) -> Surfacings:
     """The memories that were given to prompts, when and to which session, of the last 90 days.
 

@@ -56,23 +56,21 @@ def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
     except BrokenPipeError:
         _stop_writing(surroundings)
         return 0
-    except OSError as error:
-        if error.filename is not None or error.errno not in _DISK_ERRORS:
-            return _unexpected(surroundings, error)
-        _stop_writing(surroundings)
-        _print_error(surroundings, f"the output cannot be written: {error.strerror}")
-        return 1
-    except MemdError as error:
-        _print_error(surroundings, f"{error}\n  {error.hint}" if error.hint else str(error))
-        return error.exit_status
     except Exception as error:  # noqa: BLE001 - the edge: a person gets a sentence, never a traceback
-        return _unexpected(surroundings, error)
+        return _print_failure(surroundings, error)
     return status
 
 
-def _unexpected(surroundings: Surroundings, error: Exception) -> int:
-    """Print an error that no command expects, and return the exit status."""
-    _print_error(surroundings, f"{type(error).__name__}: {error}")
+def _print_failure(surroundings: Surroundings, error: Exception) -> int:
+    """Print the sentence of an error, and return the exit status."""
+    if isinstance(error, MemdError):
+        _print_error(surroundings, f"{error}\n  {error.hint}" if error.hint else str(error))
+        return error.exit_status
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS and error.filename is None:
+        _stop_writing(surroundings)
+        _print_error(surroundings, f"the output cannot be written: {error.strerror}")
+    else:
+        _print_error(surroundings, f"{type(error).__name__}: {error}")
     return 1
 
 

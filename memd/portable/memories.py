@@ -6,6 +6,7 @@ from memd.core import limits
 from memd.core.text import iso_time, one_line
 from memd.core.values import IMPORT, MemoryType
 from memd.documents.document import new, slug, with_fields
+from memd.documents.secrets import blank
 from memd.portable.values import (
     MEMORIES,
     TEXT_BYTES,
@@ -18,6 +19,7 @@ from memd.portable.values import (
     SourceKind,
 )
 
+_TITLE_CHARACTERS = 2000  # of a title are searched for a credential; a name has far fewer
 _WORDS_IN_NAME = 8  # the most words of a title in a file name
 _TOO_MANY_MEMORIES = f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes"
 _Folders = defaultdict[str, list[ProposedMemory]]
@@ -137,7 +139,10 @@ class ReadingBuilder:
 
     def _unique_name(self, title: str, project: str) -> str:
         """Return a name of a title's first words that no other memory of the project has."""
-        first_words = title.split(maxsplit=_WORDS_IN_NAME)[:_WORDS_IN_NAME]
+        # The name of a memory that is refused is shown: it must not hold what the refusal is for.
+        first_words = blank(title[:_TITLE_CHARACTERS]).split(maxsplit=_WORDS_IN_NAME)[
+            :_WORDS_IN_NAME
+        ]
         name = stem = slug(" ".join(first_words))
         numbers = self._name_numbers[project]
         while name in numbers:

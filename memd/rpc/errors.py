@@ -53,7 +53,7 @@ class InternalError(MemdError):
 
     code = -32603
     kind = "internal"
-    hint = "memctl log shows the entry with this error id"
+    hint = "memctl logs shows the entry with this error id"
     exit_status = 70
 
     def __init__(self, error_id: str) -> None:

@@ -65,6 +65,12 @@ async def test_surfacings_come_by_session_memory_and_page(caller: Caller) -> Non
     assert [row["session_id"] for row in only["surfacings"]] == ["b"]
     other = await caller.plain("usage.recent", cwd=caller.home.project("other"))
     assert other["surfacings"] == []
+    assert (await caller.plain("usage.recent", before=2**63 - 1))["surfacings"][:2] == first
+    error = await caller.refused("usage.recent", before=2**63)
+    assert (error.code, "before: expected int <= 9223372036854775807" in str(error)) == (
+        -32602,
+        True,
+    )
 
 
 async def test_an_assistant_reads(caller: Caller) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.core.names import check_name, clash
+from memd.documents import document
 from memd.documents.document import parse
 from memd.portable import kinds
 from memd.portable.errors import SourceDamagedError, SourceRefusedError
@@ -134,6 +135,17 @@ def test_names_stay_unique_in_many() -> None:
     lines = "\n".join(f"- {words} {n}" for n in range(MEMORIES))
     (project,) = kinds.read(SourceKind.TEXT, Files({"a.md": lines})).projects
     assert len({memory.path for memory in project.memories}) == MEMORIES
+
+
+@pytest.mark.parametrize("secret", [f"ghp_{'aB3dE6gH9' * 4}", "hunter2"])
+def test_no_name_is_made_of_a_credential(secret: str) -> None:
+    """The name of a text with a credential, which is shown where it is refused, lacks it."""
+    entries = json.dumps([{"memory": f"The password is {secret} for the mill."}])
+    (project,) = kinds.read(SourceKind.MEM0, Files({"a.json": entries})).projects
+    (memory,) = project.memories
+    assert secret in memory.content.decode()
+    assert document.slug(secret) not in memory.path
+    assert memory.path.startswith("mem0_the-password-is-secret-")
 
 
 LARGE = "x" * (limits.MEMORY_BYTES + 1)
