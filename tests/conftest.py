@@ -28,6 +28,17 @@ for _number, _handler in (
         signal.signal(_number, _handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the workers of ``-n auto``: half as many again as processors, since tests wait a lot.
+
+    They wait for the disk and for processes that they start: on two processors three workers
+    take a tenth less time than two.
+    """
+    is_linux = hasattr(os, "sched_getaffinity")  # other systems say how many processors they have
+    processors = len(os.sched_getaffinity(0)) if is_linux else os.cpu_count() or 1
+    return max(2, processors * 3 // 2)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     """Run async tests on asyncio, the loop that the daemon runs on."""

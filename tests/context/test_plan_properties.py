@@ -15,7 +15,7 @@ from tests.context.properties import check
 from tests.context.stories import play
 
 PARTS = 4
-EACH, ALL = 20, 2_500  # stories of a part
+EACH, ALL = 10, 2_500  # stories of a part
 
 
 class Seen:

@@ -237,7 +237,7 @@ class UsageMachine(RuleBasedStateMachine):
 
 
 TestUsage = UsageMachine.TestCase
-TestUsage.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestUsage.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
 class LongUsageMachine(UsageMachine):
