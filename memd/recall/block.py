@@ -87,15 +87,16 @@ def without_repetition(memory: SurfacedMemory, line: str) -> SurfacedMemory | No
     """Return a memory without what its index line says already.
 
     It is without its description if the line has all words of that, and ``None`` if the line has
-    all words of the text too, except quotations. ``line`` is "" if the session does not have the
-    index.
+    all words of the text too, except quotations. A rule of the person stays, since the index calls
+    its lines notes and no instructions. ``line`` is "" if the session does not have the index.
     """
     # All words are needed, since the missing one may be the very branch or port in question.
     words_of_line = set(_WORD.findall(line.casefold()))
     if not words_of_line.issuperset(_WORD.findall(memory.description.casefold())):
         return memory
     content = _QUOTATION.sub("", memory.content).casefold()
-    if line and words_of_line.issuperset(_WORD.findall(content)):
+    is_repeated = line and words_of_line.issuperset(_WORD.findall(content))
+    if is_repeated and _section(memory) != _INSTRUCTIONS:
         return None
     return replace(memory, description="")
 

@@ -114,6 +114,20 @@ def test_what_its_index_line_says_is_not_said_again(shelf: Shelf) -> None:
     assert (offer.memory.description, offer.memory.content) == ("", "Use pnpm, never npm 9.")
 
 
+def test_a_rule_of_the_person_comes_although_the_index_has_it(shelf: Shelf) -> None:
+    """The index calls its lines notes, so a rule is brought as an instruction, without its repeat."""
+    rule = {"type": MemoryType.FEEDBACK, "origin": "user"}
+    shelf.put(
+        "fmt.md", "run cargo fmt before you commit", "Run cargo fmt before you commit.", **rule
+    )
+    wish = replace(WISH, index="- [Fmt](fmt.md) - run cargo fmt before you commit")
+    (offer,) = local.make_candidates(shelf, wish, ["fmt.md"])
+    assert (offer.memory.description, offer.memory.content) == (
+        "",
+        "Run cargo fmt before you commit.",
+    )
+
+
 def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database) -> None:
     """What was weighed and what a rule closed is there, with the parts of its score."""
     shelf.put("freeze2.md", "Merge freeze for the desktop release")
