@@ -7,6 +7,7 @@ from threading import Lock
 import pytest
 from msgspec.structs import replace
 
+from memd.core.values import MemoryType
 from memd.recall import local
 from memd.recall.explain import NO_ROOM, NOT_SELECTED, SESSION_BUDGET, UNREADABLE, Row
 from memd.recall.indexes import Indexes
@@ -115,7 +116,7 @@ def test_what_its_index_line_says_is_not_said_again(shelf: Shelf) -> None:
 
 
 def test_a_rule_of_the_person_comes_although_the_index_has_it(shelf: Shelf) -> None:
-    """The index calls its lines notes, so a rule is brought as an instruction, without its repeat."""
+    """The index calls its lines notes, so a rule is brought as an instruction."""
     rule = {"type": MemoryType.FEEDBACK, "origin": "user"}
     shelf.put(
         "fmt.md", "run cargo fmt before you commit", "Run cargo fmt before you commit.", **rule
