@@ -21,9 +21,13 @@ from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.projects import Projects
 from memd.rpc.connection import Call
+from memd.state.tables import Job, JobState
 from memd.team.errors import TeamNotJoinedError
 
 _FULL_SHARE = 0.9  # of the bytes that stored results may use; a warning above it
+_DAY = 86_400
+_NEWEST_JOBS = 100  # that are looked at for extractions that fail
+_FAILURES = 2  # of a session in a row, at least, for a warning
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
 _NOT_RUN = "it is there; looking costs no run of your plan"
 
@@ -82,6 +86,7 @@ async def quick_checks(
         _problems_check("recovery", "nothing was left half done", tuple(services.notes)),
         _problems_check("watching", noticed, services.store.watch_problems()),
         await _memberships_check(services),
+        await _extraction_check(services),
         await _clock_check(services),
     ]
 
@@ -93,6 +98,34 @@ async def state_check(jobs: Jobs, path: str) -> Check:
     except MemdError as error:
         return Check("state", "failed", error.sentence, error.hint)
     return Check("state", "ok", path)
+
+
+async def _extraction_check(services: Services) -> Check:
+    """Return a check of whether extractions of a session fail again and again, within a day."""
+    name, since = "extraction", services.clock.now() - _DAY
+    try:
+        jobs = await services.jobs.list("", _NEWEST_JOBS)
+    except MemdError as error:
+        return Check(name, "failed", error.sentence, error.hint)
+    failures: dict[tuple[str, str], list[Job]] = {}  # those after the last success, newest first
+    worked: set[tuple[str, str]] = set()
+    for job in jobs:
+        session = (job.directory, job.session)
+        if job.kind != "extract" or session in worked or (job.ended or 0) < since:
+            continue
+        if job.state is JobState.COMPLETED:
+            worked.add(session)
+        elif job.state is JobState.FAILED:
+            failures.setdefault(session, []).append(job)
+    failing = [failed for failed in failures.values() if len(failed) >= _FAILURES]
+    if not failing:
+        return Check(name, "ok", "no session's conversation fails to be read again and again")
+    newest = failing[0][0]
+    more = f" ({len(failing) - 1} more sessions)" if len(failing) > 1 else ""
+    message = (newest.error or {}).get("message", "")
+    detail = f"the last {len(failing[0])} of session {printable(newest.session)} failed: {message}"
+    remedy = f"memctl job show {newest.job} says more; nothing new is learned until one works"
+    return Check(name, "warning", f"{detail}{more}", remedy)
 
 
 async def _clock_check(services: Services) -> Check:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from memd.conversation.dialogue import Dialogue, extended
 from memd.conversation.pieces import AGENT
 from memd.core.recent import Recent
+from memd.core.settings import Settings
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Message, Project
 from memd.extract.evidence import Talk, Utterance
@@ -62,6 +63,22 @@ class NewPart(Struct, frozen=True):
     def turns(self) -> int:
         """How many times the person spoke."""
         return sum(message.origin == "user" and bool(message.text) for message in self.messages)
+
+
+class Extraction(Struct, frozen=True):
+    """One extraction while it runs."""
+
+    project: Project
+    settings: Settings
+    request: ExtractRequest
+    new_part: NewPart
+    job: str  # the id of its job, "" without one
+    client: str
+
+    @property
+    def session(self) -> str:
+        """The session of the conversation."""
+        return self.request.session
 
 
 class ConversationReader:

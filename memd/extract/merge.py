@@ -9,14 +9,16 @@ Rules of this file
   writes gets a new body; any other keeps all lines and gets a dated paragraph.
 - Other candidates become new memories. One that an instruction file says is dropped, unless a
   similar memory exists, which it may correct. Damaged memories are not changed.
+- A candidate whose memory would hold a credential is left out, and the others are written.
 - Merging the same candidates again changes nothing, so an extraction may be repeated after a crash.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache, partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core import text
 from memd.core.covered import Covered, CoveredText, in_no_file
@@ -26,11 +28,12 @@ from memd.core.values import FOREIGN, Draft, FileEdit, MemoryFile, Pointer, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError, WordedMemory
-from memd.documents.index import entries, with_pointer
+from memd.documents.index import entries, pointer_line, with_pointer
 from memd.extract.already_said import already_said
 from memd.extract.candidates import Candidate
 from memd.extract.markers import other_list
 from memd.extract.sameness import Sameness, compare
+from memd.store.drafts import SecretRefusedError, check_secrets
 from memd.text.dates import resolve
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import Statement, crude_words
@@ -38,18 +41,28 @@ from memd.text.statements import Statement, crude_words
 _MOST_BYTES = 32 * 1024  # a larger memory is not updated
 _MOST_COMPARED = 8  # memories that are compared with a candidate, by shared words
 _OWN_BODY = re.compile(rf'[^\n]+\n\n{re.escape(SAID)} "[^\n]*" \(\d{{4}}-\d\d-\d\d\)\n')
+_NEXT_POINTER = "\n- [Next](next.md)"  # what follows a line of the index
 _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
 
 
 class Merged(Struct, frozen=True):
     """The change set of candidates, and the texts left out since an instruction file says them.
 
-    ``said_again`` are the paths of memories that already say a candidate.
+    ``said_again`` are the paths of memories that already say a candidate; ``refused`` has the
+    secret rule of each candidate whose memory would hold a credential.
     """
 
     draft: Draft
     already_said: tuple[CoveredText, ...] = ()
     said_again: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    def without(self, paths: Container[str]) -> "Merged":
+        """Return this without the changes of some files, and without their index lines."""
+        draft = self.draft
+        edits = tuple(edit for edit in draft.edits if edit.path not in paths)
+        pointers = {path: line for path, line in draft.pointers.items() if path not in paths}
+        return replace(self, draft=replace(draft, edits=edits, pointers=pointers))
 
 
 def merge(
@@ -70,7 +83,9 @@ def merge(
     for statement, candidate in _latest_statements(candidates).items():
         yield_to_requests()
         work.add(candidate, statement)
-    return Merged(work.draft(), tuple(work.already_said), tuple(work.said_again))
+    return Merged(
+        work.draft(), tuple(work.already_said), tuple(work.said_again), tuple(work.refused)
+    )
 
 
 def _latest_statements(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
@@ -93,6 +108,7 @@ class _Work:
     def __init__(self, tree: Tree, session: str, modified: str, covered: Covered) -> None:
         self.already_said: list[CoveredText] = []  # candidates that an instruction file says
         self.said_again: list[str] = []  # paths of memories that say a candidate already
+        self.refused: list[str] = []  # the secret rules of candidates that are not written
         self._tree = tree
         self._covered = covered
         self._read = cache(tree.read)
@@ -136,6 +152,8 @@ class _Work:
             note = f"**Update {text.iso_time(candidate.at)[:10]}:** {new}\n\n{quotation}\n"
             self._update(memory, note, target)
             return
+        if self._is_refused(memory.path, None, memory.content, memory.pointer):
+            return
         self._used_paths.add(memory.path.casefold())
         self._edits[memory.path] = FileEdit(memory.path, memory.content, base="")
         self._pointers[memory.path] = memory.pointer
@@ -170,8 +188,27 @@ class _Work:
             head = document.with_fields(file.content[: len(file.content) - len(old_body)], fields)
         except FrontmatterNotEditableError:
             return
-        self._edits[path] = FileEdit(path, head + body.encode("utf-8", "replace"), file.hash)
+        content = head + body.encode("utf-8", "replace")
+        if self._is_refused(path, file.content, content, memory.pointer):
+            return
+        self._edits[path] = FileEdit(path, content, file.hash)
         self._hooks[path] = (file.header.description, memory.description)
+
+    def _is_refused(
+        self, path: str, before: bytes | None, content: bytes, pointer: Pointer
+    ) -> bool:
+        """Return whether the store would refuse a file or its index line for a credential.
+
+        The words around a sentence count too: a value that ends a line may go on in the next one.
+        """
+        line = f"{pointer_line(path, pointer)}{_NEXT_POINTER}"
+        try:
+            check_secrets(path, before, content)
+            check_secrets(INDEX, b"", line.encode("utf-8", "replace"))
+        except SecretRefusedError as error:
+            self.refused.append(str(error.facts["rule"]))
+            return True
+        return False
 
     def _index_edit(self) -> list[FileEdit]:
         """Return an edit of the index that updates the hooks of updated memories, if any.

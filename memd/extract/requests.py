@@ -1,7 +1,7 @@
 """The request and the result of an extraction. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -81,6 +81,10 @@ class ExtractionResult(Struct, frozen=True):
             updated=tuple(edit.path for edit in written if edit.base),
             removed=tuple(edit.path for edit in memories if edit.content is None),
         )
+
+    def refusing(self, rules: Iterable[str]) -> "ExtractionResult":
+        """Return the result with more texts refused, each for a rule of secrets."""
+        return replace(self, refused=(*self.refused, *rules))
 
     def without(self, said: Sequence[CoveredText]) -> "ExtractionResult":
         """Return the result with more texts that instruction files say already."""

@@ -13,7 +13,6 @@ from functools import partial
 
 import anyio
 from anyio import to_thread
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from memd.agent import service as agent
@@ -41,7 +40,7 @@ from memd.core.values import (
 )
 from memd.extract import already_said, candidates, fork, listening, requests
 from memd.extract.evidence import Utterance
-from memd.extract.listening import ConversationReader, NewPart, conversation
+from memd.extract.listening import ConversationReader, Extraction, conversation
 from memd.extract.merge import Merged, merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
@@ -49,6 +48,7 @@ from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
 from memd.state.tables import Cursors, OpenSuggestion, Runs
+from memd.store.drafts import SecretRefusedError
 from memd.store.service import Store
 from memd.transcripts.sessions import sessions_of
 
@@ -59,6 +59,7 @@ Note = Callable[..., None]
 CountTexts = Callable[[str, Sequence[str], float], int]  # texts of a directory at a time
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
+_ALL = ""  # stands for all files, where the refused one has a name that is not told
 _MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 files
 _QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
@@ -151,7 +152,7 @@ class Extractions:
         problem = new_part.problem
         if 0 < new_part.turns < settings.extract.every_turns:
             return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
-        extraction = _Extraction(project, settings, request, new_part, job, client)
+        extraction = Extraction(project, settings, request, new_part, job, client)
         if await to_thread.run_sync(listening.wrote_memory, project, new_part):
             reason = requests.ALREADY_WRITTEN
         elif not new_part.turns:
@@ -187,7 +188,7 @@ class Extractions:
         return proven, origin
 
     async def _run_locally(
-        self, extraction: "_Extraction", skip_reason: str, problem: str
+        self, extraction: Extraction, skip_reason: str, problem: str
     ) -> ExtractionResult:
         """Commit the local extractor's result, or with a ``skip_reason`` only the cursor."""
         session, now, project = extraction.session, self._clock.now(), extraction.project
@@ -216,7 +217,7 @@ class Extractions:
 
     async def _commit(
         self,
-        extraction: "_Extraction",
+        extraction: Extraction,
         extracted: ExtractionResult,
         suggestions: Sequence[Suggestion],
         plan: Callable[[Tree], Merged],
@@ -230,12 +231,14 @@ class Extractions:
         suggested = await to_thread.run_sync(count_new) if texts else 0
         result = extracted = replace(extracted, suggested=suggested)
         repeated_paths: tuple[str, ...] = ()
+        refused: dict[str, str] = {}  # the secret rules for which the store refuses files, by path
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
             nonlocal result, repeated_paths
-            merged = plan(tree)
+            merged = Merged(Draft()) if _ALL in refused else plan(tree).without(refused)
             repeated_paths = merged.said_again
-            result = extracted.of(merged.draft).without(merged.already_said)
+            rules = (*merged.refused, *refused.values())
+            result = extracted.of(merged.draft).without(merged.already_said).refusing(rules)
             end = JobEnd(extraction.job, requests.COMPLETED, json.dumps(result.facts()))
             ends = (end,) if extraction.job else ()
             return replace(merged.draft, effects=(extraction.new_part.cursor, *suggestions, *ends))
@@ -249,13 +252,22 @@ class Extractions:
             reason=f"extracted by {'the local extractor' if is_local else 'a model'}",
             origin=origin,
         )
-        committed = await self._store.commit(directory, draft, provenance)
+        while True:
+            try:
+                committed = await self._store.commit(directory, draft, provenance)
+                break
+            except SecretRefusedError as error:
+                # Else the same messages would be refused for ever, and all later ones with them.
+                if _ALL in refused:
+                    raise
+                path = str(error.facts.get("path", _ALL))
+                refused[_ALL if path in refused else path] = str(error.facts["rule"])
         if repeated_paths:
             await to_thread.run_sync(self._count_said_again, directory, repeated_paths, now())
         return replace(result, change=committed.change)
 
     async def _run_model(
-        self, extraction: "_Extraction", model: Model, progress: Progress
+        self, extraction: Extraction, model: Model, progress: Progress
     ) -> "ExtractionResult | str":
         """Have an agent extract; return the result, or the sentence why no model can be used.
 
@@ -320,7 +332,7 @@ class Extractions:
         return await self._commit(extraction, extracted, run.suggestions, plan, run.origin)
 
     async def _make_task(
-        self, extraction: "_Extraction", model: Model, client: Task | None, news: fork.News
+        self, extraction: Extraction, model: Model, client: Task | None, news: fork.News
     ) -> tuple[Task, bool, Sequence[MemoryFile]]:
         """Return the task, whether it has the whole conversation, and the memories it shows."""
         name = self._models.name(extraction.settings, fork.KIND)
@@ -349,7 +361,7 @@ class Extractions:
             origin = AGENT
         return "\n\n".join(filter(None, (own, *proven))), origin
 
-    def _compare_prefix(self, extraction: "_Extraction", task: Task | None) -> tuple[str, ...]:
+    def _compare_prefix(self, extraction: Extraction, task: Task | None) -> tuple[str, ...]:
         """Remember the prefix of ``task``; return and log its parts that changed since the last.
 
         ``None`` stands for a run without the whole conversation, whose prefix is not cached.
@@ -361,22 +373,6 @@ class Extractions:
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed
-
-
-class _Extraction(Struct, frozen=True):
-    """One extraction while it runs."""
-
-    project: Project
-    settings: Settings
-    request: ExtractRequest
-    new_part: NewPart
-    job: str  # the id of its job, "" without one
-    client: str
-
-    @property
-    def session(self) -> str:
-        """The session of the conversation."""
-        return self.request.session
 
 
 def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace:

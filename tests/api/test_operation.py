@@ -17,7 +17,7 @@ from memd.jobs.breaker import breaker_after_failure
 from memd.jobs.service import Jobs
 from memd.rpc.hub import Hub
 from memd.state.database import open_database
-from memd.state.jobs import JobTable
+from memd.state.jobs import JobState, JobTable
 from memd.state.pauses import Breaker
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
@@ -92,6 +92,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "teams": "ok",
         "recovery": "ok",
         "clock": "ok",
+        "extraction": "ok",
         "watching": "ok",
         "project": "ok",
         "project settings": "ok",
@@ -237,6 +238,36 @@ async def test_the_table_discovers_itself(caller: Caller) -> None:
     names = {method["name"] for method in document["methods"]}
     assert document["openrpc"].startswith("1.")
     assert {"load_prompt", "memory.write", "hook", "job.wait"} <= names
+
+
+async def test_doctor_names_a_session_whose_extractions_fail(caller: Caller) -> None:
+    """Two failures in a row are a warning in doctor and status, until an extraction works."""
+
+    async def extraction() -> dict[str, str]:
+        checks = (await caller.plain("doctor"))["checks"]
+        return next(check for check in checks if check["name"] == "extraction")
+
+    await caller.plain("pause")
+    jobs = []
+    for words in ("one", "two"):
+        said = [{"role": "user", "content": words}]
+        jobs.append((await caller.call("extract", session_id=words, messages=said))["job"])
+    database = open_database(caller.home.places.database, SCHEMAS)
+    database.write("UPDATE jobs SET session = 's'")
+    error = {"kind": "secret", "message": "line 3 looks like a secret"}
+    table = JobTable(database)
+    table.finish(jobs[0], JobState.FAILED, caller.clock.now(), error=error)
+    assert (await extraction())["state"] == "ok"
+    table.finish(jobs[1], JobState.FAILED, caller.clock.now(), error=error)
+    database.close()
+    check = await extraction()
+    assert check["state"] == "warning"
+    assert "last 2 of session s failed: line 3 looks like a secret" in check["detail"]
+    assert jobs[1] in check["remedy"]
+    assert [check["name"] for check in (await caller.plain("status"))["health"]] == ["extraction"]
+    await caller.plain("resume")
+    await caller.call("extract", session_id="s", messages=WORDS, wait=True)
+    assert (await extraction())["state"] == "ok"
 
 
 async def test_doctor_sees_memory_that_is_off(caller: Caller) -> None:

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.values import CommitResult, Draft, Plan, Provenance, Tree
 from memd.state.jobs import JobState
+from memd.store.door import SecretInNameError
+from memd.store.drafts import SecretRefusedError
+from memd.store.service import Store
 from memd.testing import samples
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 from tests.extract.bench import Bench, opened
@@ -182,6 +186,64 @@ async def test_what_was_asked_for_and_not_taken_is_told(bench: Bench) -> None:
     assert done.saved == ("project_staging-database-is-on-port.md",)
     facts = done.facts()
     assert facts["refused"] == 1
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        f"Remember that the sandbox key is {samples.secret()[:20]}1234567890",
+        "Remember that the note is xoxb-2847362910-9182736450-AbCdEfGhIjKlMnOpQ1234567890",
+    ],
+)
+async def test_a_refused_sentence_takes_nothing_with_it(bench: Bench, secret: str) -> None:
+    """What only looks like a credential in its file is refused and counted, the rest is saved."""
+    done = await bench.run(secret, RULE)
+    assert (len(done.saved), len(done.refused)) == (1, 1)
+    more = await bench.run(secret, RULE, "Always answer in British English.")
+    assert more.saved == ("feedback_always-answer-in-british-english.md",)
+
+
+RULE_OF_SECRETS = "stripe-key"
+
+
+class RefusingStore(Store):
+    """A store that finds a credential in one file, or in a name that it does not tell."""
+
+    refused = ""
+
+    async def commit(
+        self, directory: str, plan: Plan, by: Provenance, *, request_id: str = ""
+    ) -> CommitResult:
+        """Commit what has not the refused file."""
+
+        def checked(tree: Tree) -> Draft:
+            draft = plan(tree)
+            if draft.edits and not self.refused:
+                raise SecretInNameError(RULE_OF_SECRETS)
+            if self.refused in {edit.path for edit in draft.edits}:
+                raise SecretRefusedError(self.refused, RULE_OF_SECRETS, 3)
+            return draft
+
+        return await super().commit(directory, checked, by, request_id=request_id)
+
+
+@pytest.mark.parametrize(
+    ("refused", "saved"),
+    [
+        ("feedback_never-force-push-to-main-because.md", 1),
+        ("", 0),
+    ],
+)
+async def test_a_file_that_the_store_refuses_fails_no_extraction(
+    bench: Bench, refused: str, saved: int
+) -> None:
+    """The other files are committed with the cursor, the refused one is counted."""
+    RefusingStore.refused = refused
+    bench.store = bench.make(RefusingStore)
+    bench.without_model()
+    done = await bench.run(RULE, "Always answer in British English.")
+    assert (done.status, len(done.saved), done.refused) == ("completed", saved, (RULE_OF_SECRETS,))
+    assert bench.cursor() is not None
 
 
 async def test_of_too_many_the_newest_are_kept(bench: Bench) -> None:
