@@ -17,6 +17,7 @@ from memd.messages.errors import (
     AgentNotFoundError,
     MailboxFullError,
     MessageNotFoundError,
+    MessageNotHeldError,
     MessageRefusedError,
     MessageSecretError,
     MessageSizeError,
@@ -28,10 +29,11 @@ from memd.messages.errors import (
     TooManyReceiversError,
 )
 from memd.messages.service import LeaseHolder, Speaker
-from memd.messages.values import LoggedMessage, Received, SendRequest, Sent
+from memd.messages.values import HeldMessage, LoggedMessage, Received, SendRequest, Sent
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
+_READ_BY_THE_PERSON = "the person reads what is held, in a terminal of their own"
 _NOT_THE_PERSON = "the person decides, in a terminal of their own"
 MessageId = Annotated[str, msgspec.Meta(max_length=100)]
 MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
@@ -41,6 +43,7 @@ MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
     AgentKeyError,
     AgentEndedError,
     AgentNotFoundError,
+    MessageNotFoundError,
     NoBridgeError,
     PeerRefusedError,
     MessageSizeError,
@@ -63,6 +66,12 @@ class Logged(Result):
     """Messages, newest first."""
 
     messages: tuple[LoggedMessage, ...]
+
+
+class Held(Result):
+    """Messages that wait for the person, newest first."""
+
+    messages: tuple[HeldMessage, ...]
 
 
 class Decided(Result):
@@ -180,7 +189,29 @@ async def message_log(
     return Logged(messages=entries)
 
 
-@method("message.decide", "operate", MessageNotFoundError, MessageRefusedError)
+@method(
+    "message.held",
+    "operate",
+    NoProjectError,
+    MessageNotFoundError,
+    MessageNotHeldError,
+    MessageRefusedError,
+)
+async def message_held(
+    services: Services, call: Call, *, cwd: str = "", id_: MessageId = "", limit: Limit = 50
+) -> Held:
+    """The messages that are held for the person, newest first and with their texts.
+
+    They are those of the project of ``cwd``, or without it of all; ``id`` selects one of any
+    project. A program that an assistant started does not read them.
+    """
+    if await started_by_an_assistant(services, call):
+        raise MessageRefusedError(_READ_BY_THE_PERSON)
+    root = (await services.store.project(cwd, call.caller.environment)).root if cwd else ""
+    return Held(messages=await services.messages.held(root, id_, limit))
+
+
+@method("message.decide", "operate", MessageNotFoundError, MessageNotHeldError, MessageRefusedError)
 async def message_decide(
     services: Services, call: Call, *, id_: MessageId, accept: bool
 ) -> Decided:
@@ -208,5 +239,6 @@ METHODS = (
     message_ack,
     message_status,
     message_log,
+    message_held,
     message_decide,
 )

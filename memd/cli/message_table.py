@@ -115,14 +115,19 @@ COMMANDS = (
     ),
     Command(
         ("message", "held"),
-        "list the messages that wait for you",
+        "list the messages that wait for you, or read one of them",
         "Messages of senders whom the settings do not trust enough (messages.inbound_across, "
         "messages.inbound_unregistered), and of two agents that answer each other without end. "
-        "They wait for a day.",
+        "They wait for a day. Each is listed with the beginning of its text; with an id the whole "
+        "text is printed as a quotation, its control characters as escapes. A program that an "
+        "assistant started does not get to read them.",
         "messages:held",
-        method="message.log",
-        options=(_LIMIT,),
-        examples=(("memctl message held", "what waits for me?"),),
+        operands=(_WAITING._replace(optional=True),),
+        options=(Option("--all", "those of every project", param=""), _LIMIT),
+        examples=(
+            ("memctl message held", "what waits for me?"),
+            ("memctl message held m12", "what does it say?"),
+        ),
     ),
     Command(
         ("message", "accept"),

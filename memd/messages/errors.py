@@ -196,6 +196,20 @@ class MessageNotFoundError(MemdError):
         super().__init__(f"there is no message {printable(message)}", message=printable(message))
 
 
+class MessageNotHeldError(MemdError):
+    """A message does not wait for the person's decision, or no longer; it has this state."""
+
+    code = 1013
+    kind = "message_not_held"
+    hint = "memctl message held lists those that wait"
+
+    def __init__(self, message: str, state: str) -> None:
+        shown = printable(message)
+        super().__init__(
+            f"the message {shown} is not held: it is {state}", message=shown, state=state
+        )
+
+
 class PeerRefusedError(MemdError):
     """The socket of another memd may not be used, for the stated cause."""
 

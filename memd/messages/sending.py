@@ -1,7 +1,4 @@
-"""Send messages, decide about held ones and list them, under the room's lock. Blocks.
-
-A held message waits until the person accepts or refuses it with memctl.
-"""
+"""Send messages: find their receivers, check them, and queue, hold or refuse each copy. Blocks."""
 
 from collections.abc import Callable
 
@@ -21,13 +18,12 @@ from memd.core.agents import (
     Sender,
 )
 from memd.core.settings import MessagesSettings
-from memd.core.text import iso_time, one_line, sha256
+from memd.core.text import one_line, sha256
 from memd.messages import kinds, policy, relay
-from memd.messages.ending import Arrival, Endings, StepEffects
+from memd.messages.ending import Arrival, StepEffects
 from memd.messages.errors import (
     AgentNotFoundError,
     MailboxFullError,
-    MessageNotFoundError,
     MessageRefusedError,
     MessageSizeError,
     MessagesOffError,
@@ -38,8 +34,9 @@ from memd.messages.mailboxes import Mailboxes, number_of
 from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
 from memd.messages.relay import Relays
-from memd.messages.values import LoggedMessage, Receiver, SendRequest, Sent
-from memd.state.tables import MessageCopy, NewMessage, StoredMessage
+from memd.messages.stored import StoredMessages
+from memd.messages.values import SendRequest, Sent
+from memd.state.tables import MessageCopy, NewMessage
 
 UNREGISTERED = "unregistered"
 _SETTINGS_REFUSE = "the receiver's settings refuse it"
@@ -48,11 +45,9 @@ _WAITS_FOR_PERSON = "it waits for the person: memctl message accept or refuse"
 _ENDLESS_EXCHANGE = "the two agents answer each other without their person"
 _BODY_AND_UNIT, _SUMMARY_AND_UNIT = ("body", "bytes"), ("summary", "characters")
 _ANSWERABLE = (MessageState.QUEUED, MessageState.READ)
-# A message has the first of these states that one of its copies has.
-_WAITING_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)
 
 
-class PostOffice(Endings):
+class PostOffice(StoredMessages):
     """Sends messages and ends them.
 
     ``settings`` returns the settings of a project's root. ``now`` returns seconds since 1970,
@@ -90,6 +85,8 @@ class PostOffice(Endings):
         earlier = self._table.earlier(sender.agent, request_key) if request_key else 0
         if earlier:  # the client lost the first answer
             return self._describe_sent(earlier)
+        if request.reply_to:
+            self._find(request.reply_to)
         peer = relay.peer_of(request, kind, settings, self.relays.check_peer)
         receivers = () if peer else self._find_receivers(request, kind, agent, root)
         self._check_response(request, kind, agent, receivers)
@@ -175,47 +172,6 @@ class PostOffice(Endings):
         """Note that a person prompted an agent, so its answers to others are counted from 0."""
         self._exchanges.prompted(agent)
 
-    def status(self, message: str) -> Sent:
-        """Return the state of a message and of each copy. Raises MessageNotFoundError."""
-        number = number_of(message)
-        stored = self._find_stored(number)
-        if stored is None or stored.kind is MessageKind.NOTICE:
-            raise MessageNotFoundError(message)
-        return self._describe_sent(number)
-
-    def log(
-        self, *, agent: int = 0, root: str = "", state: str = "", before: str = "", limit: int = 50
-    ) -> tuple[LoggedMessage, ...]:
-        """Return messages without their bodies, newest first, at most ``limit``.
-
-        They are of one agent or project, in one state, and older than the message ``before``; 0 and
-        "" do not restrict them.
-        """
-        rows = self._table.log(
-            agent=agent, root=root, state=state, before=number_of(before), limit=limit
-        )
-        return tuple(map(self._log_entry, rows))
-
-    def decide(self, message: str, effects: StepEffects, *, accept: bool) -> Sent:
-        """Queue or refuse the held copies of a message. Raises MessageNotFoundError."""
-        number = number_of(message)
-        copies = [copy for copy in self._table.copies(number) if copy.state is MessageState.HELD]
-        stored = self._find_stored(number)
-        if not copies or stored is None:
-            raise MessageNotFoundError(message)
-        for copy in copies:
-            receiver = self.register.get(copy.receiver)
-            if accept and receiver is not None and receiver.ended is None:
-                # Its lifetime starts again, as it may have been held for longer.
-                until = self.mailboxes.steady_now() + stored.ttl
-                if self._table.accept(number, copy.receiver, until):
-                    self.mailboxes.recount(copy.receiver)
-                    sender = stored.sender.address
-                    effects.arrived.append(Arrival(receiver, number, sender, stored.summary))
-            else:
-                self.end([copy], MessageState.REFUSED, "refused by the person", effects)
-        return self._describe_sent(number)
-
     def _make_sender(self, agent: Agent | None, request: SendRequest) -> Sender:
         """Return the sender of a request: a registered agent, or who the caller says that it is."""
         if agent is None:
@@ -270,10 +226,6 @@ class PostOffice(Endings):
         if not (is_expected and was_received):
             raise RequestNotOpenError(request.request)
 
-    def _find_stored(self, number: int) -> StoredMessage | None:
-        """Return the message with a number, ``None`` if there is none."""
-        return next(iter(self._table.get([number])), None)
-
     def _make_copy(
         self, sender: Sender, kind: MessageKind, receiver: Agent, size: int, ttl: float | None
     ) -> MessageCopy:
@@ -308,38 +260,6 @@ class PostOffice(Endings):
             size=size,
             until=self.mailboxes.steady_now() + seconds,
             ended=self._now() if is_refused else None,
-        )
-
-    def _describe_sent(self, number: int) -> Sent:
-        """Return the id and state of a message, with the state of each copy, for its sender."""
-        receivers = self._receivers_of(number)
-        return Sent(f"m{number}", _combined_state(receivers), receivers)
-
-    def _receivers_of(self, number: int) -> tuple[Receiver, ...]:
-        """Return the address, state and reason of each copy of a message."""
-        return tuple(
-            Receiver(copy.address, self._shown_state(copy).value, copy.reason)
-            for copy in self._table.copies(number)
-        )
-
-    def _shown_state(self, copy: MessageCopy) -> MessageState:
-        """Return the state of a copy. A lease is only in memory, so it is looked up there."""
-        is_queued = copy.state is MessageState.QUEUED
-        if is_queued and self.mailboxes.is_leased(copy.message, copy.receiver):
-            return MessageState.LEASED
-        return copy.state
-
-    def _log_entry(self, stored: StoredMessage) -> LoggedMessage:
-        """Return a message as the log shows it, with the state of each copy."""
-        receivers = self._receivers_of(stored.number)
-        return LoggedMessage(
-            f"m{stored.number}",
-            stored.sender.address,
-            stored.kind.value,
-            stored.summary,
-            iso_time(stored.sent),
-            _combined_state(receivers),
-            receivers,
         )
 
 
@@ -380,15 +300,3 @@ def _raise_refusal(copy: MessageCopy) -> None:
         if copy.reason == _MAILBOX_FULL:
             raise MailboxFullError(copy.address)
         raise MessageRefusedError(copy.reason)
-
-
-def _combined_state(receivers: tuple[Receiver, ...]) -> str:
-    """Return the state of a message: that of a copy that still waits, or else of the first one.
-
-    A message without copies counts as read.
-    """
-    states = [receiver.state for receiver in receivers]
-    for state in _WAITING_STATES:
-        if state in states:
-            return state.value
-    return states[0] if states else MessageState.READ.value

@@ -37,6 +37,7 @@ from memd.messages.relay import SCHEME, Relays
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
     AgentEnded,
+    HeldMessage,
     LoggedMessage,
     Received,
     Registered,
@@ -222,8 +223,14 @@ class Messages:
 
         return await self._run_step(shown, sweep=True)
 
+    async def held(
+        self, root: str = "", message: str = "", limit: int = 50
+    ) -> tuple[HeldMessage, ...]:
+        """Return held messages with their texts; see ``StoredMessages.held``."""
+        return await self._run_step(lambda _: self._office.held(root, message, limit), sweep=True)
+
     async def decide(self, message: str, *, accept: bool) -> Sent:
-        """Accept or refuse a message that is held. Raises MessageNotFoundError."""
+        """Accept or refuse a held message. Raises MessageNotFoundError and MessageNotHeldError."""
         return await self._run_step(partial(self._office.decide, message, accept=accept))
 
     async def forget(self) -> None:

@@ -175,6 +175,14 @@ class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
     recipients: tuple[Receiver, ...]
 
 
+class HeldMessage(LoggedMessage, frozen=True, kw_only=True):
+    """One message that is held for the person: with its text and the client that sent it."""
+
+    client: str
+    project: str
+    body: str
+
+
 def row_of(message: AgentMessage) -> MessageRow:
     """Return a message in the form that ``message.receive`` sends on the wire."""
     facts, sender = asdict(message), message.sender

@@ -19,7 +19,10 @@ _JOBS = (
 )
 _RUNNING = "SELECT number, kind, directory, started FROM jobs WHERE state = 'running' LIMIT 10"
 _PARKED = "SELECT count(*) FROM jobs WHERE state = 'failed' AND request <> '{}'"
-_HELD = "SELECT count(*) FROM message_copies WHERE ended IS NULL AND NOT notice AND state = 'held'"
+_HELD = (
+    "SELECT count(DISTINCT message) FROM message_copies"
+    " WHERE ended IS NULL AND NOT notice AND state = 'held'"
+)
 # The join looks each index file up by its key; filtering all rows by path takes four times as long.
 _INDEX_FILES = (
     "SELECT count(*) FROM shadow_directories d JOIN shadows s"

@@ -40,10 +40,41 @@ async def test_who_is_not_registered_waits_for_the_person(caller: Caller) -> Non
     assert (await caller.call("message.send", to="ben", body="hello"))["state"] == "held"
     (waiting,) = (await caller.call("message.log", state="held"))["messages"]
     assert (await caller.call("message.receive", cwd=None, key=ben))["messages"] == []
+    held = (await caller.call("message.held"))["messages"]
+    assert held == [waiting | {"client": held[0]["client"], "project": "project", "body": "hello"}]
+    assert (await caller.call("message.held", cwd=None, id=waiting["id"]))["messages"] == held
     done = await caller.call("message.decide", cwd=None, id=waiting["id"], accept=True)
     assert done["state"] == "queued"
+    assert (await caller.call("message.held"))["messages"] == []
+    for method, more in (("message.held", {}), ("message.decide", {"accept": False})):
+        error = await caller.refused(method, cwd=None, id=waiting["id"], **more)
+        assert (error.kind, "it is queued" in str(error)) == ("message_not_held", True)
     (message,) = (await caller.call("message.receive", cwd=None, key=ben))["messages"]
     assert message["from"] == "unregistered"
+
+
+async def test_held_messages_are_those_of_a_project_or_of_all(caller: Caller) -> None:
+    """Messages are counted, not their receivers; another project's come without ``cwd`` alone."""
+    for name in ("ben", "ann"):
+        await register(caller, name)
+    for text in ("one", "two"):
+        await caller.call("message.send", to="*", body=text)
+    assert (await caller.plain("status"))["held"] == 2
+    other = caller.home.project("other")
+    assert (await caller.call("message.held", cwd=other))["messages"] == []
+    every = (await caller.call("message.held", cwd=None))["messages"]
+    assert [each["body"] for each in every] == ["two", "one"]
+
+
+async def test_a_reply_names_a_message_that_is_there(caller: Caller) -> None:
+    """A reply to a message that nobody sent is refused."""
+    ann = await register(caller, "ann")
+    await register(caller, "ben")
+    sent = {"cwd": None, "key": ann, "to": "ben", "body": "x"}
+    error = await caller.refused("message.send", reply_to="m999", **sent)
+    assert error.kind == "message_not_found"
+    first = await caller.call("message.send", **sent)
+    assert await caller.call("message.send", reply_to=first["id"], **sent)
 
 
 async def test_an_unknown_address_is_an_error(caller: Caller) -> None:
@@ -54,12 +85,13 @@ async def test_an_unknown_address_is_an_error(caller: Caller) -> None:
 
 
 async def test_an_assistant_s_program_decides_nothing_for_the_person(caller: Caller) -> None:
-    """What an assistant runs accepts no message that waits for the person."""
+    """What an assistant runs reads and accepts no message that waits for the person."""
     await register(caller, "ben")
     waiting = await caller.call("message.send", to="ben", body="hello")
     assistant = await register(caller, "ann", kind="session", session_id="s", pid=os.getppid())
     error = await caller.refused("message.decide", cwd=None, id=waiting["id"], accept=True)
     assert error.kind == "message_refused"
+    assert (await caller.refused("message.held")).kind == "message_refused"
     await caller.call("agent.end", cwd=None, key=assistant)
     done = await caller.call("message.decide", cwd=None, id=waiting["id"], accept=False)
     assert done["state"] == "refused"

@@ -7,7 +7,7 @@ from memd.api.table import methods
 SPECIFIED = {
     "agent.register", "agent.list", "agent.end", "agent.merge",
     "message.send", "message.receive", "message.ack", "message.status", "message.log",
-    "message.decide",
+    "message.held", "message.decide",
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
     "memory.list", "memory.read", "memory.write", "memory.adopt", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",

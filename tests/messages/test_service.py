@@ -10,6 +10,7 @@ from memd.messages.errors import (
     AgentNotFoundError,
     MailboxFullError,
     MessageNotFoundError,
+    MessageNotHeldError,
     MessageRefusedError,
     MessageSizeError,
     MessagesOffError,
@@ -214,8 +215,10 @@ async def test_the_person_decides_what_is_held(tmp_path: Path) -> None:
         assert await room.bodies("ben") == []
         assert (await room.messages.decide(first, accept=True)).state == "queued"
         assert (await room.messages.decide(second, accept=False)).state == "refused"
-        with pytest.raises(MessageNotFoundError):
+        with pytest.raises(MessageNotHeldError, match="is not held: it is refused"):
             await room.messages.decide(second, accept=True)
+        with pytest.raises(MessageNotFoundError):
+            await room.messages.decide("m999", accept=True)
         assert await room.bodies("ben") == ["1"]
         await room.pass_time(86_400)
         assert await room.state(third) == "expired"

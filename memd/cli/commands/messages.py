@@ -4,7 +4,7 @@ An agent's text is printed as the daemon quotes it, or on one line behind words 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.cli import output
@@ -55,10 +55,13 @@ def wait(invocation: Invocation) -> int:
             return 0 if received["messages"] else 1
 
 
-def ack(invocation: Invocation) -> None:
-    """Acknowledge messages."""
+def ack(invocation: Invocation) -> int:
+    """Acknowledge messages; return 1 if none of them waited for the agent."""
     result = invocation.request(cwd=None, **_acting_agent(invocation))
     invocation.screen.answer(result, f"{result['acked']} acknowledged")
+    if result["acked"] < len(set(invocation.options.id)):
+        invocation.screen.note("the others do not wait for this agent, or have ended before")
+    return 0 if result["acked"] else 1
 
 
 def status(invocation: Invocation) -> None:
@@ -75,13 +78,22 @@ def log(invocation: Invocation) -> None:
 
 
 def held(invocation: Invocation) -> None:
-    """List the messages that wait for a person's decision."""
-    answer = invocation.request(state="held")
-    _print_messages(invocation, answer)
-    if answer["messages"]:
-        invocation.screen.note("decide with: memctl message accept ID, or refuse ID")
+    """List the messages that wait for a person's decision, or print one with its whole text."""
+    options, screen = invocation.options, invocation.screen
+    everywhere = options.all or options.id
+    answer = invocation.request(cwd=None if everywhere else invocation.cwd)
+    messages = answer["messages"]
+    if options.id:
+        screen.answer(answer, "\n".join(line for each in messages for line in _whole(each)))
     else:
-        invocation.screen.note("nothing waits for you")
+        _print_messages(invocation, answer)
+    if messages:
+        read = "" if options.id else "read one with: memctl message held ID; "
+        screen.note(f"{read}decide with: memctl message accept ID, or refuse ID")
+    elif everywhere:
+        screen.note("nothing waits for you")
+    else:
+        screen.note("nothing waits for you in this project; --all looks in every one")
 
 
 def decide(invocation: Invocation) -> None:
@@ -124,7 +136,7 @@ def _print_and_ack(invocation: Invocation, received: Mapping[str, Any]) -> None:
 
 
 def _print_messages(invocation: Invocation, answer: Mapping[str, Any]) -> None:
-    """Print messages without their bodies, one a line."""
+    """Print messages, one a line."""
     screen = invocation.screen
     rows = [
         (
@@ -133,11 +145,30 @@ def _print_messages(invocation: Invocation, answer: Mapping[str, Any]) -> None:
             f"{_one_line(message['from'])} to {_receivers(message)}",
             message["state"],
             "" if message["kind"] == "text" else message["kind"].replace("_", " "),
-            _one_line(message["summary"]),
+            _about(message),
         )
         for message in answer["messages"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
+
+
+def _whole(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a held message: who sent it, and its text as a quotation."""
+    client = f" ({_one_line(message['client'])})" if message["client"] else ""
+    place = f" in {_one_line(message['project'])}" if message["project"] else ""
+    sender = f"{_one_line(message['from'])}{client}{place}"
+    yield f"{message['id']} from {sender} to {_receivers(message)}"
+    if message["summary"]:
+        yield f"summary: {_one_line(message['summary'])}"
+    for line in message["body"].split("\n"):
+        # First all that is hidden becomes visible: a person decides by what they see.
+        yield f"  > {neutralise(output.escape(line))}".rstrip()
+
+
+def _about(message: Mapping[str, Any]) -> str:
+    """Return what a message is about on one line: its summary, and the beginning of a held one."""
+    summary, text = (_one_line(message.get(name, "")) for name in ("summary", "body"))
+    return " ".join(filter(None, (summary, f"> {text}" if text else "")))
 
 
 def _receivers(message: Mapping[str, Any]) -> str:

@@ -87,9 +87,11 @@ class StatusView:
         places = [self.place(directory) for directory in list(proposals)[:_MAX_NAMES]]
         where = f" in {', '.join(places)}" if places else ""
         yield from _counted_line(sum(proposals.values()), "proposal", where, "memctl dream review")
-        yield from _counted_line(suggestions, "suggestion", "", "memctl suggestions")
         yield from _counted_line(
-            answer.get("held", 0), "message", " for agents", "memctl message held"
+            suggestions, "suggestion", " in all projects", "memctl suggestions"
+        )
+        yield from _counted_line(
+            answer.get("held", 0), "message", " for agents", "memctl message held --all"
         )
         yield from _counted_line(sum(conflicts.values()), "team file", "", "memctl team status")
         rules = answer.get("rules") or {}

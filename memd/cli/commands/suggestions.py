@@ -19,7 +19,7 @@ def list_(invocation: Invocation) -> None:
     """Print the suggestions that wait for a decision."""
     answer, screen = invocation.request(), invocation.screen
     if not answer["suggestions"]:
-        screen.note("nothing waits to be decided")
+        screen.note("nothing waits to be decided in this project")
     pages = (
         "\n".join(_suggestion_lines(suggestion, screen)) for suggestion in answer["suggestions"]
     )

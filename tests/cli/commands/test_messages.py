@@ -111,10 +111,39 @@ def test_what_became_of_messages_is_shown(home: Home) -> None:
         ran = memctl(home, "message", "log", "--state", "held", terminal=True)
         assert "scout @web to builder  held  shutdown request" in ran.out
         assert "\x1b[31m" not in ran.out
-        assert "message accept" in memctl(home, "message", "held").err
-        assert daemon.params("message.log") == {"cwd": home.cwd, "state": "held"}
-    with ScriptedDaemon(home.places.socket, {"message.log": {"messages": []}}):
-        assert "nothing waits" in memctl(home, "message", "held").err
+
+
+def test_what_is_held_can_be_read_before_the_decision(home: Home) -> None:
+    """A list begins each text; one is printed whole, quoted, with what is hidden as escapes."""
+    body = "run\x1b[2J this\n</memd-context> or \u202ethat"
+    waiting = {**LOGGED, "client": "web", "project": "app", "body": body}
+    with ScriptedDaemon(home.places.socket, {"message.held": {"messages": [waiting]}}) as daemon:
+        ran = memctl(home, "message", "held")
+        assert ran.out.endswith("end[31m now > run[2J this &lt;/memd-context> or that\n")
+        assert "message accept" in ran.err
+        assert daemon.params("message.held") == {"cwd": home.cwd}
+        memctl(home, "message", "held", "--all", "--limit", "3")
+        assert daemon.params("message.held") == {"limit": 3}
+        ran = memctl(home, "message", "held", "m3")
+        assert daemon.params("message.held") == {"id": "m3"}
+        assert ran.out.splitlines() == [
+            "m3 from scout @web (web) in app to builder",
+            "summary: end[31m now",
+            "  > run\\u001b[2J this",
+            "  > &lt;/memd-context> or \\u202ethat",
+        ]
+        assert memctl(home, "--json", "message", "held").json == {"messages": [waiting]}
+    with ScriptedDaemon(home.places.socket, {"message.held": {"messages": []}}):
+        assert "in this project; --all looks" in memctl(home, "message", "held").err
+        assert memctl(home, "message", "held", "--all").err == "nothing waits for you\n"
+
+
+def test_an_id_that_does_not_wait_is_not_acknowledged(home: Home) -> None:
+    """Who acknowledges what is not there is told, with status 1 where nothing was."""
+    with ScriptedDaemon(home.places.socket, {"message.ack": {"acked": 0}}):
+        ran = memctl(home, "message", "ack", "m999", MEMD_AGENT_KEY="k")
+        assert (ran.status, ran.out) == (1, "0 acknowledged\n")
+        assert "do not wait for this agent" in ran.err
 
 
 @pytest.mark.parametrize(("word", "accept"), [("accept", True), ("refuse", False)])

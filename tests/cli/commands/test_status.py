@@ -76,8 +76,8 @@ def test_what_waits_for_the_person_has_its_command(home: Home) -> None:
     )
     assert shown[2:7] == [
         "waiting   2 proposals in -h-p: memctl dream review",
-        "          1 suggestion: memctl suggestions",
-        "          3 messages for agents: memctl message held",
+        "          1 suggestion in all projects: memctl suggestions",
+        "          3 messages for agents: memctl message held --all",
         "          1 team file: memctl team status",
         "          team: waits in /m/b: memctl team status",
     ]
