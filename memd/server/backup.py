@@ -32,6 +32,8 @@ _UNKNOWN_REVISIONS = 1_000_000  # more than there are between a backup and its r
 
 def backup(source: Driver, path: str) -> None:
     """Write a backup to a new file, mode 0600. Raises NotEmptyError if the file exists."""
+    folder = os.path.dirname(os.path.abspath(path))
+    os.stat(folder)  # a missing one is not made: it may be a disk that is not mounted
     temporary = f"{path}.part"
     with suppress(FileNotFoundError):
         os.unlink(temporary)
@@ -45,7 +47,7 @@ def backup(source: Driver, path: str) -> None:
         raise NotEmptyError from error
     finally:
         os.unlink(temporary)
-    _make_durable(os.path.dirname(os.path.abspath(path)))
+    _make_durable(folder)
 
 
 def restore(path: str, target: Driver, *, now: float) -> None:

@@ -65,11 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = commands.parse_args(arguments)
     if not given.command and given.tls_key and not given.tls_cert:
         commands.error("--tls-key needs --tls-cert")
+    sets_up = given.command is None or given.command.sets_up
     try:
-        database = _database(given)
+        database = _database(given, create=sets_up)
         if not database:
             commands.error("say where the data is: --data or --database")
-        with closing(open_storage(database)) as storage:
+        with closing(open_storage(database, create=sets_up)) as storage:
             if not given.command:
                 _serve(storage, given)
                 return 0
@@ -127,7 +128,12 @@ def _layout(text: str, epilog: str = "") -> dict[str, Any]:
 
 def _add_storage(command: argparse.ArgumentParser) -> None:
     """Add the options that name the storage to the parser of a command."""
-    command.add_argument("--data", metavar="DIR", default="", help="the folder; made if missing")
+    command.add_argument(
+        "--data",
+        metavar="DIR",
+        default="",
+        help="the folder; serve, add and restore make a missing one",
+    )
     command.add_argument("--database", metavar="URL", default="", help="postgresql://... instead")
 
 
@@ -168,8 +174,8 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _database(given: argparse.Namespace) -> str:
-    """Return the database that a command is for, "" if none is named; create its folder.
+def _database(given: argparse.Namespace, *, create: bool) -> str:
+    """Return the database that a command is for, "" if none is named; ``create`` its folder.
 
     An option goes before the variables of the environment.
     """
@@ -180,7 +186,8 @@ def _database(given: argparse.Namespace) -> str:
         database = environment.get("MEMD_TEAM_DATABASE", "")
     if database or not data:
         return database
-    os.makedirs(data, mode=0o700, exist_ok=True)
+    if create:
+        os.makedirs(data, mode=0o700, exist_ok=True)
     return os.path.join(data, _FILE)
 
 

@@ -5,7 +5,7 @@ a list of things. Times are told in UTC.
 """
 
 import time
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from memd.server import backup as copies
 from memd.server.access import INVITATION_SECONDS
-from memd.server.errors import REPOSITORY, NotThereError
+from memd.server.errors import MEMBER, REPOSITORY, NotThereError
 from memd.server.storage import Storage, open_storage
 from memd.server.values import Repository, Role
 
@@ -24,16 +24,24 @@ Row = Mapping[str, object]
 Run = Callable[[Storage, Namespace], Row | Sequence[Row]]
 Argument = tuple[str, Mapping[str, Any]]  # a name, and what argparse takes beside
 _NO_ROLE = "none"
+_MOST_HOURS = 8760.0  # a year, as long as a token lasts
+_MOST = 10**9  # the greatest number of a token or of rows that is taken
+_NO_HOURS = f"a number of hours is expected, more than 0 and at most {_MOST_HOURS:.0f}"
+_NO_NUMBER = f"a number from 1 to {_MOST} is expected"
 _ROLES = [str(role) for role in Role]
 _TIMES = ("at", "expires", "revoked")
 
 
 class OperatorCommand(Struct, frozen=True):
-    """A command: its words, what it does, and its operands and options."""
+    """A command: its words, what it does, and its operands and options.
+
+    ``sets_up`` says whether it may create the storage.
+    """
 
     words: tuple[str, ...]
     run: Run
     arguments: tuple[Argument, ...]
+    sets_up: bool
 
 
 COMMANDS: list[OperatorCommand] = []
@@ -44,15 +52,33 @@ def _argument(name: str, help: str, **options: Any) -> Argument:  # noqa: A002 -
     return name, {"help": help} | options
 
 
-def _command(words: str, *arguments: Argument) -> Callable[[Run], Run]:
+def _command(words: str, *arguments: Argument, sets_up: bool = False) -> Callable[[Run], Run]:
     """Return a decorator that makes a function the command with this name and arguments."""
 
     def add(run: Run) -> Run:
         """Add the function to the commands, and return it as it is."""
-        COMMANDS.append(OperatorCommand(tuple(words.split()), run, arguments))
+        COMMANDS.append(OperatorCommand(tuple(words.split()), run, arguments, sets_up))
         return run
 
     return add
+
+
+def _hours(text: str) -> float:
+    """Return how long an invitation is good. Raises ArgumentTypeError."""
+    try:
+        hours = float(text)
+    except ValueError as error:
+        raise ArgumentTypeError(_NO_HOURS) from error
+    if not 0 < hours <= _MOST_HOURS:  # neither is NaN
+        raise ArgumentTypeError(_NO_HOURS)
+    return hours
+
+
+def _number(text: str) -> int:
+    """Return a number that a database can store. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) <= _MOST:
+        raise ArgumentTypeError(_NO_NUMBER)
+    return int(text)
 
 
 _REMOTE = _argument("remote", "the normalised remote, as github.com/acme/app")
@@ -60,7 +86,7 @@ _MEMBER = _argument("member", "the member's name, as others read it")
 _OF_REMOTE = _argument("--repo", "only of this repository", metavar="REMOTE", default="")
 
 
-@_command("repo add", _REMOTE)
+@_command("repo add", _REMOTE, sets_up=True)
 def add_repository(storage: Storage, given: Namespace) -> Row:
     """Make the repository of a project.
 
@@ -77,7 +103,10 @@ def list_repositories(storage: Storage, _: Namespace) -> Sequence[Row]:
 
 
 @_command(
-    "member add", _MEMBER, _argument("--admin", "the member may read /metrics", action="store_true")
+    "member add",
+    _MEMBER,
+    _argument("--admin", "the member may read /metrics", action="store_true"),
+    sets_up=True,
 )
 def add_member(storage: Storage, given: Namespace) -> Row:
     """Add a member, or say anew whether one is an admin.
@@ -136,7 +165,7 @@ def grant(storage: Storage, given: Namespace) -> Row:
         default=[],
     ),
     _argument("--role", "default: member", choices=_ROLES, default="member"),
-    _argument("--hours", "how long it is good (default: 72)", type=float),
+    _argument("--hours", "how long it is good (default: 72)", type=_hours),
 )
 def invite(storage: Storage, given: Namespace) -> Row:
     """Make a code with which a device joins, once.
@@ -146,7 +175,7 @@ def invite(storage: Storage, given: Namespace) -> Row:
     """
     now = time.time()
     roles = {_repository(storage, remote).id: Role(given.role) for remote in given.repo}
-    seconds = given.hours * 3600 if given.hours else INVITATION_SECONDS
+    seconds = INVITATION_SECONDS if given.hours is None else given.hours * 3600
     code = storage.invite(given.member, roles, now=now, seconds=seconds)
     return {"member": given.member, "code": code, "expires": _iso_time(now + seconds)}
 
@@ -161,14 +190,16 @@ def list_tokens(storage: Storage, _: Namespace) -> Sequence[Row]:
 def issue_token(storage: Storage, given: Namespace) -> Row:
     """Make a token for a program that is no memd, as one that reads /metrics.
 
-    It is told once.
+    The member is there already: memd-team member add. The token is told once.
     """
+    if all(member.name != given.member for member in storage.members()):
+        raise NotThereError(MEMBER)
     now = time.time()
     token, member = storage.join(storage.invite(given.member, {}, now=now), given.device, now=now)
     return {"member": member, "device": given.device, "token": token}
 
 
-@_command("token revoke", _argument("number", "as token list shows it", type=int))
+@_command("token revoke", _argument("number", "as token list shows it", type=_number))
 def revoke_token(storage: Storage, given: Namespace) -> Row:
     """Make the token of a lost device worthless, at once and for good."""
     storage.revoke(given.number, now=time.time())
@@ -179,7 +210,7 @@ def revoke_token(storage: Storage, given: Namespace) -> Row:
     "audit",
     _OF_REMOTE,
     _argument("--member", "only of this member", metavar="NAME", default=""),
-    _argument("--limit", "at most so many (default: 100)", type=int, default=100),
+    _argument("--limit", "at most so many (default: 100)", type=_number, default=100),
 )
 def audit(storage: Storage, given: Namespace) -> Sequence[Row]:
     """Say who did what, the newest first.
@@ -192,7 +223,7 @@ def audit(storage: Storage, given: Namespace) -> Sequence[Row]:
     return [_as_output(row) for row in rows]
 
 
-@_command("backup", _argument("file", "a file that is not there yet"))
+@_command("backup", _argument("file", "a file that is not there yet, in a folder that is"))
 def backup(storage: Storage, given: Namespace) -> Row:
     """Write a copy of everything to a new file, while the server runs, too.
 
@@ -203,7 +234,7 @@ def backup(storage: Storage, given: Namespace) -> Row:
     return {"backup": given.file}
 
 
-@_command("restore", _argument("file", "a file of memd-team backup"))
+@_command("restore", _argument("file", "a file of memd-team backup"), sets_up=True)
 def restore(storage: Storage, given: Namespace) -> Row:
     """Fill a new storage from a backup.
 

@@ -4,10 +4,12 @@ Every method blocks: call it from a worker thread. Times are seconds since 1970.
 raise StorageBusyError and StorageUnavailableError, besides the errors in its docstring.
 """
 
+import os
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from memd.core.names import printable
 from memd.core.team import REMOVED, Limits
 from memd.core.text import sha256
 from memd.server import accepting, checking
@@ -21,6 +23,7 @@ from memd.server.errors import (
     NotThereError,
     OverLimitError,
     RequestPart,
+    StorageFormatError,
 )
 from memd.server.schema import prepare
 from memd.server.sqlite import SQLite
@@ -36,6 +39,7 @@ TOMBSTONE_SECONDS = AUDIT_SECONDS = 400 * DAY
 HASHES = "hashes"  # the view of a page without contents
 _LIMITS = Limits()
 _PUT_ENTRIES = "put_entries"
+_NO_STORAGE = "there is none at {path}; memd-team serve or repo add makes one"
 _ABOVE_ALL = 2**62  # above every revision and number
 _AFTER_ALL = "\x7f"  # behind every key
 _NEWEST_VERSIONS = (
@@ -308,8 +312,10 @@ class Storage(Access):
             return accepting.accept(transaction, request, act)
 
 
-def open_storage(database: str, limits: Limits = _LIMITS) -> Storage:
+def open_storage(database: str, limits: Limits = _LIMITS, *, create: bool = True) -> Storage:
     """Open or create a storage: ``postgresql://…``, ``sqlite:///path`` or the path of a file.
+
+    Without ``create`` a file has to be there.
 
     Raises StorageUnavailableError and StorageFormatError.
     """
@@ -319,13 +325,24 @@ def open_storage(database: str, limits: Limits = _LIMITS) -> Storage:
 
         driver = Postgres(database)
     else:
-        driver = SQLite(database.removeprefix("sqlite://"))
+        path = database.removeprefix("sqlite://")
+        if not create and not _is_filled(path):
+            raise StorageFormatError(_NO_STORAGE.format(path=printable(path)))
+        driver = SQLite(path)
     try:
         prepare(driver)
     except BaseException:
         driver.close()
         raise
     return Storage(driver, limits)
+
+
+def _is_filled(path: str) -> bool:
+    """Return whether there is a file with something in it."""
+    try:
+        return os.path.getsize(path) > 0
+    except OSError:
+        return False
 
 
 def _locked_write(transaction: Transaction, repository: str, now: float) -> OpenWrite:

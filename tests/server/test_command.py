@@ -81,6 +81,7 @@ def test_damage_is_seen(run: Run, tmp_path: Path) -> None:
     """A changed byte of a text is a line of check, whose status is 1."""
     run("repo", "add", REMOTE)
     with serving(tmp_path / "data") as (url, _):
+        run("member", "add", "anna")
         token = run("token", "issue", "anna", "laptop")[1]["token"]
         run("member", "grant", "anna", REMOTE, "member")
         number = run("repo", "list")[1][0]["id"]
@@ -108,6 +109,57 @@ def test_mistakes_are_told_in_a_sentence(run: Run, capsys: pytest.CaptureFixture
             main(words)
         assert ended.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_only_what_sets_a_server_up_makes_a_storage(run: Run, tmp_path: Path) -> None:
+    """A misspelt folder is no empty storage that is well, and a backup makes no folder."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "team.db").touch()
+    for data in ("typo", "empty"):
+        for words in (
+            ["check"],
+            ["audit"],
+            ["token", "list"],
+            ["invite", "anna"],
+            ["backup", str(tmp_path / "b.db")],
+        ):
+            status, sentence = run(*words, data=data)
+            assert (status, "there is none at" in sentence) == (78, True)
+    assert not (tmp_path / "typo").exists()
+    run("member", "add", "anna")
+    assert run("backup", str(tmp_path / "unmounted" / "x.db"))[0] == 73
+    assert not (tmp_path / "unmounted").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["invite", "anna", f"--hours={hours}"]
+            for hours in ("99999999", "inf", "nan", "-3", "0")
+        ),
+        ["audit", "--limit", "-1"],
+        ["token", "revoke", "9" * 5000],
+    ],
+)
+def test_numbers_have_bounds(
+    run: Run, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """A number that means nothing makes no invitation; the sentence says which are taken."""
+    run("member", "add", "bert")
+    with pytest.raises(SystemExit) as ended:
+        run(*words)
+    assert ended.value.code == 2
+    assert "expected" in capsys.readouterr().err
+    assert [member["member"] for member in run("member", "list")[1]] == ["bert"]
+
+
+def test_a_token_is_for_a_member_who_is_there(run: Run) -> None:
+    """A misspelt name gets no token and makes no member."""
+    run("member", "add", "ops", "--admin")
+    assert run("token", "issue", "nobody", "prometheus")[0] == 1
+    assert [member["member"] for member in run("member", "list")[1]] == ["ops"]
+    assert run("token", "issue", "ops", "prometheus")[0] == 0
 
 
 def test_plain_http_stays_on_this_machine(
