@@ -199,8 +199,8 @@ async def memory_write(
     origin = PERSON
     shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
     if shared is Scope.TEAM:
-        await check_team(services, project)
         path = f"{TEAM}{path.removeprefix(TEAM)}"
+        await check_team(services, project, path)
     if said is not None:
         text, origin = await services.extract.proven(project, body or "", said)
         body = text if body else body  # a statement alone makes no body
@@ -233,11 +233,15 @@ async def memory_delete(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> ChangeMade:
-    """Delete one memory and its line in the index; with ``agent`` a memory of that sub-agent."""
+    """Delete one memory and its line in the index; with ``agent`` a memory of that sub-agent.
+
+    A memory of a team that the project has joined is refused: ``team.remove`` removes it for all.
+    """
     project = await writable(services, call, cwd, agent, scope)
     by = by_client(call, "memory.delete")
+    joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     result = await services.memories.delete(
-        project, path, by, base_hash=base_hash, request_id=request_id
+        project, path, by, joined=joined, base_hash=base_hash, request_id=request_id
     )
     return ChangeMade(change=result.change)
 
@@ -327,12 +331,17 @@ async def writable(
     return project
 
 
-async def check_team(services: Services, project: Project) -> None:
-    """Check that a project uses a team's memories. Raises TeamNotJoinedError, TeamRefusedError."""
+async def check_team(services: Services, project: Project, path: str = "") -> None:
+    """Check that a project uses a team's memories. Raises TeamNotJoinedError, TeamRefusedError.
+
+    The memory ``path`` may be changed without a team: it stayed when the project left one.
+    """
+    joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
+    if path and not joined and await services.store.read_many(project.memory_dir, (path,)):
+        return
     settings, _ = await services.store.settings(project)
     if settings.team.enabled == "false":
         raise TeamRefusedError(project.memory_dir, _TEAM_OFF)
-    joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     if not settings.team.used(joined=joined):
         raise TeamNotJoinedError(project.memory_dir)
 

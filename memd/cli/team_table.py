@@ -29,8 +29,10 @@ COMMANDS = (
     Command(
         ("team", "leave"),
         "stop sharing, and give this device's token up",
-        "Revokes the token, unless another clone uses it. The files stay, as private files of "
-        "yours; with --remove they go, and memctl undo brings them back.",
+        "Revokes the token, unless another clone uses it. The files stay below team/, as "
+        'private files of yours that memctl edit and memctl rm change; enabled = "true" in [team] '
+        "of memd.toml lets them be recalled. With --remove they go, and memctl undo brings them "
+        "back.",
         "team:leave",
         options=(Option("--remove", "remove the files below team/ as well"),),
         examples=(("memctl team leave", "keep what the team knew"),),

@@ -119,14 +119,16 @@ class Memories:
         path: str,
         by: Provenance,
         *,
+        joined: bool,
         base_hash: str | None = None,
         request_id: str = "",
     ) -> CommitResult:
         """Delete one memory and its line in the index as one change.
 
+        ``joined`` says whether the project has joined a team, whose memories only the team removes.
         Raises NothingThereError if it does not exist, SharedMemoryError and ConflictError.
         """
-        plan = plan_delete(path, base_hash)
+        plan = plan_delete(path, base_hash, joined=joined)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
 
     async def share(

@@ -15,9 +15,11 @@ def plan_share(path: str, modified: str) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         """Return the change set that writes the shared file and removes the private one."""
-        old = None if path.startswith(TEAM) else tree.read(path)
+        old = tree.read(path)
         if old is None:
             raise NothingThereError(path)
+        if path.startswith(TEAM):
+            raise AlreadySharedError(path)
         parsed = document.validate(old.content, path)
         if parsed.type is None or parsed.type is MemoryType.USER:
             raise NotSharedError(path, parsed.type or "none")

@@ -30,7 +30,7 @@ _TEXT_PARAMETERS = {  # by command
 }
 _RANGE_NUMBERS = 2  # the first and the last line
 _BAD_RANGE = "`view_range` is a list of two line numbers; -1 as the second is the last line."
-_SHARED = "{path} is shared with a team; a person removes it with memctl team remove"
+_SHARED = "{path} is a team's; a person removes it, with memctl team remove or memctl rm"
 _INDEX_STAYS = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved or replaced"
 
 

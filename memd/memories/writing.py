@@ -203,8 +203,8 @@ def with_new_hook(raw_index: bytes, header: Header, description: str) -> bytes:
     return raw_index
 
 
-def plan_delete(path: str, base_hash: str | None) -> Plan:
-    """Return the plan that deletes a memory.
+def plan_delete(path: str, base_hash: str | None, *, joined: bool) -> Plan:
+    """Return the plan that deletes a memory; ``joined`` says whether a team keeps ``team/`` equal.
 
     The plan raises NameRefusedError, SharedMemoryError and NothingThereError.
     """
@@ -212,11 +212,11 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
     def plan(tree: Tree) -> Draft:
         """Return the change set that deletes the memory."""
         check_stored_name(path)
-        if path.startswith(TEAM):
-            raise SharedMemoryError(path)
         old = tree.read(path)
         if old is None:
             raise NothingThereError(path)
+        if joined and path.startswith(TEAM):
+            raise SharedMemoryError(path)
         return Draft(edits=(FileEdit(path, None, base=_replaced_hash(base_hash, old)),))
 
     return plan

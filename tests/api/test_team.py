@@ -238,6 +238,26 @@ async def test_leaving_gives_the_token_back(anna: Caller, server: TeamServer) ->
     assert again.kind == "team_refused"  # no token is left here, so a code is needed
 
 
+async def test_what_stays_after_leaving_is_one_s_own(anna: Caller, server: TeamServer) -> None:
+    """Without a team its memories that stayed are changed and deleted, and none is added."""
+    await join(anna, server, "anna")
+    await share(anna, LINES)
+    error = await anna.refused("memory.delete", path="team/freeze.md")
+    assert (error.code, "memctl team remove" in error.data["hint"]) == (1026, True)
+    assert (await anna.refused("memory.delete", path="team/none.md")).kind == "not_found"
+    again = await anna.refused("team.share", path="team/freeze.md")
+    assert again.kind == "already_shared"
+    await anna.call("team.leave")
+    await anna.call("memory.write", scope="team", path="freeze.md", body="Merges never stop.")
+    assert "never" in await text(anna)
+    new = await anna.refused("memory.write", scope="team", path="new.md", body="x", **FACTS)
+    assert new.kind == "team_not_joined"
+    change = (await anna.call("memory.delete", path="team/freeze.md"))["change"]
+    assert not (await anna.folder() / "team/freeze.md").exists()
+    await anna.call("memory.undo", change=change)
+    assert "never" in await text(anna)
+
+
 async def test_another_clone_needs_no_code(anna: Caller, server: TeamServer) -> None:
     """The device's token serves it; who leaves with one leaves the other joined."""
     await join(anna, server, "anna")

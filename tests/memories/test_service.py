@@ -60,11 +60,11 @@ async def test_what_is_written_can_be_listed_read_and_deleted(
     again = await memories.write(project, Writing("a.md", **PARTS), BY)
     assert (again.status, again.hash, again.change) == ("unchanged", written.hash, None)
     with pytest.raises(ConflictError):
-        await memories.delete(project, "a.md", BY, base_hash="abc")
-    await memories.delete(project, "a.md", BY, base_hash=written.hash)
+        await memories.delete(project, "a.md", BY, joined=False, base_hash="abc")
+    await memories.delete(project, "a.md", BY, joined=False, base_hash=written.hash)
     assert (await store.snapshot(project.memory_dir)).headers == ()
     with pytest.raises(NothingThereError):
-        await memories.delete(project, "a.md", BY)
+        await memories.delete(project, "a.md", BY, joined=False)
 
 
 async def tell(memories: Memories, project: Project, command: str, **texts: str | int) -> str:
@@ -170,4 +170,4 @@ async def test_a_write_beside_an_index_that_is_too_large_says_so(
     assert "it is left as it is" in written.note
     assert (await store.read(project.memory_dir, "b.md")).body.strip() == "text"
     assert index.stat().st_size > limits.READ_BYTES
-    assert (await memories.delete(project, "b.md", BY)).note == written.note
+    assert (await memories.delete(project, "b.md", BY, joined=False)).note == written.note

@@ -91,7 +91,7 @@ async def test_a_team_s_memory_is_not_deleted(memories: Memories, project: Proje
     """Deleting, and a tool's delete or rename, say what to do instead and change nothing."""
     await memories.write(project, WRITING, BY)
     with pytest.raises(SharedMemoryError) as refused:
-        await memories.delete(project, "team/a.md", BY)
+        await memories.delete(project, "team/a.md", BY, joined=True)
     assert "memctl team remove" in refused.value.hint
     for command in (
         {"command": "delete", "path": "/memories/team/a.md"},

@@ -120,8 +120,8 @@ def test_the_hash_that_was_read_goes_along() -> None:
     tree = FakeTree({"a.md": old})
     draft = write(tree, Writing("a.md", body="new", base_hash="abc"))
     assert draft.edits[0].base == "abc"
-    assert plan_delete("a.md", "abc")(tree).edits[0].base == "abc"
-    assert plan_delete("a.md", None)(tree).edits[0].base == sha256(old)
+    assert plan_delete("a.md", "abc", joined=False)(tree).edits[0].base == "abc"
+    assert plan_delete("a.md", None, joined=False)(tree).edits[0].base == sha256(old)
 
 
 def test_the_index_is_written_by_who_has_read_it() -> None:
@@ -138,7 +138,9 @@ def test_the_index_is_written_by_who_has_read_it() -> None:
 def test_what_is_not_there_cannot_be_deleted() -> None:
     """Deleting a memory that does not exist says so."""
     with pytest.raises(NothingThereError):
-        plan_delete("a.md", None)(FakeTree({}))
+        plan_delete("a.md", None, joined=False)(FakeTree({}))
+    with pytest.raises(NothingThereError):
+        plan_delete("team/a.md", None, joined=True)(FakeTree({}))
 
 
 @pytest.mark.parametrize("path", ["team/a.md", "logs/2026/11/x.md", "MEMORY.md"])
@@ -147,7 +149,7 @@ def test_only_places_of_memories_are_written(path: str) -> None:
     with pytest.raises(NameRefusedError):
         write(FakeTree({}), Writing(path, **PARTS))
     with pytest.raises((NameRefusedError, SharedMemoryError)):
-        plan_delete(path, None)(FakeTree({}))
+        plan_delete(path, None, joined=True)(FakeTree({path: b"x"}))
 
 
 def test_a_description_is_one_line() -> None:
