@@ -1,4 +1,4 @@
-"""memory.adopt: mark imported memories as the person's own."""
+"""memory.adopt: mark memories that were imported or written by others as the person's own."""
 
 from memd.api.callers import started_by_an_assistant
 from memd.api.memory import MemoryOffError, by_client, writable
@@ -20,7 +20,7 @@ class AdoptionRefusedError(MemdError):
     hint = "run memctl adopt in a terminal of your own"
 
     def __init__(self) -> None:
-        super().__init__("whether imported memories are the person's own is for the person to say")
+        super().__init__("whether memories are the person's own is for the person to say")
 
 
 class PathOrAllError(WrongParameterError):
@@ -29,7 +29,7 @@ class PathOrAllError(WrongParameterError):
     hint = "name a memory, or say all"
 
     def __init__(self) -> None:
-        super().__init__("one imported memory is adopted, or all of them")
+        super().__init__("one memory is adopted, or all that were imported")
 
 
 @method(
@@ -52,10 +52,11 @@ async def memory_adopt(
     all_: bool = False,
     request_id: str = "",
 ) -> Adopted:
-    """Mark an imported memory at ``path`` as the person's own, or ``all`` of the project.
+    """Mark a memory at ``path`` as the person's own, or ``all`` imported ones of the project.
 
-    A rule in an adopted memory counts as the person's rule. Texts and times do not change. A
-    program that an assistant started is refused.
+    It is one that was imported, or that another program wrote last, such as an editor. A rule in an
+    adopted memory counts as the person's rule. Texts and times do not change. A program that an
+    assistant started is refused.
     """
     if bool(path) == all_:  # both or neither
         raise PathOrAllError

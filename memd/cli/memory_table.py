@@ -174,17 +174,18 @@ COMMANDS = (
     ),
     Command(
         ("adopt",),
-        "take imported memories as your own",
-        "What an import brought is shown as quoted text and is never one of your rules. This says "
-        "that it is yours, and rules among it count from then on; memctl undo takes that back. It "
-        "is meant for your own export on a new machine: what somebody else wrote should stay "
-        "quoted. A program that an assistant started may not do it.",
+        "take memories as your own that an import brought or an editor changed",
+        "What an import brought is shown as quoted text, what another program wrote last as a "
+        "note, and neither is one of your rules. This says that it is yours, and rules in it count "
+        "from then on; memctl undo takes that back. It is meant for your own export on a new "
+        "machine and for files that you changed by hand: what somebody else wrote should stay as "
+        "it is. A program that an assistant started may not do it.",
         "memories:adopt",
         method="memory.adopt",
         operands=(_PATH._replace(optional=True),),
         options=(Option("--all", "all that imports brought to this project"),),
         examples=(
-            ("memctl adopt test-policy.md", "this one"),
+            ("memctl adopt test-policy.md", "this one, after a change with an editor"),
             ("memctl adopt --all", "after memctl import of your own archive"),
         ),
     ),

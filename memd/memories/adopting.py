@@ -1,17 +1,24 @@
-"""Plan how a person adopts imported memories as their own. Pure."""
+"""Plan how a person adopts memories as their own: imported ones, or what others wrote. Pure."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from memd.core.names import INDEX, TEAM
-from memd.core.text import sha256
-from memd.core.values import IMPORT, PERSON, Draft, FileEdit, MemoryFile, Plan, Tree
+from memd.core.text import iso_time, sha256
+from memd.core.values import FOREIGN, IMPORT, PERSON, Draft, FileEdit, MemoryFile, Plan, Tree
 from memd.documents import document, index
 from memd.memories.writing import NothingThereError, NotImportedError
 from memd.store.drafts import StoreDraft
 
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
-def plan_adopt(path: str) -> Plan:
-    """Return the plan that makes one imported memory the person's own, or all for "".
 
-    Text, mtime and path do not change. The plan raises NothingThereError and NotImportedError.
+def plan_adopt(path: str, *, changed_outside: bool = False) -> Plan:
+    """Return the plan that makes one memory the person's own, or all imported ones for "".
+
+    ``changed_outside`` says that another program wrote the memory last: an editor, or an assistant
+    with its own tools. Text, mtime and path do not change. The plan raises NothingThereError and
+    NotImportedError.
     """
 
     def plan(tree: Tree) -> Draft:
@@ -20,9 +27,13 @@ def plan_adopt(path: str) -> Plan:
             file = tree.read(path)
             if file is None:
                 raise NothingThereError(path)
-            if not _is_imported(file):
-                raise NotImportedError(path)
-            return StoreDraft((_adopting_edit(file),), imports=True)
+            if _is_imported(file):
+                return StoreDraft((_adopting_edit(file),), imports=True)
+            if changed_outside and _may_be_own(file):
+                # A new time makes it a change of its own, which says from now on who wrote it.
+                modified = {"metadata.modified": iso_time(file.header.mtime_ns / 1e9)}
+                return StoreDraft((_adopting_edit(file, modified),), imports=True)
+            raise NotImportedError(path)
         paths = [header.path for header in tree.headers() if header.origin == IMPORT]
         files = [tree.read(path) for path in paths]
         edits = [_adopting_edit(file) for file in files if file and _is_imported(file)]
@@ -37,11 +48,20 @@ def plan_adopt(path: str) -> Plan:
 
 def _is_imported(file: MemoryFile) -> bool:
     """Return whether a memory is an import's, undamaged and not a team's."""
-    header = file.header
-    return header.origin == IMPORT and not header.damaged and not header.path.startswith(TEAM)
+    return file.header.origin == IMPORT and _is_private(file)
 
 
-def _adopting_edit(file: MemoryFile) -> FileEdit:
-    """Return the edit that marks a memory as the person's own."""
-    content = document.with_fields(file.content, {"metadata.origin": PERSON})
+def _may_be_own(file: MemoryFile) -> bool:
+    """Return whether a memory does not say that its words come from elsewhere."""
+    return file.header.origin not in FOREIGN and _is_private(file)
+
+
+def _is_private(file: MemoryFile) -> bool:
+    """Return whether a memory is undamaged and not a team's."""
+    return not file.header.damaged and not file.header.path.startswith(TEAM)
+
+
+def _adopting_edit(file: MemoryFile, more: Mapping[str, str] = NO_FIELDS) -> FileEdit:
+    """Return the edit that marks a memory as the person's own and sets ``more`` fields."""
+    content = document.with_fields(file.content, {"metadata.origin": PERSON, **more})
     return FileEdit(file.header.path, content, file.hash, file.header.mtime_ns, PERSON)

@@ -9,7 +9,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
-from memd.core.values import CommitResult, Project, Provenance
+from memd.core.values import Actor, CommitResult, Project, Provenance
 from memd.documents import index
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
@@ -145,12 +145,20 @@ class Memories:
     async def adopt(
         self, project: Project, path: str, by: Provenance, *, request_id: str = ""
     ) -> Adopted:
-        """Make an imported memory the person's own, or all of them if ``path`` is "".
+        """Make a memory the person's own, or all imported ones if ``path`` is "".
 
-        Raises NothingThereError, NotImportedError and ConflictError.
+        It is one that was imported, or that another program wrote last. Raises NothingThereError,
+        NotImportedError and ConflictError.
         """
-        plan = plan_adopt(path)
-        result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+        directory, changed_outside = project.memory_dir, False
+        if path:
+            writers = await self._store.consult(
+                lambda past: past.writers(directory, path), directory
+            )
+            last = writers.last.actor if writers.last else Actor.EXTERNAL
+            changed_outside = last in (Actor.EXTERNAL, Actor.ASSISTANT)
+        plan = plan_adopt(path, changed_outside=changed_outside)
+        result = await self._store.commit(directory, plan, by, request_id=request_id)
         return Adopted(tuple(file.path for file in result.files), result.change)
 
     async def gather(self, source: str, target: str, by: Provenance) -> Gathered:

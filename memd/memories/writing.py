@@ -95,15 +95,15 @@ class NothingThereError(MemdError):
 
 
 class NotImportedError(MemdError):
-    """The memory to adopt does not come from an import."""
+    """The memory to adopt is the person's already, or says that it comes from elsewhere."""
 
     code = 1086
     kind = "not_imported"
-    hint = "memctl list shows which memories an import brought"
+    hint = "memctl why shows who wrote it last; adopted is what an import or an editor wrote"
     exit_status = 65
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"no import brought {path}, or its head cannot be changed", path=path)
+        super().__init__(f"{path} is yours already, or cannot become yours", path=path)
 
 
 class SharedMemoryError(MemdError):

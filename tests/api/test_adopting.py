@@ -84,3 +84,22 @@ async def test_an_assistants_program_adopts_nothing(caller: Caller) -> None:
     error = await caller.refused("memory.adopt", all=True)
     assert (error.kind, "terminal of your own" in error.hint) == ("adoption_refused", True)
     assert b"origin: import" in (folder / "billing.md").read_bytes()
+
+
+async def test_a_rule_that_an_editor_changed_is_the_person_s_again(caller: Caller) -> None:
+    """By hand it became a note; adopted it is an instruction, with its text as it was."""
+    await caller.write("rule.md", body="Integration tests never mock the database.")
+    file = await caller.folder() / "rule.md"
+    changed = file.read_bytes().replace(b"never mock", b"never ever mock")
+    file.write_bytes(changed)
+    asked = {"query": "may I mock the database in the integration tests?"}
+    block = (await caller.call("prefetch", session_id="s1", **asked))["block"]
+    assert "never ever mock" in block
+    assert "Standing instructions" not in block
+    adopted = await caller.call("memory.adopt", path="rule.md")
+    block = (await caller.call("prefetch", session_id="s2", **asked))["block"]
+    assert "Standing instructions" in block
+    assert "never ever mock" in block
+    assert (await caller.refused("memory.adopt", path="rule.md")).kind == "not_imported"
+    await caller.call("memory.undo", change=adopted["change"])
+    assert file.read_bytes() == changed

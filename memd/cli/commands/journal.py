@@ -12,6 +12,7 @@ from memd.core.instants import written
 from memd.core.names import printable
 from memd.core.recent import Recent
 from memd.core.text import iso_time
+from memd.core.values import PERSON, Actor
 
 _PAST_CHANGES = 10  # that --follow shows first
 _PAGE_LIMIT = 100  # changes
@@ -126,7 +127,7 @@ def why(invocation: Invocation) -> None:
     answer = invocation.request()
     pairs = [
         ("memory", answer["path"] + ("" if answer["exists"] else " (not there any more)")),
-        ("words of", answer.get("origin", "")),
+        ("words of", _origin_words(answer)),
         ("shared by", _shared_words(answer.get("shared"))),
         ("first", _version_words(answer["first"])),
         ("last", _version_words(answer["last"]) if answer["last"] != answer["first"] else ""),
@@ -136,6 +137,15 @@ def why(invocation: Invocation) -> None:
     if answer["first"] is None:
         invocation.screen.note("the journal knows no change of it")
     invocation.screen.answer(answer, output.facts(pairs))
+
+
+def _origin_words(answer: dict[str, Any]) -> str:
+    """Return whose words a memory holds, and what that is worth where another program wrote it."""
+    origin = str(answer.get("origin", ""))
+    last = answer["last"]
+    if origin != PERSON or last is None or last["actor"] not in (Actor.EXTERNAL, Actor.ASSISTANT):
+        return origin
+    return f"{origin}, it says; a note in prompts, since memd did not write it last (memctl adopt)"
 
 
 def purge(invocation: Invocation) -> int:

@@ -138,6 +138,21 @@ def test_a_memory_says_where_it_comes_from(home: Home) -> None:
     ]
 
 
+@pytest.mark.parametrize(("actor", "is_note"), [("external", True), ("client", False)])
+def test_why_says_what_a_change_outside_memd_costs(
+    home: Home, actor: str, *, is_note: bool
+) -> None:
+    """A memory of the person's that another program wrote last names the way back."""
+    version = {"change": "c2", "at": "2026-03-03T12:00:00Z", "action": "updated", "actor": actor}
+    version |= dict.fromkeys(("client", "session", "model", "reason", "transcript"), "")
+    results = {"path": "a.md", "exists": True, "origin": "user", "first": version, "last": version}
+    results |= {"changes": ["c2"], "surfaced": None, "shared": None}
+    with ScriptedDaemon(home.places.socket, {"memory.why": results}):
+        ran = memctl(home, "why", "a.md")
+    assert ran.status == 0
+    assert ("memctl adopt" in ran.out) == is_note
+
+
 def test_a_team_memory_says_who_shared_it(home: Home) -> None:
     """Member, device, age and revision, as the server stamped them."""
     by = {"member": "bob", "device": "desk", "at": iso_time(time.time() - 3605), "revision": 7}
