@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from memd.extract.sameness import Sameness, compare
 
 DATABASE = "Integration tests must hit a real database"
+MAIN = "Never push to main, always push to develop."
+REVIEW = "Never merge without a review, always squash."
+COMPOSITION = "Always prefer composition over inheritance."
 PORT = "The port of the staging database is 5432"
 
 
@@ -35,6 +38,18 @@ PORT = "The port of the staging database is 5432"
         ("Client A pays monthly", "Client B now pays monthly", "add"),
         ("отвечай на русском", "никогда не отвечай на русском", "update"),
         ("", "!", "add"),
+        (MAIN, "Always push to main, never push to develop.", "update"),
+        (MAIN, "Always push to develop, never push to main.", "nothing"),
+        ("Always use pnpm, never npm.", "Never use pnpm, always use npm.", "update"),
+        ("Use pnpm not npm", "Use npm not pnpm", "update"),
+        ("Use port 443, not 80", "Use port 80, not 443", "update"),
+        ("Use ruff instead of black", "Use black instead of ruff", "update"),
+        (REVIEW, "Always merge without a review, never squash.", "update"),
+        (COMPOSITION, "Always prefer inheritance over composition.", "update"),
+        ("用pnpm，不要用npm", "不要用pnpm，用npm", "update"),
+        ("Sign and squash commits", "Squash and sign commits", "nothing"),
+        ("Lint the code before the tests", "Test the code before the lint", "add"),
+        ("Never push to main or develop", "Never push to main, or develop", "nothing"),
     ],
 )
 def test_a_statement_adds_updates_or_repeats(old: str, new: str, decision: str) -> None:
