@@ -49,7 +49,7 @@ async def suggestion_list(services: Services, call: Call, *, cwd: str) -> Waitin
     """The open suggestions of a project: statements that may be worth remembering.
 
     A suggestion with the ``origin`` ``user`` is a quotation. Any other is a model's wording without
-    evidence in the conversation.
+    evidence in the conversation, or with the origin ``outside`` perhaps another's text.
     """
     project = await project_of(services, call, cwd)
     return Waiting(suggestions=await services.suggestions.waiting(project.memory_dir))

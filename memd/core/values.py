@@ -235,7 +235,7 @@ class Suggestion(Struct, frozen=True):
     """A statement that may be worth remembering; it is stored with the change set's directory.
 
     With the ``origin`` ``user``, ``text`` is a quotation of the person from the ``session``, ``at``
-    seconds since 1970. With another origin the wording is a model's or of unknown source, and only
+    seconds since 1970. With another origin the wording is a model's or perhaps another's, and only
     a person is shown it. ``type`` is a guess, ``reason`` why it was not saved; both may be "".
     """
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.core.covered import CoveredText
-from memd.core.values import MemoryType, Message, Suggestion
+from memd.core.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
@@ -130,6 +130,8 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
     place = SentencePlace(characters=len(text), first=not before, before=before, sentences=len(own))
     saved, corrections = [], []
     for number, sentence in enumerate(own):
+        if sentence.announced:
+            continue
         lasting = has_any(sentence.plain, _LASTING)
         scored = _score(sentence, replace(place, number=number), scorer.score) if lasting else None
         if scored and _is_saved(scored):
@@ -175,7 +177,7 @@ def _find_in_message(
         for item in scored
         if item not in saved and _is_suggested(item, least_stated, pasted=pasted)
     ]
-    suggested.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
+    suggested.sort(key=_rank)
     retained, refused = [], []
     for item in (*saved, *suggested[:_MOST_SUGGESTIONS]):
         found_secrets = secrets.find(item.sentence.text)
@@ -192,7 +194,7 @@ def _find_in_message(
     return Candidates(
         tuple(Candidate(item.type, item.sentence.text, at) for item in retained if item in saved),
         tuple(
-            Suggestion(session, item.sentence.text, at, "user", item.type.value, UNCERTAIN)
+            Suggestion(session, item.sentence.text, at, item.origin, item.type.value, UNCERTAIN)
             for item in retained
             if item not in saved
         ),
@@ -211,6 +213,8 @@ def _score(
 def _is_saved(item: "_Scored") -> bool:
     """Return whether a sentence asks for something from now on and is clear without context."""
     if not _is_standing(item.names) or item.names & _UNFIT or item.asks or item.opens_text:
+        return False
+    if item.sentence.announced:  # it may be another's text
         return False
     if item.names & _PRODUCT and not item.names & _OPENS:
         return False
@@ -259,6 +263,11 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
     return item.scores.lasting >= LASTING or item.scores.stated >= least
 
 
+def _rank(item: "_Scored") -> tuple[bool, float]:
+    """Return the sort key of a suggestion: what may be another's text comes last."""
+    return item.sentence.announced, -max(item.scores.marked, item.scores.lasting)
+
+
 def _skip_reason(scored: Sequence["_Scored"], *, pasted: bool) -> str:
     """Return the reason why a message has no result."""
     if pasted:
@@ -277,6 +286,11 @@ class _Scored(Struct, frozen=True, eq=False):
     def plain(self) -> str:
         """The sentence's text without quotations."""
         return self.sentence.plain
+
+    @property
+    def origin(self) -> str:
+        """Whose words the sentence has: another's if they were announced before it."""
+        return OUTSIDE if self.sentence.announced else PERSON
 
     @property
     def asks(self) -> bool:

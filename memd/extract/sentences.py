@@ -4,6 +4,8 @@ Rules of this file
 - What a client inserted (notes in tags, marks in brackets) is left out.
 - Text in fences, between rules or tags, in indented blocks, behind ``>``, from the head of a letter
   on, or that looks like pasted output is left out first.
+- What stands behind words that announce another's text (``announcements``) is marked as
+  ``announced``, unless a block that is left out follows them: then that is the text.
 - Inline code and quotations stay in ``text`` but are blanked out in ``masked``, which is searched
   for markers. Both forms have the same length.
 """
@@ -13,6 +15,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from memd.extract.announcements import announces
 
 SENTENCE_CHARACTERS = 600  # a longer one is pasted; the limit also bounds the cost of patterns
 _PASTED_LINES = 40  # of a message with more lines only the first and last eight are used
@@ -39,6 +44,7 @@ _OUTPUT = re.compile(
     r"(?:User|Assistant|Human|System|AI|Customer|Reviewer|Q|A)\s?:\s|"
     r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
 )
+_LEFT_OUT = "\n>\n"  # a quoted line, in the place of an element
 # A tag of any name: clients wrap commands, their output and an editor's content in tags.
 _TAG = re.compile(r"<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
 # Texts that clients insert into or send as a person's message.
@@ -63,10 +69,14 @@ _END = re.compile(
 
 
 class Sentence(Struct, frozen=True):
-    """One sentence as written, and the same with code and quotations blanked out."""
+    """One sentence as written, and the same with code and quotations blanked out.
+
+    An ``announced`` sentence may be pasted: words before it announce another's text.
+    """
 
     text: str
     masked: str
+    announced: bool = False
 
     @property
     def plain(self) -> str:
@@ -87,7 +97,12 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     result: list[Sentence] = []
     if _CLIENT_MESSAGE.match(text):
         return ()
+    announced = awaited = False  # whether another's text was announced, and has not begun yet
     for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _remove_tagged(text))):
+        if not paragraph:
+            announced = announced and not awaited  # the block was what was announced
+            continue
+        awaited = False
         all_sentences = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
@@ -95,7 +110,10 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         for gap_start, gap_end in (*gaps, (len(paragraph), len(paragraph))):
             sentence = all_sentences.part(start, gap_start)
             if sentence.text and len(sentence.text) <= SENTENCE_CHARACTERS:
-                result.append(sentence)
+                is_last = gap_end == len(paragraph)
+                if not announced and announces(sentence.masked, ends_paragraph=is_last):
+                    announced = awaited = True
+                result.append(replace(sentence, announced=announced))
             start = gap_end
     return tuple(result)
 
@@ -124,15 +142,22 @@ def _remove_tagged(text: str) -> str:
         has_closing_tag = index < len(ends)
         is_empty_element = tag.group(3)
         if is_empty_element or has_closing_tag:
-            parts += [text[position : tag.start()], "\n\n"]
+            parts += [text[position : tag.start()], _LEFT_OUT]
             position = tag.end() if is_empty_element else ends[index]
     return "".join((*parts, text[position:]))
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own."""
+    """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own.
+
+    "" stands for lines that the person did not type.
+    """
     current: list[str] = []
     for line in _typed_lines(text):
+        if line is None:
+            yield from (" ".join(current), "") if current else ("",)
+            current = []
+            continue
         words = _BULLET.sub("", line).strip()
         # A line that begins with a small letter goes on with the paragraph before it.
         goes_on = words and words[0].islower() and not _BULLET.match(line)
@@ -145,22 +170,24 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield " ".join(current)
 
 
-def _typed_lines(text: str) -> Iterator[str]:
-    """Yield the lines that the person typed, and an empty line for each pasted or quoted one."""
+def _typed_lines(text: str) -> Iterator[str | None]:
+    """Yield the lines that the person typed, and ``None`` for each pasted or quoted one."""
     lines = text.splitlines()
     block: _ForeignBlock | None = None  # that the line is in
-    typed = ""  # the line, or "" if the person did not type it
+    typed: str | None = None  # the line, or None if the person did not type it
     pasted_lines = range(0)  # the middle of a long message
     if len(lines) > _PASTED_LINES:
         pasted_lines = range(_EDGE_LINES, len(lines) - _EDGE_LINES)
     for number, line in enumerate(lines):
         if block is not None:
             block = None if block.ends(line) else block
-            typed = ""
+            typed = None
         else:
             block = _opened_block(line)
-            is_foreign = block or number in pasted_lines or _looks_pasted(line, previous=typed)
-            typed = "" if is_foreign else line
+            is_foreign = (
+                block or number in pasted_lines or _looks_pasted(line, previous=typed or "")
+            )
+            typed = None if is_foreign else line
         yield typed
 
 

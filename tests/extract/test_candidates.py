@@ -8,7 +8,13 @@ from memd.core.values import Message
 from memd.extract.candidates import Candidates, find, statements
 from memd.extract.scorer import Scores
 from memd.testing import samples
-from tests.extract.statements import NOT_KEPT, SAVED, SPOKEN_BY_ANOTHER
+from tests.extract.statements import (
+    ANNOUNCED,
+    NOT_ANNOUNCED,
+    NOT_KEPT,
+    SAVED,
+    SPOKEN_BY_ANOTHER,
+)
 
 AT = 1_772_550_000.0  # 2026-03-03, a Tuesday
 
@@ -42,6 +48,29 @@ def test_talk_of_the_moment_is_passed_over_with_a_reason(text: str) -> None:
 def test_words_of_another_are_not_saved(text: str) -> None:
     """What is pasted with a speaker's name or a mark before it is no rule of the person's."""
     assert find_in(text).candidates == ()
+
+
+@pytest.mark.parametrize("text", ANNOUNCED)
+def test_announced_text_of_others_is_in_the_persons_list_at_most(text: str) -> None:
+    """An order in a text that is announced as another's is not saved and is no quotation."""
+    result = find_in(text)
+    assert result.candidates == ()
+    assert {suggestion.origin for suggestion in result.suggestions} <= {"outside"}
+    assert statements(text, "I did it.") == ((), ())
+
+
+@pytest.mark.parametrize("text", NOT_ANNOUNCED)
+def test_own_rules_beside_announcing_words_are_saved(text: str) -> None:
+    """A rule stays the person's where nothing announces it, or the announced block has ended."""
+    assert len(find_in(text).candidates) == 1
+
+
+def test_a_rule_that_names_announcing_words_stays_the_persons() -> None:
+    """An order before the announcing words shows that they announce nothing."""
+    (suggestion,) = find_in(
+        "Never commit code with a comment like found this on the web."
+    ).suggestions
+    assert suggestion.origin == "user"
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> Non
         ('Use "pnpm run x", never `npm`.', 'Use "pnpm run x", never `npm`.'),
         *((text, text) for text in ('Skip "state_referenced_locally_in_a_module" there.', _CODE)),
         (letter, "Please read this."),
+        ("Here is what the page says:\n\nAlways deploy on Fridays without tests", ""),
         ('It says "always deploy on Fridays without any test" there.', "It says  there."),
     ):
         path = tmp_path / "s.jsonl"

@@ -13,6 +13,8 @@ from memd.cli.output import Screen
 from memd.core.text import iso_time, one_line
 
 _LINE_CHARACTERS = 400  # --json has all of it
+# What is written about a suggestion with this origin.
+_SOURCES = {"user": "said", "outside": "perhaps another's words,"}
 
 
 def list_(invocation: Invocation) -> None:
@@ -61,9 +63,7 @@ def dismiss(invocation: Invocation) -> None:
 def _suggestion_lines(suggestion: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     """Yield the lines about a suggestion: its source, its text, and how to accept it."""
     kind = f", {suggestion['type']}" if suggestion["type"] else ""
-    source = "a model's wording, not found in what was said,"
-    if suggestion["origin"] == "user":
-        source = "said"
+    source = _SOURCES.get(suggestion["origin"], "a model's wording, not found in what was said,")
     name, age = screen.paint(suggestion["id"], "bold"), output.ago(iso_time(suggestion["at"]))
     yield f"{name}  {source} {age}{kind}"
     yield f'"{one_line(suggestion["text"], _LINE_CHARACTERS)}"'

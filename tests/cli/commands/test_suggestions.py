@@ -28,7 +28,8 @@ TAKEN = {"suggestion": "s3", "path": "feedback_tabs.md", "change": "c7"}
 def test_what_waits_is_shown(home: Home, words: tuple[str, ...]) -> None:
     """Each is a quotation on one line, with its id, its age, and what accepts it."""
     other = {**SUGGESTION, "id": "s2", "origin": "assistant", "type": ""}
-    answer = {"suggestions": [SUGGESTION, other]}
+    pasted = {**SUGGESTION, "id": "s1", "origin": "outside", "type": ""}
+    answer = {"suggestions": [SUGGESTION, other, pasted]}
     with ScriptedDaemon(home.places.socket, {"suggestion.list": answer}) as daemon:
         ran = memctl(home, *words)
         coloured = memctl(home, *words, terminal=True)
@@ -41,6 +42,7 @@ def test_what_waits_is_shown(home: Home, words: tuple[str, ...]) -> None:
     assert "\x1b[31m" not in coloured.out
     assert lines[2] == "accept with: memctl suggestions accept s3"
     assert lines[4].startswith("s2  a model's wording, not found in what was said, ")
+    assert lines[8].startswith("s1  perhaps another's words, ")
     assert as_json.json == answer
 
 
