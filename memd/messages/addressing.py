@@ -1,6 +1,8 @@
 """Write the address of an agent, and find the agents that an address names. Pure.
 
 An address is NAME, PARENT/NAME for a sub-agent, and NAME@PROJECT for an agent of another project.
+PROJECT is the project's whole path as ``slug`` writes it. The name of its folder alone is
+understood as well, unless a project has that as its path.
 
 Rules of this file
 - An agent that lost its name has no address. It is shown as NAME#ID, which nobody can write to, so
@@ -26,13 +28,17 @@ def matching(agents: Mapping[int, Agent], wanted: AgentAddress, root: str) -> li
 
     An address without a project names agents of the sender's project ``root``.
     """
-    return [
+    named = [
         agent
         for agent in (*agents.values(),)  # a snapshot: other threads add agents
         if (agent.name, _parent_name(agents, agent)) == (wanted.name, wanted.parent)
-        and (slug(agent.root) == wanted.slug if wanted.slug else agent.root == root)
         and "#" not in address(agents, agent, agent.root)
     ]
+    if not wanted.slug:
+        return [agent for agent in named if agent.root == root]
+    by_path = [agent for agent in named if slug(agent.root) == wanted.slug]
+    folder = slug(wanted.slug)
+    return by_path or [a for a in named if slug(a.root.rpartition("/")[2]) == folder]
 
 
 def _parent_name(agents: Mapping[int, Agent], agent: Agent) -> str:

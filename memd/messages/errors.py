@@ -35,7 +35,7 @@ class AgentNotFoundError(MemdError):
 
     code = 1001
     kind = "not_found"
-    hint = "memctl agent list shows who is there"
+    hint = "memctl agent list --all shows who is there"
 
     def __init__(self, address: str, nearest: Sequence[str] = ()) -> None:
         shown, near = printable(address), ", ".join(nearest)

@@ -200,6 +200,18 @@ def test_an_address_of_nobody_names_those_that_are_like_it(register: Register) -
     assert register.resolve("ann@-p", "/q").name == "ann"
 
 
+def test_a_project_is_named_by_its_folder(register: Register) -> None:
+    """The folder's name will do where one project has it; of two neither is taken."""
+    for root in ("/src/my_app", "/src/web"):
+        added(register, replace(ANN, root=root, session=f"s {root}"))
+    assert register.resolve("ann@my_app", "/q").root == "/src/my_app"
+    assert register.resolve("ann@-src-my-app", "/q").root == "/src/my_app"
+    added(register, replace(ANN, root="/other/my_app", session="s3"))
+    with pytest.raises(AgentNotFoundError) as caught:
+        register.resolve("ann@my_app", "/q")
+    assert "ann@-src-my-app" in str(caught.value)
+
+
 def test_there_are_only_so_many(register: Register, clock: FakeClock) -> None:
     """500 agents and 64 children of one are the most; ended ones are forgotten after a day."""
     key = register.register(ANN).key

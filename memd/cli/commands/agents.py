@@ -1,6 +1,6 @@
 """agent …: list agents, and register and end one's own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.cli import output
@@ -20,10 +20,11 @@ _STYLES = {"live": "green", "idle": "yellow"}
 class AgentUnknownError(MemdError):
     """No agent has the address that the command line says."""
 
-    hint = "memctl agent list shows who is there"
+    hint = "memctl agent list --all shows who is there; agent show --all looks there"
 
-    def __init__(self, address: str) -> None:
-        super().__init__(f"no agent has the address {address}", address=address)
+    def __init__(self, address: str, similar: Sequence[str] = ()) -> None:
+        others = f"; there is {', '.join(similar)}" if similar else ""
+        super().__init__(f"no agent has the address {address}{others}", address=address)
 
 
 def agent_key(invocation: Invocation) -> str:
@@ -47,19 +48,28 @@ def list_(invocation: Invocation) -> None:
 
 
 def show(invocation: Invocation) -> None:
-    """Print everything about one agent. Raises AgentUnknownError."""
+    """Print everything about one agent. Raises AgentUnknownError.
+
+    With ``--all`` an address without its project will do where only one agent has it.
+    """
     address = invocation.options.address
-    for agent in invocation.request()["agents"]:
-        if agent["address"] == address:
-            shown = {
-                **agent,
-                "since": output.ago(agent["since"]),
-                "unread": agent["unread"] or "none",
-            }
-            facts = ((name, _one_line(str(value))) for name, value in shown.items())
-            invocation.screen.answer(agent, output.facts(facts))
-            return
-    raise AgentUnknownError(address)
+    agents = invocation.request()["agents"]
+    matching = [agent for agent in agents if agent["address"] == address]
+    if not matching and invocation.options.all:
+        matching = [agent for agent in agents if _means(address, agent)]
+    if len(matching) != 1:
+        raise AgentUnknownError(address, [_one_line(agent["address"]) for agent in matching])
+    (agent,) = matching
+    shown = {**agent, "since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
+    facts = ((name, _one_line(str(value))) for name, value in shown.items())
+    invocation.screen.answer(agent, output.facts(facts))
+
+
+def _means(address: str, agent: Mapping[str, Any]) -> bool:
+    """Return whether an address is an agent's name, alone or with its project's folder."""
+    name, _, project = address.partition("@")
+    folder = agent["project"].rpartition("/")[2]
+    return agent["address"].partition("@")[0] == name and project in ("", folder)
 
 
 def register(invocation: Invocation) -> None:

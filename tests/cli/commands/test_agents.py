@@ -54,6 +54,18 @@ def test_one_agent_is_shown(home: Home) -> None:
     assert "no agent has the address nobody" in ran.err
 
 
+def test_an_agent_of_another_project_is_shown_by_its_name(home: Home) -> None:
+    """With --all the name will do, alone or with the folder, where only one agent has it."""
+    places = ("ann@-x-app", "/x/app"), ("ann@-x-web", "/x/web"), ("ben@-x-web", "/x/web")
+    agents = [{**AGENT, "address": address, "project": root} for address, root in places]
+    with ScriptedDaemon(home.places.socket, {"agent.list": {"agents": agents}}):
+        for address, root in (("ben", "/x/web"), ("ann@app", "/x/app"), ("ann@-x-web", "/x/web")):
+            assert root in memctl(home, "agent", "show", address, "--all").out
+        ran = memctl(home, "agent", "show", "ann", "--all")
+        assert (ran.status, "there is ann@-x-app, ann@-x-web" in ran.err) == (1, True)
+        assert memctl(home, "agent", "show", "ben").status == 1
+
+
 def test_registering_prints_the_key(home: Home) -> None:
     """The parent's key comes from the environment, and goes along with a parent alone."""
     with ScriptedDaemon(home.places.socket, {"agent.register": REGISTERED}) as daemon:
