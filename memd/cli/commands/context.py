@@ -19,8 +19,8 @@ class NoContextError(MemdError):
         super().__init__(f"no conversation in {cwd} was planned by memd", cwd=cwd)
 
 
-def show(invocation: Invocation) -> None:
-    """Print a session's conversations and the results stored for them."""
+def show(invocation: Invocation) -> int:
+    """Print a session's conversations and stored results; return 1 if memd knows none of them."""
     session = getattr(invocation.options, "session", None) or _newest_session(invocation)
     view = invocation.request(session_id=session)
     pairs: list[tuple[str, object]] = [("session", view["session"])]
@@ -34,6 +34,10 @@ def show(invocation: Invocation) -> None:
     for result in view["largest"][:_MAX_RESULTS]:
         pairs.append(("", f"{output.size(result['size'])}  {result['path']}"))
     invocation.screen.answer(view, output.facts(pairs))
+    if view["conversations"] or view["decisions"] or view["stored"]:
+        return 0
+    invocation.screen.error("memd has nothing of this session; memctl context list shows them all")
+    return 1
 
 
 def list_(invocation: Invocation) -> None:
@@ -55,11 +59,12 @@ def list_(invocation: Invocation) -> None:
     screen.answer(listed, output.table(rows, screen.width))
 
 
-def forget(invocation: Invocation) -> None:
-    """Forget a session's decisions and remove its stored results."""
+def forget(invocation: Invocation) -> int:
+    """Forget a session's decisions and stored results; return 1 if there are none."""
     answer = invocation.request(session_id=invocation.options.session)
     words = "forgotten" if answer["forgotten"] else "there was nothing to forget"
     invocation.screen.answer(answer, words)
+    return 0 if answer["forgotten"] else 1
 
 
 def _newest_session(invocation: Invocation) -> str:

@@ -106,8 +106,8 @@ def edit(invocation: Invocation) -> None:
     invocation.screen.answer({"session": session, "sections": changed, "hash": hash_}, words)
 
 
-def remove(invocation: Invocation) -> None:
-    """Delete the notes of a session, or of every session of the project."""
+def remove(invocation: Invocation) -> int:
+    """Delete the notes of a session, or of all of the project; return 1 if the session has none."""
     all_sessions, deleted = invocation.options.all, list[str]()
     if all_sessions:
         sessions = [str(notes["session"]) for notes in _list_notes(invocation, _MAX_SESSIONS)]
@@ -123,6 +123,7 @@ def remove(invocation: Invocation) -> None:
             invocation.screen.note(str(error))
     words = "\n".join(f"deleted the notes of {session}" for session in deleted)
     invocation.screen.answer({"deleted": deleted}, words or "nothing was deleted")
+    return 0 if deleted or all_sessions else 1
 
 
 def _read_notes(invocation: Invocation) -> dict[str, Any]:

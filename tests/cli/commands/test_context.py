@@ -73,6 +73,7 @@ def test_one_session_is_shown(home: Home) -> None:
         ran = memctl(home, "context", "show", "77")
     assert daemon.params("context.show")["session_id"] == "77"
     assert ran.out.split() == ["session", "77"]
+    assert (ran.status, "memd has nothing of this session" in ran.err) == (1, True)
 
 
 def test_conversations_are_listed(home: Home) -> None:
@@ -108,4 +109,5 @@ def test_a_session_is_forgotten(home: Home) -> None:
     assert ran.out == "forgotten\n"
     assert unnamed.status == 2
     with ScriptedDaemon(home.places.socket, {"context.forget": {"forgotten": False}}):
-        assert memctl(home, "context", "forget", "77").out == "there was nothing to forget\n"
+        ran = memctl(home, "context", "forget", "77")
+    assert (ran.status, ran.out) == (1, "there was nothing to forget\n")

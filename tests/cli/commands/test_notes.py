@@ -115,6 +115,16 @@ def test_notes_are_deleted(home: Home) -> None:
     assert {call["cwd"] for call in calls} == {home.cwd}
 
 
+def test_a_session_without_notes_is_named_in_vain(home: Home) -> None:
+    """A session's name that is misspelt is status 1; a project without notes is none."""
+    answers = {**SCRIPT, "notes.delete": {"deleted": False}}
+    with ScriptedDaemon(home.places.socket, answers):
+        one = memctl(home, "notes", "rm", "nobody")
+        every = memctl(home, "notes", "rm", "--all")
+    assert (one.status, one.out) == (1, "nothing was deleted\n")
+    assert (every.status, every.out) == (0, "nothing was deleted\n")
+
+
 def test_foreign_notes_stay(home: Home) -> None:
     """Of all notes those of another program are left, and named; asked for alone it is refused."""
     foreign = ScriptedRefusal(1043, "/p/4f2a-9c.md is not memd's", {"kind": "foreign_notes"})
