@@ -32,7 +32,7 @@ from memd.instructions.values import (
     ViewRequest,
 )
 
-EXTERNAL = "it lies outside of the project, and nobody has allowed that"
+EXTERNAL = "it lies outside of where the session works, and nobody has allowed that"
 MISSING = "there is no such file"
 _CREDENTIALS = "it may hold credentials, and is never loaded"
 _EXCLUDED = "it is excluded by instructions.exclude"

@@ -9,7 +9,7 @@ from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
-OUTSIDE = "it lies outside of the project, and nobody has allowed that"
+OUTSIDE = "it lies outside of where the session works, and nobody has allowed that"
 UNMET = "no file that was touched matches its paths"
 
 
