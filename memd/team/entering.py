@@ -8,7 +8,7 @@ from memd.core.values import Draft, FileEdit, Project, Tree
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.store.drafts import StoreDraft
 from memd.team import requests, wire
-from memd.team.errors import TeamRefusedError, TeamUnreachableError
+from memd.team.errors import TeamRefusedError, TeamUnreachableError, unexpected
 from memd.team.joining import Prospect
 from memd.team.membership import Memberships
 from memd.team.values import Membership
@@ -18,9 +18,11 @@ from memd.team.wire import RemoteRepository
 Ask = Callable[[str, str, HttpRequest], HttpResponse]
 
 T = TypeVar("T")
-_OK, _CREATED, _NO_CONTENT, _CLIENT, _UNKNOWN, _SERVER = 200, 201, 204, 400, 401, 500
+_OK, _CREATED, _NO_CONTENT, _UNKNOWN, _SERVER = 200, 201, 204, 401, 500
 _NOT_GRANTED = "the server has no such repository for this member"
 _NO_CODE = "an invitation's code is needed"
+_LOST = "its token is not on this device any more"
+_WRONG_SERVER = "it is no memd-team server ({cause})"
 _REVOKED = "this device's token is no good any more; a new code in --code-file brings another"
 
 
@@ -42,6 +44,7 @@ def enter(
     if known is not None:
         token, member = memberships.token(known), known.member
     elif code:
+        memberships.check_writable()  # the code works once: the token must not be lost
         request = requests.join(code, prospect.device)
         token, member = _read_body(
             server, wire.joined, _request_body(ask, server, "", request, _CREATED)
@@ -74,15 +77,19 @@ def enter(
 def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
     """Remove a membership and revoke its token; return why that failed, or "".
 
-    A token that another directory uses is not revoked.
+    A token that another directory uses is not revoked. One that the server does not take any more
+    needs no revoking.
     """
     problem = ""
     if memberships.is_last(membership):
         token = memberships.token(membership)
+        problem = "" if token else _LOST
         try:
-            _request_body(ask, membership.server, token, requests.leave(), _NO_CONTENT)
+            if token:
+                _request_body(ask, membership.server, token, requests.leave(), _NO_CONTENT)
         except (TeamUnreachableError, TeamRefusedError) as error:
-            problem = error.sentence  # the membership is removed all the same
+            if error.facts.get("status") != _UNKNOWN:
+                problem = error.sentence  # the membership is removed all the same
     memberships.remove(membership.directory)
     return problem
 
@@ -107,7 +114,8 @@ def _request_body(
 ) -> bytes:
     """Send a request and return the body of an answer with the expected status.
 
-    Raises TeamRefusedError for a status from 400 to 499, else TeamUnreachableError.
+    Raises TeamUnreachableError if there is no answer or the status is 500 or more, else
+    TeamRefusedError.
     """
     try:
         answer = ask(server, token, request)
@@ -116,15 +124,15 @@ def _request_body(
     if answer.status == expected:
         return answer.body
     problem = wire.problem(answer.body)
-    message = problem.message or f"HTTP {answer.status}"
-    if _CLIENT <= answer.status < _SERVER:
+    message = problem.message or unexpected(answer)
+    if answer.status < _SERVER:
         raise TeamRefusedError(server, message, status=answer.status)
     raise TeamUnreachableError(server, message)
 
 
 def _read_body(server: str, reader: Callable[[str, bytes], T], body: bytes) -> T:
-    """Return the body of an answer as ``reader`` parses it. Raises TeamUnreachableError."""
+    """Return the body of an answer as ``reader`` parses it. Raises TeamRefusedError."""
     try:
         return reader(server, body)
     except RemoteAnswerError as error:
-        raise TeamUnreachableError(server, error.cause) from None
+        raise TeamRefusedError(server, _WRONG_SERVER.format(cause=error.cause)) from None

@@ -2,6 +2,7 @@
 
 from memd.core.errors import MemdError
 from memd.core.names import printable
+from memd.remote.link import HttpResponse
 
 
 class TeamNotJoinedError(MemdError):
@@ -22,7 +23,7 @@ class TeamUnreachableError(MemdError):
     code = 1025
     kind = "team_unreachable"
     retryable = True
-    hint = "memories stay as they are here; memd tries again by itself"
+    hint = "no memory is lost; give the command again once the server answers"
     exit_status = 75
 
     def __init__(self, server: str, cause: str) -> None:
@@ -50,3 +51,10 @@ class TeamHeldError(MemdError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{printable(path)} is held: {reason}", path=path, reason=reason)
+
+
+def unexpected(response: HttpResponse) -> str:
+    """Return in words that an answer without a reason is none that a memd-team server gives."""
+    target = response.headers.get("location", "")
+    to = f" to {printable(target)}" if target else ""
+    return f"it does not answer as a memd-team server does: HTTP {response.status}{to}"

@@ -15,7 +15,7 @@ from memd.core.values import CommitResult, Plan, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.state.tables import TeamTable
 from memd.team import pausing, planning, wire
-from memd.team.errors import TeamRefusedError, TeamUnreachableError
+from memd.team.errors import TeamRefusedError, TeamUnreachableError, unexpected
 from memd.team.local import LocalFiles, hashes
 from memd.team.page_plan import PagePlan
 from memd.team.results import SyncResult
@@ -108,7 +108,7 @@ class Exchange:
                 self._update_state(response.status, pushing=pushing)
             return response
         problem = wire.problem(response.body)
-        message = problem.message or f"HTTP {response.status}"
+        message = problem.message or unexpected(response)
         is_client_error = _CLIENT_ERROR <= response.status < _SERVER_ERROR
         if is_client_error and response.status not in _TRANSIENT:
             raise self.permanent_error(response.status, message, pushing=pushing)

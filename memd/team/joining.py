@@ -24,7 +24,7 @@ class Prospect(Struct, frozen=True):
 
     ``origin`` is the repository in the project's .git/config. ``remote`` is the same, unless the
     person named another. ``known`` is a membership whose token is valid here too, ``None`` for
-    none.
+    none. ``joined`` says whether the project is in this team already.
     """
 
     server: str
@@ -32,6 +32,7 @@ class Prospect(Struct, frozen=True):
     origin: str
     device: str
     known: Membership | None
+    joined: bool
 
 
 def prospect(memberships: Memberships, project: Project, url: str, repo: str) -> Prospect:
@@ -48,7 +49,8 @@ def prospect(memberships: Memberships, project: Project, url: str, repo: str) ->
         raise TeamRefusedError(project.memory_dir, _ELSEWHERE)
     # A person joins the same team again if the token is invalid, so it is not used.
     known = None if joined else memberships.token_for(server)
-    return Prospect(server, remote, named, known.device if known else device_name(), known)
+    device = known.device if known else device_name()
+    return Prospect(server, remote, named, device, known, joined is not None)
 
 
 def moved(membership: Membership) -> str:

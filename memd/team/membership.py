@@ -24,7 +24,12 @@ from memd.core.errors import MemdError
 from memd.core.names import is_text
 from memd.core.settings import TeamSettings
 from memd.core.text import sha256
-from memd.files.directory import Directory, UnwrittenFileError, cause_of
+from memd.files.directory import (
+    Directory,
+    DirectoryUnusableError,
+    UnwrittenFileError,
+    cause_of,
+)
 from memd.files.disk import Disk, real_disk, write_new
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 from memd.team.values import Membership
@@ -128,6 +133,11 @@ class Memberships:
         rows = [row for row in self.all() if row.server == server and self.token(row)]
         return max(rows, key=lambda row: row.at, default=None)
 
+    def check_writable(self) -> None:
+        """Check that a token can be stored, by writing a file. Raises UnwrittenFileError."""
+        with self._locked() as directory:
+            self._replace_file(directory, FILE, None)
+
     def add(self, membership: Membership, token: str) -> Membership:
         """Store a membership and its token; return it with the name of the token's file.
 
@@ -224,17 +234,29 @@ class Memberships:
 
     @contextmanager
     def _locked(self) -> Iterator[Directory]:
-        """Open and lock the folder, creating it if needed, so that one writer changes its files."""
-        with Directory(self.folder, create=True) as directory:
+        """Open and lock the folder, creating it if needed, so that one writer changes its files.
+
+        Raises UnwrittenFileError.
+        """
+        try:
+            opened = Directory(self.folder, create=True)
+        except DirectoryUnusableError as error:
+            raise UnwrittenFileError(self.folder, str(error.facts["cause"])) from error
+        with opened as directory:
             fcntl.flock(directory.fd, fcntl.LOCK_EX)
             yield directory
 
-    def _replace_file(self, directory: Directory, name: str, content: bytes) -> None:
-        """Write a file that only the user can read, or replace it. Raises UnwrittenFileError."""
+    def _replace_file(self, directory: Directory, name: str, content: bytes | None) -> None:
+        """Write a file that only the user can read, or replace it. Raises UnwrittenFileError.
+
+        Without a ``content`` it is only tried whether a file can be written.
+        """
         disk, folder, temp = self._disk, directory.fd, f".memd-{secrets.token_hex(8)}.tmp"
         try:
             try:
-                write_new(disk, folder, temp, content)
+                write_new(disk, folder, temp, content or b"\n")
+                if content is None:
+                    return
                 if os.path.lexists(f"{self.folder}/{name}"):
                     disk.exchange(folder, temp, name)
                 else:

@@ -14,7 +14,8 @@ class JoinPreview(Struct, frozen=True):
 
     ``sends`` are the paths of the files that would be sent, ``bytes`` their size in all, and
     ``left`` the files that would not be sent, with the reasons. ``code_needed`` is false if this
-    device has a token for the server.
+    device has a token for the server. ``joined`` is true if the directory is in this team already:
+    a new code then replaces its token.
     """
 
     server: str
@@ -26,6 +27,7 @@ class JoinPreview(Struct, frozen=True):
     bytes: int
     left: tuple[HeldEntry, ...]
     code_needed: bool
+    joined: bool
 
 
 class NewestEntry(Struct, frozen=True):

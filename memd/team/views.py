@@ -159,6 +159,7 @@ def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float)
         bytes=size,
         left=tuple(unsent),
         code_needed=prospect.known is None,
+        joined=prospect.joined,
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from memd.core.errors import MemdError
 from memd.remote.link import HttpRequest, Link, RemoteAnswerError, RemoteUnreachableError
-from memd.team.errors import TeamUnreachableError
+from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from tests.team.devices import Device, device, memory
 from tests.team.hostile import (
     MEBIBYTE,
@@ -119,6 +119,25 @@ async def test_an_answer_that_cannot_be_used_changes_nothing(tmp_path: Path, att
     # What is too long is asked for once more, in small pages.
     assert (texts, len(server.heads)) == ({"own.md": OWN}, 1 + (attack in ("bomb", "endless")))
     assert TOKEN not in result.sentence
+
+
+WEB = {
+    "page": body(b"<html>hello</html>"),
+    "no page": lambda _: answer(b"<html>none</html>", "404 Not Found"),
+    "object": lambda _: answer(b"{}", "201 Created"),
+    "list": body(b"[]"),
+    "moved": redirect("https://elsewhere.example/login"),
+}
+
+
+@pytest.mark.parametrize("kind", WEB)
+async def test_another_web_server_is_not_joined(tmp_path: Path, kind: str) -> None:
+    """What is no memd-team server is called that, with where it sends to, and not tried again."""
+    async with device(tmp_path / "home") as home:
+        with hostile(WEB[kind]) as server, pytest.raises(TeamRefusedError) as refused:
+            await home.join(server.url, "code")
+    assert "memd-team server" in refused.value.sentence
+    assert ("https://elsewhere.example/login" in refused.value.sentence) == (kind == "moved")
 
 
 async def test_an_etag_of_any_kind_is_no_header_of_ours(tmp_path: Path) -> None:

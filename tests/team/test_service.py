@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from memd.core.events import TEAM_CONFLICT, TEAM_SUPPRESSED
 from memd.core.text import sha256
+from memd.files.directory import UnwrittenFileError
 from memd.server.values import Role
 from memd.team.errors import TeamHeldError, TeamRefusedError
 from memd.testing.clock import FakeClock
@@ -261,6 +262,32 @@ async def test_a_reader_gets_all_and_sends_nothing(team: Team, tmp_path: Path) -
         own, others = memory("own", "Carl's."), memory("releases", "Newer.")
         assert carl.texts() == {"own.md": own, KEY: others}
         assert [e.topic for e in carl.sink.events].count(TEAM_SUPPRESSED) == 1
+
+
+async def test_a_code_is_not_spent_where_no_token_can_be_stored(team: Team, tmp_path: Path) -> None:
+    """With a file in the place of the settings nothing is sent, and the code is good afterwards."""
+    code = team.server.invite("carl")
+    async with device(tmp_path / "carl", clock=team.clock) as carl:
+        config = carl.home / "config"
+        config.write_text("a file")
+        with pytest.raises(UnwrittenFileError, match="config cannot be written"):
+            await carl.join(team.server.url, code)
+        config.unlink()
+        assert (await carl.join(team.server.url, code)).member == "carl"
+        assert {path.name.partition(".")[2] for path in config.iterdir()} == {"toml", "token"}
+
+
+async def test_leaving_with_a_token_that_was_revoked_is_no_fault(team: Team) -> None:
+    """A token that the server does not take is not called good; a lost one cannot be revoked."""
+    for token in team.server.storage.tokens():
+        if token.member == "anna":
+            team.server.storage.revoke(token.number, now=team.clock.now())
+    left = await team.anna.syncs.leave(team.anna.directory, remove=False)
+    assert (left.revoked, left.why) == (True, "")
+    for file in Path(team.ben.memberships.folder).glob("*.token"):
+        file.unlink()
+    left = await team.ben.syncs.leave(team.ben.directory, remove=False)
+    assert (left.revoked, "not on this device" in left.why) == (False, True)
 
 
 async def test_leaving_ends_the_token_and_leaves_the_files(team: Team) -> None:

@@ -22,6 +22,11 @@ _LINE_CHARACTERS = 200
 _MAX_PATHS = 10  # on one line
 _CODE_HINT, _YES_HINT = "--code-file FILE brings the code", "--yes does it without asking"
 _NOBODY_TO_ASK = "nothing was done: nobody is here to ask; {}"
+_NO_CODE = "nothing was done: the code is empty"
+_JOINED = "nothing was done: the project has joined this team already"
+_NEW_CODE_HINT = "if its token is no good any more, --code-file FILE brings a new code"
+_FILE_NEEDS_EDIT = "--file goes with edit, not with {}"
+_REVOKE = "an administrator of the server ends it: memd-team token list, memd-team token revoke"
 _NO_REASON = "team remove needs --reason: the others want to know why"
 _CONFLICT_MARKS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
 # The server's last answer in words, by its HTTP status.
@@ -53,15 +58,13 @@ def join(invocation: Invocation) -> int:
     """Show what joining does, ask, and join; return 1 if declined or if something waits."""
     options, screen = invocation.options, invocation.screen
     preview = invocation.request(preview=True)["preview"]
+    if preview["joined"] and not options.code_file and not can_ask(invocation):
+        raise CommandLineError(_JOINED, hint=_NEW_CODE_HINT)
     if not screen.as_json:
         screen.line(output.facts(_preview_pairs(preview)))
     if not _confirmed(invocation, "join?"):
         return 1
-    code = invocation.read(options.code_file).strip() if options.code_file else ""
-    if preview["code_needed"] and not code:
-        code = read_secret(invocation, "invitation code: ")
-        if not code:
-            raise CommandLineError(_NOBODY_TO_ASK, _CODE_HINT)
+    code = _code(invocation, needed=preview["code_needed"])
     result = _call_with_progress(invocation, code=code)
     joined = result["joined"]
     types = ", ".join(f"{count} {kind}" for kind, count in sorted(joined["types"].items()))
@@ -75,12 +78,30 @@ def join(invocation: Invocation) -> int:
     return _print_waiting(invocation, joined["sync"])
 
 
+def _code(invocation: Invocation, *, needed: bool) -> str:
+    """Return the invitation code from the file or the terminal, "" if none is needed.
+
+    Raises CommandLineError for an empty code, or if one is needed and nobody can be asked.
+    """
+    if invocation.options.code_file:
+        code = invocation.read(invocation.options.code_file).strip()
+    elif not needed:
+        return ""
+    elif can_ask(invocation):
+        code = read_secret(invocation, "invitation code: ")
+    else:
+        raise CommandLineError(_NOBODY_TO_ASK, _CODE_HINT)
+    if not code:
+        raise CommandLineError(_NO_CODE)
+    return code
+
+
 def leave(invocation: Invocation) -> None:
     """Leave the team."""
     result = invocation.request()
     lines = [f"left {result['remote']} on {result['server']}"]
     if not result["revoked"]:
-        lines.append(f"the token is still good on the server: {result['why']}")
+        lines += [f"the token is still good on the server: {result['why']}", _REVOKE]
     if result["change"]:
         lines.append(f"undo the removal with: {invocation.command('undo', result['change'])}")
     invocation.screen.answer(result, "\n".join(lines))
@@ -189,6 +210,8 @@ def resolve(invocation: Invocation) -> int:
     """Resolve a conflict by one side, or by a text from a file or the editor."""
     options = invocation.options
     if options.how != "edit":
+        if options.file:
+            raise CommandLineError(_FILE_NEEDS_EDIT, options.how)
         return _call_and_print(invocation)
     if options.file:
         return _call_and_print(invocation, text=invocation.read(options.file))
@@ -295,7 +318,10 @@ def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     words = f"{len(sends)} files, {size}: {_first_paths(sends)}"
     yield "sends", words if sends else "nothing yet"
     yield from (("keeps back", _held_words(file)) for file in preview["left"])
-    yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
+    if preview["joined"]:
+        yield "code", "a new one replaces the token: the project has joined this team already"
+    elif not preview["code_needed"]:
+        yield "code", "none is needed: this device has a token"
 
 
 def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:

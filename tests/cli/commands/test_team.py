@@ -32,6 +32,7 @@ PREVIEW = {
     "server": "https://team.example", "remote": "github.com/acme/app", "root": "/src/app",
     "directory": "/m", "device": "laptop", "sends": ["team/y.md"], "bytes": 2048,
     "left": [{**HELD, "reason": "secret", "detail": "aws-key in line 3"}], "code_needed": True,
+    "joined": False,
 }  # fmt: skip
 JOINED = {
     "server": "https://team.example", "remote": "github.com/acme/app", "member": "anna",
@@ -111,6 +112,30 @@ def test_nobody_there_joins_nothing(home: Home) -> None:
     assert "--yes" in ran.err
     assert "--code-file" in coded.err
     assert all(call.params["preview"] for call in daemon.requested if call.method == "team.join")
+
+
+def test_an_empty_code_is_called_empty(home: Home) -> None:
+    """Enter at the question and an empty file are no missing person."""
+    words = ("team", "join", "https://team.example")
+    with ScriptedDaemon(home.places.socket, {"team.join": _join}):
+        status, _, err = _typed(home, *words, lines=("y", ""))
+        piped = memctl(home, *words, "--yes", "--code-file", "-", stdin="\n")
+    assert (status, piped.status) == (2, 2)
+    assert "the code is empty" in err
+    assert "the code is empty" in piped.err
+
+
+def test_who_has_joined_is_told_so(home: Home) -> None:
+    """A second join asks nobody in vain: it says that the team is joined, and how a code comes."""
+    there = {"preview": {**PREVIEW, "joined": True}, "joined": None}
+    words = ("team", "join", "https://team.example")
+    with ScriptedDaemon(home.places.socket, {"team.join": there}):
+        ran = memctl(home, *words, "--yes")
+        _, out, _ = _typed(home, *words, lines=("n",))
+    assert ran.status == 2
+    assert "has joined this team already" in ran.err
+    assert "--code-file" in ran.err
+    assert "a new one replaces the token" in out
 
 
 def test_a_script_joins_with_a_file(home: Home) -> None:
@@ -310,7 +335,10 @@ def test_a_conflict_is_decided_by_a_file(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"team.resolve": NOTHING}) as daemon:
         words = ("team", "resolve", "team/b.md", "edit", "--file", f"{home.cwd}/text")
         assert memctl(home, *words).status == 0
+        unused = memctl(home, "team", "resolve", "team/b.md", "ours", "--file", f"{home.cwd}/text")
     assert daemon.params("team.resolve")["text"] == "both\n"
+    assert (unused.status, daemon.methods) == (2, ["team.resolve"])
+    assert "--file goes with edit" in unused.err
 
 
 def test_accepting_says_what_waits_and_asks(home: Home) -> None:
@@ -336,9 +364,10 @@ def test_leaving_says_what_became_of_token_and_files(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"team.leave": left}) as daemon:
         ran = memctl(home, "team", "leave", "--remove")
     assert daemon.params("team.leave") == {"cwd": home.cwd, "remove": True}
-    assert ran.out.split("\n")[:3] == [
+    assert ran.out.split("\n")[:4] == [
         "left github.com/acme/app on https://team.example",
         "the token is still good on the server: no answer",
+        "an administrator of the server ends it: memd-team token list, memd-team token revoke",
         "undo the removal with: memctl undo c3",
     ]
 
