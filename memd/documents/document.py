@@ -34,6 +34,7 @@ from memd.documents.frontmatter_edit import edit
 from memd.documents.heads import slug as slug
 from memd.documents.wording import WordedMemory as WordedMemory
 from memd.documents.wording import memory_of_statement as memory_of_statement
+from memd.documents.wording import name_of_statement as name_of_statement
 from memd.documents.wording import new as new
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # the form of a memory's name

@@ -83,7 +83,7 @@ def memory_of_statement(
     No path of ``taken``, in folded case, is used again. ``session`` and ``modified`` are as in
     ``new``. Reads word lists at the first call.
     """
-    name = first_name = _file_name(statement)
+    name = first_name = name_of_statement(statement)
     path, number = f"{kind}_{name}{SUFFIX}", 1
     while path.casefold() in taken:
         number += 1
@@ -98,8 +98,11 @@ def memory_of_statement(
     return WordedMemory(path, description, body, content, Pointer(title, hook))
 
 
-def _file_name(statement: str) -> str:
-    """Return a file name made of the first words of a statement, or of its hash."""
+def name_of_statement(statement: str) -> str:
+    """Return a name made of the first words of a statement, or of its hash.
+
+    Reads word lists at the first call.
+    """
     all_words = [word.lower() for word in _WORD.findall(statement)]
     name_words = [word for word in all_words if word not in _ARTICLES]
     # A few words more where the first ones, such as "from now on always", say nothing: those that

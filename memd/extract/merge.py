@@ -118,8 +118,8 @@ class _Work:
         self._words: dict[str, set[str]] = {}  # of the descriptions, by path
         self._edits: dict[str, FileEdit] = {}  # by path
         self._pointers: dict[str, Pointer] = {}  # of new memories, by path
-        # The old and the new hook of each updated memory, by path.
-        self._hooks: dict[str, tuple[str, str]] = {}
+        # The old description of each updated memory and its new line of the index, by path.
+        self._updated: dict[str, tuple[str, Pointer]] = {}
         for header in tree.headers():
             self._used_paths.add(header.path.casefold())
             # Other memories are neither compared nor updated.
@@ -185,6 +185,8 @@ class _Work:
             body = f"{file.body.rstrip()}\n\n{note}"
         try:
             fields = {"description": memory.description, "metadata.modified": self._modified}
+            if _is_named_after(file.header.name, file.header.description):
+                fields["name"] = document.name_of_statement(memory.description)
             head = document.with_fields(file.content[: len(file.content) - len(old_body)], fields)
         except FrontmatterNotEditableError:
             return
@@ -192,7 +194,8 @@ class _Work:
         if self._is_refused(path, file.content, content, memory.pointer):
             return
         self._edits[path] = FileEdit(path, content, file.hash)
-        self._hooks[path] = (file.header.description, memory.description)
+        pointer = Pointer(memory.pointer.title, memory.description)
+        self._updated[path] = (file.header.description, pointer)
 
     def _is_refused(
         self, path: str, before: bytes | None, content: bytes, pointer: Pointer
@@ -211,19 +214,31 @@ class _Work:
         return False
 
     def _index_edit(self) -> list[FileEdit]:
-        """Return an edit of the index that updates the hooks of updated memories, if any.
+        """Return an edit of the index that updates the lines of updated memories, if any.
 
-        A hook is replaced only if it is the beginning of the old description.
+        Title and hook are replaced only if they are the beginning of the old description.
         """
-        before = self._tree.index() if self._hooks else None
+        before = self._tree.index() if self._updated else None
         content = before or b""
         for entry in entries(content):
-            old, new = self._hooks.get(entry.path, ("", ""))
-            if new and entry.hook and old.startswith(entry.hook.rstrip("…")):
-                content = with_pointer(content, entry.path, Pointer(entry.title, new))
+            old, new = self._updated.get(entry.path, ("", Pointer("", "")))
+            if entry.hook and _is_beginning(entry.hook, old):
+                title = new.title if _is_beginning(entry.title, old) else entry.title
+                content = with_pointer(content, entry.path, Pointer(title, new.hook))
         if before is None or content == before:
             return []
         return [FileEdit(INDEX, content, base=text.sha256(before))]
+
+
+def _is_beginning(words: str, description: str) -> bool:
+    """Return whether a title or hook is the beginning of a description, whatever the case."""
+    return description.casefold().startswith(words.rstrip("…").rstrip().casefold())
+
+
+def _is_named_after(name: str, description: str) -> bool:
+    """Return whether a memory has the name that memd makes of its description."""
+    own = document.name_of_statement(description)
+    return name == own or re.fullmatch(rf"{own}-\d+", name) is not None
 
 
 def stated(candidate: Candidate) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.core.text import sha256
-from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType
+from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Pointer
 from memd.documents import document
 from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
@@ -120,7 +120,8 @@ def test_more_and_the_opposite_update_the_memory(tree: Directory, text: str) -> 
     merged = run(tree, said(text))
     assert (merged.saved, merged.updated) == ((), (PATH,))
     assert tree.body() == word(said(text)).body
-    assert text.encode()[:40] in (tree.lines or b"")
+    pointer = Pointer(word(said(text)).pointer.title, text)
+    assert (tree.lines or b"").decode() == pointer_line(PATH, pointer) + "\n"
     assert not run(tree, said(text)).draft.edits
 
 
@@ -222,6 +223,25 @@ def test_a_hook_of_the_persons_own_stays(tree: Directory) -> None:
     assert tree.lines == own
     tree.lines = None
     assert [edit.path for edit in run(tree, said(RULE)).draft.edits] == [PATH]
+
+
+def test_a_correction_leaves_the_old_rule_nowhere() -> None:
+    """Title and hook of the index line, and the name in the head, say what holds now."""
+    tree, old, new = Directory(), said("Never commit to main."), said("You may commit to main.")
+    (path,) = run(tree, old).saved
+    tree.lines = (pointer_line(path, word(old).pointer) + "\n").encode()
+    assert run(tree, new).updated == (path,)
+    assert tree.lines.decode() == pointer_line(path, word(new).pointer) + "\n"
+    assert tree.files[path].header.name == "you-may-commit-to-main"
+
+
+def test_a_title_and_a_name_of_somebodys_own_stay(tree: Directory) -> None:
+    """A correction changes the hook alone where title and name do not repeat the old rule."""
+    tree.lines = f"- [Our tests]({PATH}) — {RULE}\n".encode()
+    tree.put(PATH, document.with_fields(tree.files[PATH].content, {"name": "our-tests"}))
+    assert run(tree, said(OPPOSITE)).updated == (PATH,)
+    assert tree.lines == f"- [Our tests]({PATH}) — {OPPOSITE}\n".encode()
+    assert tree.files[PATH].header.name == "our-tests"
 
 
 def test_the_same_candidates_again_change_nothing() -> None:
