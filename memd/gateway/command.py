@@ -57,6 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     options = option_parser.parse_args(arguments)
     if options.port not in range(_PORTS):
         option_parser.error(f"a port is below {_PORTS}")
+    if not os.path.isdir(options.cwd):
+        option_parser.error(f"--cwd {options.cwd} is no folder")
     places = find(os.environ, os.path.expanduser("~"))
     try:
         address = upstream(options.upstream or _configured_upstream(places))

@@ -329,10 +329,11 @@ def test_the_help_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     for word in ("--port", "--upstream", "--cwd", "--reader", "--manage", "Read", "SIGTERM"):
         assert word in printed
-    for port in ("any", "99999", "-1"):
+    for option in ("--port=any", "--port=99999", "--port=-1", "--cwd=/nowhere/at/all"):
         with pytest.raises(SystemExit) as ended:
-            main([f"--port={port}"])
+            main([option])
         assert ended.value.code == 2
+    assert "--cwd /nowhere/at/all is no folder" in capsys.readouterr().err
 
 
 @pytest.fixture
