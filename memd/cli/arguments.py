@@ -27,7 +27,14 @@ from memd.cli import (
     suggestion_table,
     team_table,
 )
-from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
+from memd.cli.grammar import (
+    ALLOWED_VALUES,
+    GLOBAL_OPTIONS,
+    Command,
+    Operand,
+    Option,
+    synopsis,
+)
 
 COMMANDS = (
     *memory_table.COMMANDS,
@@ -70,6 +77,7 @@ EXIT_STATUS = (
 )
 # How argparse words the errors for an invalid choice and an unknown argument.
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
+_INVALID_VALUE = re.compile(r"argument (\S+): invalid (\w+) value: (.*)", re.DOTALL)
 _UNKNOWN_ARGUMENT = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _NAME = re.compile(r"[\w.-]+")
 _MAX_LISTED = 6  # choices that an error message lists in full
@@ -149,6 +157,11 @@ class _Parser(argparse.ArgumentParser):
             valid_words = _NAME.findall(names)
             sentence = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
             message = f"{sentence} {wrong_word}"
+        elif match := _INVALID_VALUE.search(message):
+            flag, kind, value = match.groups()
+            allowed = ALLOWED_VALUES.get(kind) or portable_table.ALLOWED_VALUES[kind]
+            usage = self.format_usage()
+            self.exit(2, f"{usage}{self.prog}: {flag} cannot be {value}\n  it is {allowed}\n")
         elif match := _UNKNOWN_ARGUMENT.search(message):
             wrong_word = match[1]
             message = f"{self.prog} takes no {wrong_word} there"

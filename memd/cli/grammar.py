@@ -40,6 +40,14 @@ def version(text: str) -> str | float:
 
 _WEEK_SECONDS = 7 * 24 * 60 * 60
 _CHANGE_ID = re.compile(r"c[0-9]+")
+_MOMENT = "a time such as 2026-03-01, '2026-03-01 14:30', yesterday, 3d or '2 hours ago'"
+# What the functions above take, by their names: argparse says no more than that a value is invalid.
+ALLOWED_VALUES = {
+    "number": "a whole number of at least 1",
+    "seconds": "a number of seconds above 0 and up to a week",
+    "moment": _MOMENT,
+    "version": f"a change's id such as c12, or {_MOMENT}",
+}
 MEMORIES = "list"  # the command that lists the memories
 
 

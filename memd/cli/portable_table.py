@@ -15,6 +15,7 @@ KINDS = (
     "chats",
 )
 PARTS = ("agents", "team", "notes", "history", "logs", "settings")
+ALLOWED_VALUES = {"parts": f"one or more of {', '.join(PARTS)}, with commas"}
 
 
 def parts(text: str) -> list[str]:

@@ -44,7 +44,7 @@ class IncompleteMemoryError(MemdError):
 
     code = 1011
     kind = "invalid_memory"
-    hint = "give content, or name, description, type and body"
+    hint = "give content (with memctl: --file), or name, description, type and body"
     exit_status = 2
 
     def __init__(self, path: str, missing: Sequence[str]) -> None:

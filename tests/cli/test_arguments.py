@@ -6,8 +6,16 @@ import msgspec
 import pytest
 
 from memd.api.table import methods
+from memd.cli import portable_table
 from memd.cli.arguments import COMMANDS, parser
-from memd.cli.grammar import Command, Operand, Option, synopsis
+from memd.cli.grammar import (
+    ALLOWED_VALUES,
+    GLOBAL_OPTIONS,
+    Command,
+    Operand,
+    Option,
+    synopsis,
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -84,6 +92,13 @@ def test_a_wrong_command_line_is_status_two(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("usage: memctl") or "the nearest is list" in shown.err
+
+
+def test_each_kind_of_value_says_what_it_takes() -> None:
+    """A value that no function of the tables takes is answered with what it may be."""
+    options = [*GLOBAL_OPTIONS, *(option for command in COMMANDS for option in command.options)]
+    kinds = {option.kind.__name__ for option in options} - {"str"}
+    assert kinds == ALLOWED_VALUES.keys() | portable_table.ALLOWED_VALUES.keys()
 
 
 def test_an_option_between_words_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

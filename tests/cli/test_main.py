@@ -188,6 +188,17 @@ def test_no_command_is_answered_with_the_help(home: Home) -> None:
         (["add", "--type", "usr"], "--type cannot be usr\n  the nearest is user"),
         (["add", "--type", "x"], "it is one of user, feedback, project, reference"),
         (["qqqqqq"], "there is no command qqqqqq\n  see memctl --help"),
+        (
+            ["log", "--since", "last tuesday"],
+            "--since cannot be 'last tuesday'\n  it is a time such",
+        ),
+        (
+            ["diff", "a.md", "--from", "x"],
+            "--from cannot be 'x'\n  it is a change's id such as c12",
+        ),
+        (["search", "x", "--limit", "0"], "cannot be '0'\n  it is a whole number of at least 1"),
+        (["--timeout", "0", "list"], "cannot be '0'\n  it is a number of seconds above 0"),
+        (["export", "x", "--with", "bogus"], "cannot be 'bogus'\n  it is one or more of agents,"),
         (["list", "zz"], "takes no zz there\n  options stand before or behind"),
     ],
 )
@@ -210,6 +221,16 @@ def test_a_refused_parameter_is_a_wrong_command_line(home: Home) -> None:
         2,
         "memctl: from and to need {path}\n  see memctl diff --help\n",
     )
+
+
+def test_a_number_that_is_too_large_is_told_its_bound(home: Home) -> None:
+    """The bound of a method stands in words, and not as the program that checks it prints it."""
+    data = {"kind": "invalid_params"}
+    refusal = ScriptedRefusal(-32602, "report: days: expected int <= 365", data)
+    script = {"hello": {"version": __version__}, "report": refusal}
+    with ScriptedDaemon(home.places.socket, script):
+        ran = memctl(home, "report", "--days", "99999")
+    assert (ran.status, ran.err.splitlines()[0]) == (2, "memctl: days may be at most 365")
 
 
 def test_a_parameter_that_another_version_refuses_names_the_remedy(home: Home) -> None:
