@@ -2,8 +2,9 @@
 
 Rules of this file
 - A memory is removed if another one of its type has all its statements, its description and the
-  words of its index line. The other one stays byte for byte. Of a person's own rules only exact
-  copies are removed. Other duplicates and contradictions become questions (``questions.py``).
+  words of its index line, and its numbered steps in the same order. The other one stays byte for
+  byte. Of a person's own rules only exact copies are removed. Other duplicates and contradictions
+  become questions (``questions.py``).
 - A memory that another file links to stays; of two equal memories that one stays.
 - Relative dates of ``project`` memories become absolute, counted from the memory's ``modified``
   stamp or else its mtime. That does not make the memory newer.
@@ -308,7 +309,7 @@ def _find_duplicates(
 
 def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
     """Return whether the winner says all that the loser and its index line (``hook``) say."""
-    if not loser.keys <= winner.keys:
+    if not (loser.keys <= winner.keys and _has_steps(winner, loser)):
         return False
     winning = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
     winning_text = f"{winner.read.description}\n{winner.read.body}"
@@ -320,3 +321,9 @@ def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
         if not (statement.words <= words and is_still_stated(statement, winning, winning_text)):
             return False
     return True
+
+
+def _has_steps(winner: _Candidate, loser: _Candidate) -> bool:
+    """Return whether the winner has the loser's numbered steps in the same order, repeats too."""
+    remaining = iter([statement.key for statement in winner.statements])
+    return all(step.key in remaining for step in loser.statements if step.step)

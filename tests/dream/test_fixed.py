@@ -118,6 +118,7 @@ async def test_what_quotes_the_person_is_not_compared(bench: Bench) -> None:
     assert (await dream(bench, **files)).questions == ()
 
 
+STEPS = "1. Stop the queue.\n2. Migrate.\n3. Start it."
 SAME = "The cache is flushed by hand. Ana knows `how`."
 
 
@@ -140,6 +141,12 @@ SAME = "The cache is flushed by hand. Ana knows `how`."
         (reference(f"# A\n{SAME}"), reference(f"# B\n{SAME}"), False),
         (reference(SAME), reference(f"{SAME}\n\n```\nrm x\n```"), True),
         (memory(USER, SAME), memory(FEEDBACK, SAME), False),
+        (project(STEPS), project("1. Migrate.\n2. Stop the queue.\n3. Start it."), False),
+        (project(STEPS), project(f"{STEPS}\n4. Stop the queue."), True),
+        (project("1. Stop.\n2. Start it.\n3. Stop."), project("1. Stop.\n2. Start it."), True),
+        (project("1. Stop.\n2. Start.\n3. Stop."), project("1. Start.\n2. Stop."), True),
+        (project("1. A first.\n2. B.\n3. A first."), project("1. B.\n2. B.\n3. A first."), False),
+        (project(STEPS), project(f"Stop first.\n\n{STEPS}"), True),
     ],
 )
 async def test_only_what_says_the_same_goes(
