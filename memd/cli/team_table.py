@@ -121,7 +121,7 @@ COMMANDS = (
         "decide a conflict",
         "The team's text stands in the file and yours is kept. theirs drops yours; ours puts yours "
         "on top; edit opens both in your editor, marked, and sends what you save.",
-        "team:resolve",
+        "conflicts:resolve",
         operands=(
             _PATH,
             Operand("HOW", "which text it becomes", choices=("theirs", "ours", "edit")),
@@ -141,7 +141,7 @@ COMMANDS = (
         ("team", "drop"),
         "delete a held file here",
         "It goes from this device; memctl undo brings it back.",
-        "team:sync",
+        "team:drop",
         operands=(_PATH,),
         examples=(("memctl team drop team/freeze.md", "as the others did"),),
     ),

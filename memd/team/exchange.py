@@ -191,6 +191,8 @@ class Exchange:
     def result(self) -> SyncResult:
         """Return the result of the sync."""
         effects, pages = self.effects, self.effects.pages
+        held_files = self.table.held(self.directory)
+        conflicts = self.table.conflicts(self.directory)
         held = [item for page in pages for item in page.held]
         return SyncResult(
             **{name: tuple(paths) for name, paths in effects.paths().items()},
@@ -200,6 +202,7 @@ class Exchange:
             change=effects.change,
             waits=self.state.waits,
             left=len(self.outgoing()),
+            waiting=len(held_files) + len(conflicts),
         )
 
     def _update_state(

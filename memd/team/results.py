@@ -42,7 +42,8 @@ class NewestEntry(Struct, frozen=True):
 class SyncResult(Struct, frozen=True):
     """What one sync did. ``change`` is the last change set that it made here, "" for none.
 
-    ``waits`` says why a person has to accept first, ``left`` how many changes are still to be sent.
+    ``waits`` says why a person has to accept first, ``left`` how many changes are still to be sent,
+    ``waiting`` how many files are held or in conflict, also from earlier syncs.
     """
 
     taken: tuple[str, ...] = ()
@@ -55,6 +56,7 @@ class SyncResult(Struct, frozen=True):
     change: str = ""
     waits: str = ""
     left: int = 0
+    waiting: int = 0
 
 
 class Joined(Struct, frozen=True):

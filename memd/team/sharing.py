@@ -1,13 +1,14 @@
 """Check whether a file may be shared with a team, before it is sent or written here. Pure.
 
-Its name must be valid on any disk, its type one of the three that are not about a person, its size
-below the limit, and its text without credentials.
+Its name must be valid on any disk, its head that of a memory, its type one of the three that are
+not about a person, its size below the limit, and its text without credentials.
 """
 
 from memd.core.names import TEAM, NameRefusedError
 from memd.core.team import ENTRY_BYTES, HeldEntry
 from memd.core.values import MemoryType
 from memd.documents import document, secrets
+from memd.documents.document import InvalidMemoryError
 from memd.team.wire import check_key
 
 _NOT_UTF8 = "it is not UTF-8"
@@ -41,4 +42,14 @@ def _broken_rule(key: str, content: bytes, most: int) -> tuple[str, str]:
     results = secrets.find(text) or secrets.find(key)
     if results:
         return "secret", f"line {results[0].line} looks like a secret ({results[0].rule})"
-    return "", ""
+    problems = _format_problems(content)  # the server would refuse them without details
+    return ("refused", problems) if problems else ("", "")
+
+
+def _format_problems(content: bytes) -> str:
+    """Return what a file lacks to be a memory, "" for nothing."""
+    try:
+        document.validate(content, "")
+    except InvalidMemoryError as error:
+        return "; ".join(error.problems)
+    return ""

@@ -223,6 +223,13 @@ async def test_what_may_not_be_shared_is_held_and_the_rest_goes(team: Team) -> N
     await team.sync()
     held = {h.key: h.reason for h in (await team.anna.syncs.status(team.anna.directory)).held}
     assert held == {"secret.md": "secret", "me.md": "type"}
+    (team.anna.team / "umlaut.md").write_text(memory("überall", "Anywhere."))
+    result = await team.anna.syncs.push(team.anna.directory)
+    assert [(file.reason, "small letters" in file.detail) for file in result.held] == [
+        ("refused", True)
+    ]
+    assert (await team.anna.syncs.pull(team.anna.directory)).waiting == 3
+    await team.anna.syncs.drop(team.anna.directory, "team/umlaut.md")
     assert list(team.ben.texts()) == ["fine.md"]
     with pytest.raises(TeamHeldError):
         await team.anna.syncs.keep(team.anna.directory, "team/me.md")

@@ -1,4 +1,4 @@
-"""team …: join a team, sync with it, and decide what waits for a person.
+"""team …: join a team, sync with it, and decide what waits for a person (not conflicts).
 
 Colleagues' texts are printed in diffs, where each line begins with a mark, or on one line behind a
 word of memd's.
@@ -7,16 +7,15 @@ word of memd's.
 import os
 import time
 from collections.abc import Iterator, Mapping
-from difflib import SequenceMatcher
 from typing import Any
 
 from memd.cli import output
 from memd.cli.asking import can_ask, person_agrees, read_secret
-from memd.cli.commands.editing import edited_text
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 
+_IDLE = "nothing to do: equal with the team"
+_IDLE_BUT = "nothing to do, but {} held or in conflict wait for you: memctl team status"
 _SYNC_SECONDS = 3600.0  # a first pull of 5,000 entries over a slow line
 _LINE_CHARACTERS = 200
 _MAX_PATHS = 10  # on one line
@@ -25,16 +24,15 @@ _NOBODY_TO_ASK = "nothing was done: nobody is here to ask; {}"
 _NO_CODE = "nothing was done: the code is empty"
 _JOINED = "nothing was done: the project has joined this team already"
 _NEW_CODE_HINT = "if its token is no good any more, --code-file FILE brings a new code"
-_FILE_NEEDS_EDIT = "--file goes with edit, not with {}"
 _REVOKE = "an administrator of the server ends it: memd-team token list, memd-team token revoke"
 _NO_REASON = "team remove needs --reason: the others want to know why"
-_CONFLICT_MARKS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
 # The server's last answer in words, by its HTTP status.
 _REFUSALS = {
     "401": "the server does not take this device's token; memctl team join with a new code",
     "403": "the server does not let this member do that, as a reader who changed a file",
     "404": "the server does not know the repository, or this member in it",
 }
+_EQUAL_BUT = "equal with the team, but for what waits for you"
 _STATES = {
     "equal": "equal with the team",
     "changed": "changes wait to be sent",
@@ -43,15 +41,6 @@ _STATES = {
     "waits": "nothing is done until: memctl team accept",
     "off": "off",
 }
-
-
-class UndecidedError(MemdError):
-    """The marks of a conflict still stand in the text."""
-
-    hint = "leave one text, or both put together, and none of the marks"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} still has marks of the conflict; nothing was written", path=path)
 
 
 def join(invocation: Invocation) -> int:
@@ -111,6 +100,8 @@ def status(invocation: Invocation) -> None:
     """Print how the project differs from its team's memories, and what waits."""
     answer = invocation.request()
     state = _STATES.get(answer["state"], answer["state"])
+    if answer["state"] == "equal" and (answer["held"] or answer["conflicts"]):
+        state = _EQUAL_BUT
     seconds = answer["until"] - time.time()
     is_waiting = answer["until"] and seconds > 0
     retry = f"; tried again in {output.duration(seconds)}" if is_waiting else ""
@@ -123,11 +114,11 @@ def status(invocation: Invocation) -> None:
         ("sent", _age(answer["pushed_at"])),
         ("goes out", _first_paths(answer["outgoing"])),
         *(
-            ("conflict", f"{_team_path(entry)}: memctl team resolve")
+            ("conflict", f"{team_path(entry)}: memctl team resolve")
             for entry in answer["conflicts"]
         ),
         *(("held", _held_words(entry)) for entry in answer["held"]),
-        *(("left out", f"{_team_path(entry)}: {entry['rule']}") for entry in answer["left_out"]),
+        *(("left out", f"{team_path(entry)}: {entry['rule']}") for entry in answer["left_out"]),
     ]
     invocation.screen.answer(answer, output.facts(pairs))
 
@@ -140,7 +131,7 @@ def push(invocation: Invocation) -> int:
             invocation.screen.note(invocation.screen.diff(file["diff"]).removesuffix("\n"))
         if diffs and not _confirmed(invocation, "send this?"):
             return 1
-    return _call_and_print(invocation)
+    return call_and_print(invocation)
 
 
 def diff(invocation: Invocation) -> None:
@@ -198,30 +189,17 @@ def remove(invocation: Invocation) -> int:
     """Remove a memory for all members."""
     if not invocation.options.reason:
         raise CommandLineError(_NO_REASON)
-    return _call_and_print(invocation)
+    return call_and_print(invocation)
 
 
 def sync(invocation: Invocation) -> int:
-    """Sync with the team; also the verbs restore, keep and drop for one memory."""
-    return _call_and_print(invocation)
+    """Sync with the team; also the verbs restore and keep for one memory."""
+    return call_and_print(invocation)
 
 
-def resolve(invocation: Invocation) -> int:
-    """Resolve a conflict by one side, or by a text from a file or the editor."""
-    options = invocation.options
-    if options.how != "edit":
-        if options.file:
-            raise CommandLineError(_FILE_NEEDS_EDIT, options.how)
-        return _call_and_print(invocation)
-    if options.file:
-        return _call_and_print(invocation, text=invocation.read(options.file))
-    # Only one file has this path; its diff has both texts.
-    (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
-    both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
-    with edited_text(invocation, os.path.basename(conflict["path"]), both) as text:
-        if any(mark in text for mark in _CONFLICT_MARKS):
-            raise UndecidedError(conflict["path"])
-        return _call_and_print(invocation, text=text)
+def drop(invocation: Invocation) -> int:
+    """Delete a held file here."""
+    return call_and_print(invocation, done=f"dropped: {named_path(invocation)}")
 
 
 def accept(invocation: Invocation) -> int:
@@ -233,7 +211,7 @@ def accept(invocation: Invocation) -> int:
     invocation.screen.note(waits)
     if not _confirmed(invocation, "go on with this server?"):
         return 1
-    return _call_and_print(invocation)
+    return call_and_print(invocation)
 
 
 def members(invocation: Invocation) -> None:
@@ -276,35 +254,46 @@ def _call_with_progress(invocation: Invocation, **overrides: object) -> Any:
         screen.show_temporary("")
 
 
-def _call_and_print(invocation: Invocation, **overrides: object) -> int:
-    """Call the command's method and print the result; return 1 if something waits for a person."""
+def call_and_print(invocation: Invocation, done: str = "", **overrides: object) -> int:
+    """Call the command's method and print the result; return 1 if something waits for a person.
+
+    ``done`` says in words what the command has done beside the sync.
+    """
     result = _call_with_progress(invocation, **overrides)
-    text = "\n".join(_sync_lines(invocation, result))
-    invocation.screen.answer(result, text or "nothing to do: equal with the team")
+    waiting = result["waiting"]
+    idle = _IDLE_BUT.format(waiting) if waiting else _IDLE
+    text = "\n".join(_sync_lines(invocation, result, done))
+    invocation.screen.answer(result, text or idle)
     return _print_waiting(invocation, result)
 
 
 def _print_waiting(invocation: Invocation, result: Mapping[str, Any]) -> int:
     """Print the conflicts and the question that a sync left; return 1 if there are any."""
     for conflict in result["conflicts"]:
-        path = _team_path(conflict)
+        path = team_path(conflict)
         invocation.screen.error(f"conflict: {path}: memctl team resolve {path} HOW")
     if result["waits"]:
         invocation.screen.error(f"{result['waits']}: memctl team accept")
     return 1 if result["conflicts"] or result["waits"] else 0
 
 
-def _sync_lines(invocation: Invocation, sync: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that report what a sync took, merged, removed, sent and left."""
+def _sync_lines(invocation: Invocation, sync: Mapping[str, Any], done: str = "") -> Iterator[str]:
+    """Yield the lines that report what a sync took, merged, removed, sent and left.
+
+    ``done`` is a line about what was done beside the sync, "" for none.
+    """
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
             yield f"{words}: {_first_paths(sync[words])}"
     yield from (f"held: {_held_words(file)}" for file in sync["held"])
-    yield from (f"left out: {_team_path(file)}: {file['rule']}" for file in sync["left_out"])
+    yield from (f"left out: {team_path(file)}: {file['rule']}" for file in sync["left_out"])
+    if done:
+        yield done
     if sync["left"]:
         yield f"{sync['left']} more go out later"
     if sync["change"]:
-        yield f"undo what came with: {invocation.command('undo', sync['change'])}"
+        what = "undo" if done else "undo what came"
+        yield f"{what} with: {invocation.command('undo', sync['change'])}"
 
 
 def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -331,31 +320,10 @@ def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]
         yield entry["path"], f"{author}: {_one_line(entry['description'])}"
 
 
-def _with_conflict_marks(ours: str, theirs: str) -> str:
-    """Return both texts as one, with conflict marks around the lines that differ."""
-    our_lines, their_lines = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
-    start_mark, middle_mark, end_mark = _CONFLICT_MARKS
-    matcher = SequenceMatcher(None, our_lines, their_lines, autojunk=False)
-    lines: list[str] = []
-    for tag, our_start, our_end, their_start, their_end in matcher.get_opcodes():
-        our_part, their_part = our_lines[our_start:our_end], their_lines[their_start:their_end]
-        if tag == "equal":
-            lines += our_part
-        else:
-            lines += [start_mark, *_end_with_newline(our_part)]
-            lines += [middle_mark, *_end_with_newline(their_part), end_mark]
-    return "".join(lines)
-
-
-def _end_with_newline(lines: list[str]) -> list[str]:
-    """Return lines that all end with a newline."""
-    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
-
-
 def _held_words(entry: Mapping[str, Any]) -> str:
     """Return a held file's path and why it is not sent."""
     detail = f" ({_one_line(entry['detail'])})" if entry["detail"] else ""
-    return f"{_team_path(entry)}: {entry['reason'].replace('_', ' ')}{detail}"
+    return f"{team_path(entry)}: {entry['reason'].replace('_', ' ')}{detail}"
 
 
 def _why_waiting(answer: Mapping[str, Any]) -> str:
@@ -365,7 +333,12 @@ def _why_waiting(answer: Mapping[str, Any]) -> str:
     return f": {_one_line(reason)}" if reason else ""
 
 
-def _team_path(entry: Mapping[str, Any]) -> str:
+def named_path(invocation: Invocation) -> str:
+    """Return the path that the command line names, below ``team/``, for display."""
+    return _one_line(f"team/{invocation.options.path.removeprefix('team/')}")
+
+
+def team_path(entry: Mapping[str, Any]) -> str:
     """Return a team memory's path for display."""
     return _one_line(f"team/{entry['key']}")
 

@@ -25,7 +25,7 @@ CONFLICT = {
 }  # fmt: skip
 SYNC: dict[str, Any] = {
     "taken": ["team/x.md"], "merged": [], "removed": [], "sent": ["team/y.md"], "held": [],
-    "conflicts": [], "left_out": [], "change": "c7", "waits": "", "left": 0,
+    "conflicts": [], "left_out": [], "change": "c7", "waits": "", "left": 0, "waiting": 0,
 }  # fmt: skip
 NOTHING = {**SYNC, "taken": [], "sent": [], "change": ""}
 PREVIEW = {
@@ -225,6 +225,16 @@ def test_what_waits_for_a_person_is_a_status(home: Home) -> None:
     assert "the server is empty: memctl team accept" in ran.err
 
 
+def test_what_waits_is_not_called_equal(home: Home) -> None:
+    """Held files and conflicts of earlier syncs are counted, and status does not hide them."""
+    status = {**STATUS, "conflicts": [CONFLICT]}
+    answers = {"team.pull": {**NOTHING, "waiting": 9}, "team.status": status}
+    with ScriptedDaemon(home.places.socket, answers):
+        pulled, shown = memctl(home, "team", "pull"), memctl(home, "team", "status")
+    assert "9 held or in conflict wait for you: memctl team status" in pulled.out
+    assert "equal with the team, but for what waits for you" in shown.out
+
+
 def test_review_shows_before_it_sends(home: Home) -> None:
     """With push = "review" the diff comes first; without it nothing is asked."""
     diffs = {"files": [{"path": "team/y.md", "state": "new", "diff": "+text\n"}]}
@@ -295,50 +305,11 @@ def test_a_decision_is_carried_out(
     assert (ran.status, ran.out.startswith("taken: ")) == (0, True)
 
 
-def _resolve(home: Home, code: str) -> tuple[Any, ScriptedDaemon]:
-    script = Path(home.path) / "editor.py"
-    script.write_text(f"import sys; path = sys.argv[-1]\n{code}\n")
-    both = {
-        "path": "team/b.md", "state": "conflict", "diff": "", "ours": "same\nmine",
-        "theirs": "same\ntheirs\n",
-    }  # fmt: skip
-    answers = {"team.diff": {"files": [both]}, "team.resolve": NOTHING}
-    with ScriptedDaemon(home.places.socket, answers) as daemon:
-        editor = f"'{sys.executable}' '{script}'"
-        return memctl(home, "team", "resolve", "team/b.md", "edit", EDITOR=editor), daemon
-
-
-def test_a_conflict_is_edited(home: Home) -> None:
-    """The editor gets both texts with marks where they differ; what is saved goes out."""
-    code = (
-        "text = open(path).read()\n"
-        "marks = '<<<<<<< yours\\nmine\\n=======\\ntheirs\\n>>>>>>> the team\\'s\\n'\n"
-        "assert text == 'same\\n' + marks, text\n"
-        "open(path, 'w').write('same\\nboth\\n')"
-    )
-    ran, daemon = _resolve(home, code)
-    assert ran.status == 0
-    assert daemon.params("team.resolve")["text"] == "same\nboth\n"
-
-
-def test_a_text_with_marks_decides_nothing(home: Home) -> None:
-    """Who saves the marks has not decided: nothing is sent, and the text is kept."""
-    ran, daemon = _resolve(home, "open(path, 'a').write('more\\n')")
-    assert (ran.status, daemon.methods) == (1, ["team.diff"])
-    assert "marks of the conflict" in ran.err
-    assert "your text is kept in" in ran.err
-
-
-def test_a_conflict_is_decided_by_a_file(home: Home) -> None:
-    """A script brings the text in a file."""
-    Path(home.cwd, "text").write_text("both\n")
-    with ScriptedDaemon(home.places.socket, {"team.resolve": NOTHING}) as daemon:
-        words = ("team", "resolve", "team/b.md", "edit", "--file", f"{home.cwd}/text")
-        assert memctl(home, *words).status == 0
-        unused = memctl(home, "team", "resolve", "team/b.md", "ours", "--file", f"{home.cwd}/text")
-    assert daemon.params("team.resolve")["text"] == "both\n"
-    assert (unused.status, daemon.methods) == (2, ["team.resolve"])
-    assert "--file goes with edit" in unused.err
+def test_what_is_dropped_is_named(home: Home) -> None:
+    """A dropped file is named, with what brings it back."""
+    with ScriptedDaemon(home.places.socket, {"team.drop": {**NOTHING, "change": "c7"}}):
+        file = memctl(home, "team", "drop", "a.md")
+    assert file.out == "dropped: team/a.md\nundo with: memctl undo c7\n"
 
 
 def test_accepting_says_what_waits_and_asks(home: Home) -> None:

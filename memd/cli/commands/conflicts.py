@@ -1,0 +1,72 @@
+"""team resolve: decide a conflict by one side, by a file or in the editor."""
+
+import os
+from difflib import SequenceMatcher
+
+from memd.cli.commands.editing import edited_text
+from memd.cli.commands.team import call_and_print, named_path, team_path
+from memd.cli.invocation import CommandLineError, Invocation
+from memd.core.errors import MemdError
+
+_FILE_NEEDS_EDIT = "--file goes with edit, not with {}"
+_CONFLICT_MARKS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
+
+
+class UndecidedError(MemdError):
+    """The marks of a conflict still stand in the text."""
+
+    hint = "leave one text, or both put together, and none of the marks"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} still has marks of the conflict; nothing was written", path=path)
+
+
+def resolve(invocation: Invocation) -> int:
+    """Resolve a conflict by one side, or by a text from a file or the editor."""
+    options = invocation.options
+    if options.how != "edit":
+        if options.file:
+            raise CommandLineError(_FILE_NEEDS_EDIT, options.how)
+        return call_and_print(invocation, done=_decided(invocation))
+    if options.file:
+        return call_and_print(invocation, text=invocation.read(options.file))
+    # Only one file has this path; its diff has both texts.
+    (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
+    both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
+    with edited_text(invocation, os.path.basename(conflict["path"]), both) as text:
+        if any(mark in text for mark in _CONFLICT_MARKS):
+            raise UndecidedError(conflict["path"])
+        return call_and_print(invocation, text=text)
+
+
+def _decided(invocation: Invocation) -> str:
+    """Return in words what a decision for one side does, with where a dropped text is shown."""
+    path = named_path(invocation)
+    if invocation.options.how == "ours":
+        return f"resolved: {path} has your text"
+    conflicts = invocation.ask("team.status")["conflicts"]
+    # The change set that put the team's text in the place of the person's.
+    change = next((each["change"] for each in conflicts if team_path(each) == path), "")
+    shown = f"; yours is shown by: {invocation.command('diff', change)}" if change else ""
+    return f"resolved: {path} has the team's text{shown}"
+
+
+def _with_conflict_marks(ours: str, theirs: str) -> str:
+    """Return both texts as one, with conflict marks around the lines that differ."""
+    our_lines, their_lines = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+    start_mark, middle_mark, end_mark = _CONFLICT_MARKS
+    matcher = SequenceMatcher(None, our_lines, their_lines, autojunk=False)
+    lines: list[str] = []
+    for tag, our_start, our_end, their_start, their_end in matcher.get_opcodes():
+        our_part, their_part = our_lines[our_start:our_end], their_lines[their_start:their_end]
+        if tag == "equal":
+            lines += our_part
+        else:
+            lines += [start_mark, *_end_with_newline(our_part)]
+            lines += [middle_mark, *_end_with_newline(their_part), end_mark]
+    return "".join(lines)
+
+
+def _end_with_newline(lines: list[str]) -> list[str]:
+    """Return lines that all end with a newline."""
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
