@@ -108,7 +108,7 @@ def open_source(path: str, staging: str) -> Iterator[OpenSource]:
 
     Raises SourceMissingError, SourceDamagedError and UnwrittenFileError.
     """
-    label = os.path.basename(path.rstrip("/"))
+    label = os.path.basename(path.rstrip("/")) or path
     with _open_path(path) as holder:
         if isinstance(holder, Directory):  # a folder
             intake = Intake(label)

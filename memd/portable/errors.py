@@ -34,12 +34,12 @@ class SourceDamagedError(MemdError):
 
     code = 1074
     kind = "source_damaged"
-    hint = "nothing was taken; get the archive again from where it was made"
+    hint = "get it again from where it was made, or import a part of it"
     exit_status = 65
 
     def __init__(self, name: str, why: str) -> None:
         shown = printable(name)
-        super().__init__(f"nothing was taken from the archive: {shown}: {why}", name=shown)
+        super().__init__(f"nothing was taken: {shown}: {why}", name=shown)
 
 
 class KindUnknownError(MemdError):

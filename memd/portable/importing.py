@@ -3,6 +3,7 @@
 All functions block: call them in worker threads.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +16,9 @@ from memd.core.errors import MemdError
 from memd.core.imports import Original, imported_from
 from memd.core.names import printable
 from memd.core.text import decode
-from memd.core.values import Actor, Header, MemoryFile, Project, Provenance
+from memd.core.values import Actor, Header, MemoryFile, Project, ProposalDecided, Provenance
 from memd.documents import secrets
-from memd.portable.errors import KindUnknownError, SourceRefusedError
+from memd.portable.errors import KindUnknownError, SourceMissingError, SourceRefusedError
 from memd.portable.plan import ImportPlan, KnownFiles
 from memd.portable.values import (
     ImportReading,
@@ -26,11 +27,20 @@ from memd.portable.values import (
     ProposedMemory,
     SourceKind,
 )
-from memd.state.changes import Journal, Proposal, ProposalTable, can_store_edits
+from memd.state.changes import (
+    ACCEPTED,
+    OPEN,
+    Journal,
+    Proposal,
+    ProposalTable,
+    can_store_edits,
+)
 from memd.state.tables import ImportTable
 
 _SHOWN_NAMES = 5  # that the error for an unknown source lists
 _NO_MEMORIES = "conversations are no memories; with --learn memd learns from them"
+_IS_EMPTY = "it is empty"
+_NO_FILE = "there is no file in it that an import may read"
 _NOTES_SUFFIX = ".md"
 _HAS_NOTES = "the session has notes here"
 _LOOKS_LIKE_CREDENTIAL = "it looks as if it held a credential"
@@ -106,14 +116,19 @@ def read_source(request: ImportRequest, staging: str) -> Iterator[ImportReading]
 
     ``staging`` is the folder for unpacked archives. The source stays open, since texts of its
     history are read later. Raises the errors of ``open_source`` and the readers, KindUnknownError,
-    and SourceRefusedError for conversations without ``learn``.
+    SourceMissingError, and SourceRefusedError for conversations without ``learn``.
     """
     # The readers of all kinds are 20 modules, which only a daemon that imports needs.
     from memd.portable import kinds, memd_archive  # noqa: PLC0415
     from memd.portable.archive import open_source  # noqa: PLC0415
 
     with open_source(request.source, staging) as source:
+        names = source.names()
+        if names and not any(map(source.size, names)):
+            raise SourceMissingError(request.source, _IS_EMPTY)
         kind = request.kind or kinds.kind_of(source)
+        if kind is None and not names:
+            raise SourceMissingError(request.source, _NO_FILE)
         if kind is None:
             raise KindUnknownError(request.source, _describe_unknown(source))
         if kind is SourceKind.CHATS and not request.learn:
@@ -170,6 +185,28 @@ def store_proposal(
     return proposal_id
 
 
+def accepted_proposals(
+    tables: ImportTables, directory: str, plan: ImportPlan
+) -> tuple[ProposalDecided, ...]:
+    """Return the decisions that an accepted plan makes about open proposals of imports.
+
+    A file that is proposed as the plan brings it needs no second decision. Raises
+    StateUnusableError.
+    """
+    texts = {file.edit.path: file.edit.content for file in plan.files}
+    decided: list[ProposalDecided] = []
+    for proposal in tables.proposals.of_directory(directory) if texts else ():
+        edits = (proposal.edits or ()) if proposal.imports else ()
+        paths = [
+            edit.path
+            for edit in edits
+            if edit.state == OPEN and edit.content == texts.get(edit.path)
+        ]
+        if paths:
+            decided.append(ProposalDecided(proposal.id, ACCEPTED, json.dumps(paths)))
+    return tuple(decided)
+
+
 def known_files(tables: ImportTables, directory: str) -> KnownFiles:
     """Return the history of a directory in the state file: originals and earlier versions."""
     real, journal = os.path.realpath(directory), tables.journal
@@ -205,8 +242,6 @@ def restore_notes(
 def _describe_unknown(source: ImportSource) -> str:
     """Return a sentence that names the first files of a source whose kind is unknown."""
     names = source.names()
-    if not names:
-        return "there is no file in it"
     shown = ", ".join(map(printable, names[:_SHOWN_NAMES]))
     more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
     return f"nobody knows what this is: {shown}{more}"

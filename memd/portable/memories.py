@@ -21,7 +21,9 @@ from memd.portable.values import (
 
 _TITLE_CHARACTERS = 2000  # of a title are searched for a credential; a name has far fewer
 _WORDS_IN_NAME = 8  # the most words of a title in a file name
-_TOO_MANY_MEMORIES = f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes"
+_TOO_MANY_MEMORIES = (
+    f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes; import the others apart"
+)
 _Folders = defaultdict[str, list[ProposedMemory]]
 
 

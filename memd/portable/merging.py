@@ -45,7 +45,9 @@ _TEAM_IS_JOINED = "the project joined a team, whose server says what is in it"
 _NO_FREE_NAME = "no name beside it is free"
 _CANNOT_BE_MARKED = "its head says whose words it holds, and cannot be marked as an import"
 _LIVE_IS_NEWER = "what is here came from a newer archive"
-_TOO_MANY_MEMORIES = f"one import brings at most {limits.IMPORT_FILES:,} memories"
+_TOO_MANY_MEMORIES = (
+    f"one import brings at most {limits.IMPORT_FILES:,} memories; import the others apart"
+)
 
 
 def plan_import(incoming: Incoming, tree: Tree, known: KnownFiles) -> ImportPlan:

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from memd.core.imports import Original, PastChange, imported
 from memd.core.names import beginnings
-from memd.core.values import FileEdit, Pointer
+from memd.core.values import FileEdit, Pointer, ProposalDecided
 from memd.portable.values import LeftOutFile, ProposedMemory
 from memd.state.changes import ProposedEdit
 from memd.store.drafts import ImportedTexts, StoreDraft
@@ -88,8 +88,8 @@ class ImportPlan(Struct, frozen=True):
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     imported: ImportedTexts = field(default_factory=ImportedTexts)
 
-    def draft(self) -> StoreDraft:
-        """Return the change set that the store is to commit."""
+    def draft(self, decided: Sequence[ProposalDecided] = ()) -> StoreDraft:
+        """Return the change set that the store is to commit, with decisions about proposals."""
         edits = tuple(file.edit for file in self.files)
         originals = [*self.absent, *(file.original for file in self.files if file.original)]
         # The store completes these texts, and then records their hashes.
@@ -97,7 +97,7 @@ class ImportPlan(Struct, frozen=True):
         return StoreDraft(
             edits,
             self.pointers,
-            (imported(without_hash),) if without_hash else (),
+            (*decided, imported(without_hash)) if without_hash else (*decided,),
             imports=True,
             imported=self.imported,
         )

@@ -29,6 +29,7 @@ from memd.portable.destination import Destination, check_destination
 from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.importing import (
     EmptyTree,
+    accepted_proposals,
     known_files,
     provenance,
     read_source,
@@ -258,7 +259,8 @@ class Imports:
             with yielding(from_thread.check_cancelled):
                 plan = plan_import(incoming, tree, known_files(self._tables, directory))
             remember_originals(self._tables.originals, directory, plan, at)
-            return plan.draft()
+            decided = accepted_proposals(self._tables, directory, plan)
+            return plan.draft(decided)
 
         committed = await self._store.commit(directory, make_plan, by)
         return plan, committed.change

@@ -15,7 +15,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor, MemoryType, Provenance
 from memd.documents.document import parse
-from memd.portable.errors import KindUnknownError, SourceRefusedError
+from memd.portable.errors import KindUnknownError, SourceMissingError, SourceRefusedError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.marking import marked
 from memd.portable.service import SourceKind
@@ -133,6 +133,23 @@ async def test_without_accept_there_is_a_proposal_alone(here: Machine) -> None:
     assert (await here.bring(source)).projects[0].files == ()
 
 
+async def test_an_accepted_import_decides_its_own_proposal(here: Machine) -> None:
+    """What was proposed and is then imported as it was waits no longer; other files still do."""
+    files = {f"{name}.md": memory(name) for name in "ab"}
+    both = here.archive(files, "both")
+    one = here.archive({"a.md": files["a.md"]}, "one")
+    directory = str(await here.memory())
+    proposal = (await here.bring(both, accept=False)).projects[0].proposal
+    await here.bring(one)
+    assert here.proposals.waiting_in(directory) == 1
+    (change,) = (project.change for project in (await here.bring(both)).projects)
+    assert here.proposals.waiting_in(directory) == 0
+    decided = here.proposals.find(directory, proposal)
+    assert decided is not None
+    assert decided.state == "accepted"
+    assert change is not None
+
+
 async def test_a_rejected_import_is_no_past_of_the_directory(here: Machine) -> None:
     """What was refused stays out, and an import that is accepted later still brings it."""
     source = here.archive(export_of({"app": {"memory/a.md": NEW}}))
@@ -194,6 +211,15 @@ async def test_other_sources_come_by_their_readers(here: Machine) -> None:
     chats.write_text('[{"title": "t", "mapping": {}}]')
     with pytest.raises(SourceRefusedError, match="--learn"):
         await here.bring(chats)
+
+
+async def test_a_source_without_anything_is_said_to_be_empty(here: Machine) -> None:
+    """No kind helps an empty file or folder: the sentence says what is wrong with it."""
+    (here.folder / "empty.json").touch()
+    (here.folder / "none").mkdir()
+    for name, kind in (("empty.json", None), ("empty.json", SourceKind.MEM0), ("none", None)):
+        with pytest.raises(SourceMissingError, match=r"is empty|no file in it"):
+            await here.bring(here.folder / name, kind=kind)
 
 
 async def test_no_import_is_believed(here: Machine) -> None:
