@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from memd.core.covered import CoveredText
 from memd.core.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
-from memd.documents import secrets
-from memd.extract import scorer
+from memd.extract import credentials, scorer
 from memd.extract.markers import has_any, is_question, markers, other_list
 from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
@@ -180,9 +179,9 @@ def _find_in_message(
     suggested.sort(key=_rank)
     retained, refused = [], []
     for item in (*saved, *suggested[:_MOST_SUGGESTIONS]):
-        found_secrets = secrets.find(item.sentence.text)
-        if found_secrets:
-            refused.append(found_secrets[0].rule)
+        found_credentials = credentials.find(item.sentence.text)
+        if found_credentials:
+            refused.append(found_credentials[0])
         else:
             retained.append(item)
     if not retained:

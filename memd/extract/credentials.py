@@ -1,0 +1,114 @@
+"""Find what a person should not have saved: credentials as they are spoken. Pure.
+
+Rules of this file
+- This is stricter than ``documents/secrets.py``, which also checks what people write by hand: here
+  a false alarm costs one sentence that nobody asked to check.
+- A password in plain words must stand at the end of its sentence or in quotation marks, so that
+  "the password is stored in the vault" passes.
+"""
+
+import re
+from collections.abc import Iterator
+
+from memd.documents import secrets
+
+_CARD, _SOCIAL_SECURITY = "card-number", "social-security-number"
+_PASSWORD, _LOGIN, _KEY = "stated-password", "stated-login", "stated-key"
+
+_CARD_WORD = re.compile(
+    r"\b(?:cards?|visa|mastercard|amex|cvv|cvc|\w*karten?|tarjetas?|cartes?|cart(?:ão|ões)|carta"
+    r"|карт\w*)\b|卡|カード|카드",
+    re.IGNORECASE,
+)
+_CARD_NUMBER = re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])")
+_SOCIAL = re.compile(
+    r"\b(?:ssn|social security)\b[^\n]*?(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])", re.IGNORECASE
+)
+_NOUN = (
+    r"(?:pass(?:word|wd|phrase|code)|pwd|pin|passwort|kennwort|contraseña|mot de passe|senha"
+    r"|wachtwoord|парол[ья])"
+)
+_WORDS = r"(?:\s+(?!is\b|was\b|ist\b)[^\s,;.]{1,30}){0,5}?"
+_IS = r"\s*(?:\s(?:is|was|ist|lautet|es|est|é|это)\s|[:=]|\s[\u2013\u2014-]\s)\s*"
+_QUOTED = re.compile(
+    rf"\b{_NOUN}{_WORDS}{_IS}(?:'[^'$<{{\n]{{6,}}'|\"[^\"$<{{\n]{{6,}}\"|`[^`\n]{{6,}}`|“[^”\n]{{6,}}”)",
+    re.IGNORECASE,
+)
+_STATED = re.compile(rf"\b{_NOUN}{_WORDS}{_IS}(\S{{5,64}}?)[.,;!)]*\Z", re.IGNORECASE)
+_FOLLOWING = re.compile(
+    rf"\b{_NOUN}(?:\s+(?:от|для|к|на|for|of|to)\s+\S{{1,30}})?\s+(\S{{6,64}})", re.IGNORECASE
+)
+_LOGIN_PAIR = re.compile(
+    r"\b(?:log(?:ging)?[ -]?in|sign[ -]?in|anmelden|einloggen|войти|войди)\b[^\n]{0,60}?"
+    r"\b(?:with|as|using|mit|als|как)\s+[^\s/:]{2,40}\s*[/:]\s*([^\s/]{6,64})",
+    re.IGNORECASE,
+)
+_LONG_KEY = re.compile(
+    rf"\b(?:key|token|secret|schlüssel|ключ|токен)\b{_WORDS}{_IS}[\"'`]?([A-Za-z0-9_+/=-]{{20,200}})",
+    re.IGNORECASE,
+)
+_HEX = re.compile(r"[0-9a-f]{24,}", re.IGNORECASE)
+# A value that only ends in such a run is none of the placeholders that are nothing but the run.
+_RUN_AT_END = re.compile(r"(?<=[A-Za-z0-9]{11})1234567890(?![A-Za-z0-9])")
+_OTHER_RUN = "1357924680"
+_SIGN = re.compile(r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w|[!$%&#*^~?+@]\Z")
+_LEAST_PARTS = 3  # of a password of words with dashes between them
+_DISTINCT = 10  # characters of a long key, at least; a placeholder has fewer
+_TEN, _NINE = 10, 9
+
+
+def find(text: str) -> tuple[str, ...]:
+    """Return the rules by which a sentence holds a credential. Reads lists at the first call."""
+    known = [finding.rule for finding in secrets.find(_RUN_AT_END.sub(_OTHER_RUN, text))]
+    return tuple(known or dict.fromkeys(_spoken(text)))
+
+
+def _spoken(text: str) -> Iterator[str]:
+    """Yield the rules of this file that a sentence meets."""
+    if _CARD_WORD.search(text) and any(map(_is_card_number, _CARD_NUMBER.findall(text))):
+        yield _CARD
+    if _SOCIAL.search(text):
+        yield _SOCIAL_SECURITY
+    stated, following = _STATED.search(text), _FOLLOWING.search(text)
+    if (
+        _QUOTED.search(text)
+        or (stated and _may_be_stated(stated.group(1)))
+        or (following and _is_mixed(following.group(1)) and _SIGN.search(following.group(1)))
+    ):
+        yield _PASSWORD
+    if any(map(_is_mixed, _LOGIN_PAIR.findall(text))):
+        yield _LOGIN
+    if any(map(_is_key, _LONG_KEY.findall(text))):
+        yield _KEY
+
+
+def _is_card_number(digits: str) -> bool:
+    """Return whether a number has the checksum of cards (ISO/IEC 7812, Luhn)."""
+    numbers = [int(digit) for digit in digits if digit.isdigit()][::-1]
+    doubled = [2 * number for number in numbers[1::2]]
+    total = sum(numbers[::2]) + sum(number - _NINE * (number > _NINE) for number in doubled)
+    return total % _TEN == 0 and len(set(numbers)) > 1
+
+
+def _may_be_stated(value: str) -> bool:
+    """Return whether the last word of "the password is …" may be one: no common word, no place."""
+    if value.startswith(("/", "~", "$", "<", "{", "http")):
+        return False
+    if _is_mixed(value):
+        return True
+    parts = value.split("-")
+    return len(parts) >= _LEAST_PARTS and all(part.isalpha() for part in parts)
+
+
+def _is_mixed(value: str) -> bool:
+    """Return whether a value has both letters and digits."""
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def _is_key(value: str) -> bool:
+    """Return whether a long value is hexadecimal, or has letters of both cases and digits."""
+    if not _is_mixed(value):
+        return False
+    has_both_cases = value != value.lower() and value != value.upper()
+    is_random = value.isalnum() and has_both_cases and len(set(value)) >= _DISTINCT
+    return _HEX.fullmatch(value) is not None or is_random
