@@ -19,6 +19,7 @@ Ask = Callable[[str, str, HttpRequest], HttpResponse]
 
 T = TypeVar("T")
 _OK, _CREATED, _NO_CONTENT, _UNKNOWN, _SERVER = 200, 201, 204, 401, 500
+_NOT_IMPLEMENTED = 501  # of a web server that knows no POST
 _NOT_GRANTED = "the server has no such repository for this member"
 _NO_CODE = "an invitation's code is needed"
 _LOST = "its token is not on this device any more"
@@ -114,7 +115,7 @@ def _request_body(
 ) -> bytes:
     """Send a request and return the body of an answer with the expected status.
 
-    Raises TeamUnreachableError if there is no answer or the status is 500 or more, else
+    Raises TeamUnreachableError if there is no answer or the server has failed, else
     TeamRefusedError.
     """
     try:
@@ -125,7 +126,7 @@ def _request_body(
         return answer.body
     problem = wire.problem(answer.body)
     message = problem.message or unexpected(answer)
-    if answer.status < _SERVER:
+    if answer.status < _SERVER or answer.status == _NOT_IMPLEMENTED:
         raise TeamRefusedError(server, message, status=answer.status)
     raise TeamUnreachableError(server, message)
 

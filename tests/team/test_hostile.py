@@ -124,6 +124,7 @@ async def test_an_answer_that_cannot_be_used_changes_nothing(tmp_path: Path, att
 WEB = {
     "page": body(b"<html>hello</html>"),
     "no page": lambda _: answer(b"<html>none</html>", "404 Not Found"),
+    "no method": lambda _: answer(b"<html>none</html>", "501 Unsupported method"),
     "object": lambda _: answer(b"{}", "201 Created"),
     "list": body(b"[]"),
     "moved": redirect("https://elsewhere.example/login"),
