@@ -4,7 +4,8 @@ The words stay and the date that they mean goes behind them: ``Thursday (2026-03
 that already has its date is left alone, so a second call changes nothing. A bare weekday is the
 next one, today included; ``every Thursday``, ``Thursdays`` and the day of a habit (``habits.py``)
 are no date. A day of a month without a year (``June 9th``, ``6月底``) is the next one, or one that
-passed at most 60 days ago.
+passed at most 60 days ago. Where the words around make the day uncertain (``date_contexts.py``),
+nothing is added.
 """
 
 import re
@@ -12,6 +13,7 @@ from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
+from memd.text.date_contexts import DateContexts
 from memd.text.habits import Habits
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -45,6 +47,14 @@ _MONTHS = {
     )
     for name in names.split()
 }
+_DAYS = {
+    "today": 0,
+    "tonight": 0,
+    "tomorrow": 1,
+    "yesterday": -1,
+    "day after tomorrow": 2,
+    "day before yesterday": -2,
+}
 _DAYS_ZH = {
     "今天": 0,
     "今晚": 0,
@@ -54,6 +64,7 @@ _DAYS_ZH = {
     "大后天": 3,
     "昨天": -1,
     "前天": -2,
+    "大前天": -3,
 }
 _SHIFTS_ZH = {"上": -1, "本": 0, "这": 0, "下": 1, "": 0}
 _WEEKDAYS_ZH = "一二三四五六日"
@@ -75,33 +86,64 @@ def resolve(text: str, at: float) -> str:
         day = datetime.fromtimestamp(at, UTC).date()
     except (OverflowError, ValueError, OSError):
         return text
-    habits = Habits(text)
+    habits, contexts = Habits(text), DateContexts(text)
 
     def dated(match: re.Match[str]) -> str:
-        """Return the matched phrase with its date behind it, or as it is if it names a habit."""
+        """Return the matched phrase with its date behind it, or as it is if that is uncertain."""
         words = match.group()
+        if contexts.is_verbatim(match.start()):
+            return words
         if _BARE_WEEKDAY.fullmatch(words) and habits.is_habit(*match.span()):
             return words
-        return _with_date(words, day)
+        return _with_date(match, day, contexts)
 
     return _ANY.sub(dated, text)
 
 
-def _with_date(words: str, day: date) -> str:
-    """Return a phrase with the date that it means on ``day`` behind it, if there is such a date."""
+def _with_date(phrase: re.Match[str], day: date, contexts: DateContexts) -> str:
+    """Return a phrase with the date that it means on ``day`` behind it, if that is certain."""
+    words = phrase.group()
     # The phrase was matched by the joint pattern, so one of the single patterns matches it.
     matches = ((pattern.fullmatch(words), meaning) for pattern, meaning in _MEANINGS)
     match, meaning = next((match, meaning) for match, meaning in matches if match is not None)
     try:
-        return f"{words} ({meaning(match, day)})"
+        result = meaning(match, day)
     except (OverflowError, ValueError):  # no calendar has that date
         return words
+    if _is_uncertain(phrase, meaning, result, day, contexts):
+        return words
+    return f"{words} ({result})"
+
+
+def _is_uncertain(
+    phrase: re.Match[str], meaning: "_Meaning", result: str, day: date, contexts: DateContexts
+) -> bool:
+    """Return whether the words around a phrase, or in it, leave open which day it means."""
+    words, place = phrase.group().lower(), phrase.span()
+    if meaning in (_weekday, _weekday_zh):
+        bare = _BARE_WEEKDAY.fullmatch(words) is not None
+        # "this Monday", said on a Friday, may be the one that is over.
+        is_over = words.startswith("this ") and result < day.isoformat()
+        return is_over or contexts.weekday_is_uncertain(*place, bare=bare)
+    if meaning in (_date_ahead, _date_ago):
+        repeated = meaning is _date_ahead and contexts.is_repeated(*place)
+        return repeated or contexts.distance_is_uncertain(*place)
+    if meaning is _end_of_period:
+        is_named = any(word in words for word in ("this", "next", "last"))
+        return not is_named and contexts.is_repeated(*place)
+    if meaning in (_month_first, _day_first, _end_of_named):
+        is_past = result > day.isoformat() and contexts.is_past(*place)
+        return is_past or contexts.is_repeated(*place)
+    is_part: dict[_Meaning, Callable[[int, int], bool]] = {
+        _named_day: contexts.named_day_is_uncertain,
+        _period: contexts.period_is_uncertain,
+    }
+    return meaning in is_part and is_part[meaning](*place)
 
 
 def _named_day(match: re.Match[str], day: date) -> str:
     """Return the date of "today", "tomorrow" and the like."""
-    shifts = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
-    return _iso_after(day, days=shifts[match.group(1).lower()])
+    return _iso_after(day, days=_DAYS[" ".join(match.group(1).lower().split())])
 
 
 def _named_day_zh(match: re.Match[str], day: date) -> str:
@@ -114,6 +156,8 @@ def _weekday(match: re.Match[str], day: date) -> str:
     determiner = (match.group(1) or "").strip().lower()
     weekday = _WEEKDAYS.index(match.group(2).lower())
     upcoming = determiner in {"", "coming", "the"}
+    if determiner == "coming" and weekday == day.weekday():  # not today
+        return _iso_after(day, days=_DAYS_A_WEEK)
     return _date_of_weekday(day, weekday, None if upcoming else _SHIFTS[determiner])
 
 
@@ -284,7 +328,7 @@ _MONTH_ZH = r"(?<![\d年十])(\d{1,2}|十[一二]|[一二三四五六七八九�
 # The longer phrase stands before the shorter one that it holds.
 _PHRASES: tuple[tuple[str, _Meaning], ...] = (
     (rf"in {_COUNT} (day|week|month)s?", _date_ahead),
-    (rf"{_COUNT} (day|week|month)s? (?:from now|later)", _date_ahead),
+    (rf"{_COUNT} (day|week|month)s? from now", _date_ahead),
     (rf"{_COUNT} (day|week|month)s? ago", _date_ago),
     (rf"end of {_MONTH}(?! \d)", _end_of_named),
     (rf"{_MONTH} {_ORDINAL}{_NOT_BEFORE_YEAR}", _month_first),
@@ -292,6 +336,7 @@ _PHRASES: tuple[tuple[str, _Meaning], ...] = (
     (r"end of (?:(the|this|next|last) )?(week|month|quarter|year)", _end_of_period),
     (r"(next|last|this) (week|month|quarter|year)", _period),
     (rf"((?:this|next|last|coming|past) )?({_WEEKDAY_NAMES})", _weekday),
+    (r"(day after tomorrow|day before yesterday)", _named_day),
     (r"(today|tonight|tomorrow|yesterday)", _named_day),
 )
 _PHRASES_ZH: tuple[tuple[str, _Meaning], ...] = (
@@ -315,9 +360,12 @@ def _without_groups(pattern: str) -> str:
 
 _ANY = re.compile(
     # "every Thursday" and "each week" repeat; they are no date.
-    rf"(?<!every )(?<!each )(?<![\w-])"
-    rf"(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES)})(?![\w-])"
+    # Before a possessive a date would stand in the middle of a word.
+    rf"(?<!every )(?<!each )(?<![\w@#$=\u2013-])"
+    rf"(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES)})(?![\w@=-]|['\u2019]|\(\))"
     rf"{_NOT_DATED}"
-    rf"|(?<!每)(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES_ZH)}){_NOT_DATED}",
+    # "下下周", "一周四次", "二十三天后", "约三天后": the phrase is a part of a longer one.
+    r"|(?<![每下上大前以一二两三四五六七八九十几半约近\d])"
+    rf"(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES_ZH)}){_NOT_DATED}",
     re.IGNORECASE,
 )

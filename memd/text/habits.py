@@ -14,7 +14,7 @@ from functools import cached_property
 
 _END = re.compile(r"[.!?]\s+|[\u3002\uff01\uff1f]|\n\s*\n|\n\s*(?=[-*+#|>])")
 # The date that stands behind a resolved phrase says nothing about the sentence.
-_RESOLVED = re.compile(
+RESOLVED = re.compile(
     r"\s?\((?:week of )?\d{4}-(?:Q\d|\d\d)(?:-\d\d)?(?: to \d{4}-\d\d)?\)|\s?\(\d{4}-Q\d\)"
 )
 _BOUND_BEFORE = re.compile(
@@ -39,7 +39,7 @@ _SINGLE_EVENT = re.compile(
     "|将|会(?!议)|明天|今天",
     re.IGNORECASE,
 )
-_REPEATED = re.compile(
+REPEATED = re.compile(
     r"\b(?:always|usually|normally|typically|generally|regularly|weekly|never|every|each)\b"
     "|每|总是|一般|通常|固定|例行|定期",
     re.IGNORECASE,
@@ -79,7 +79,7 @@ class Habits:
         """Return whether a sentence, by its number, speaks of a habit."""
         start, *later_starts = self._starts[number : number + 2]
         end = later_starts[0] if later_starts else len(self._text)
-        sentence = _RESOLVED.sub("", self._text[start:end]).strip()
-        if _REPEATED.search(sentence):
+        sentence = RESOLVED.sub("", self._text[start:end]).strip()
+        if REPEATED.search(sentence):
             return True
         return not (_SINGLE_EVENT.search(sentence) or _ONLY_DAYS.fullmatch(sentence))

@@ -35,7 +35,7 @@ AT = datetime(2026, 3, 3, 15, 30, tzinfo=UTC).timestamp()
         ("in two weeks", "in two weeks (2026-03-17)"),
         ("in 3 months", "in 3 months (2026-06-03)"),
         ("10 days ago", "10 days ago (2026-02-21)"),
-        ("a month later", "a month later (2026-04-03)"),
+        ("a month from now", "a month from now (2026-04-03)"),
         ("明天冻结", "明天 (2026-03-04)冻结"),
         ("大后天", "大后天 (2026-03-06)"),
         ("下周四", "下周四 (2026-03-12)"),
