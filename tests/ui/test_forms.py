@@ -219,7 +219,7 @@ async def test_the_daemon_decides_who_is_a_person(writer: Browser) -> None:
     about = {"cwd": writer.caller.cwd, "path": PATH}
     refused = await writer.post("adopt", about)
     assert refused.status_code == 409
-    assert "memctl list shows" in words(refused.text)
+    assert "memctl why shows" in words(refused.text)
     secret = f"---\nname: a\ndescription: b\n---\n\nkey {'sk-ant-api03-' + 'a1B2' * 24}\n"
     shown = await writer.shown("edit", path=PATH)
     answer = await submit(writer, shown, "write", path=PATH, more={"content": secret})
