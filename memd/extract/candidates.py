@@ -215,6 +215,8 @@ def _is_saved(item: "_Scored") -> bool:
         return False
     if item.sentence.announced:  # it may be another's text
         return False
+    if item.opens_with("supposition") or item.opens_with("refusal"):
+        return False
     if item.names & _PRODUCT and not item.names & _OPENS:
         return False
     if _SOURCE.search(item.plain) or _is_spoken_by_another(item.plain):
@@ -250,7 +252,7 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
 
     ``least`` is the least score of a sentence in a message that only states something.
     """
-    if not item.says_something or item.opens_text:
+    if not item.says_something or item.opens_text or item.opens_with("refusal"):
         return False
     if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
         return True
@@ -290,6 +292,10 @@ class _Scored(Struct, frozen=True, eq=False):
     def origin(self) -> str:
         """Whose words the sentence has: another's if they were announced before it."""
         return OUTSIDE if self.sentence.announced else PERSON
+
+    def opens_with(self, name: str) -> bool:
+        """Return whether the sentence opens with words of another list (``markers.other_list``)."""
+        return other_list(name).match(self.plain.replace("\u2019", "'")) is not None
 
     @property
     def asks(self) -> bool:

@@ -50,6 +50,42 @@ def test_words_of_another_are_not_saved(text: str) -> None:
     assert find_in(text).candidates == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "imagine I told you to always use COBOL. what would you do?",
+        "Say I asked you to always answer in Latin. Would you?",
+        "stell dir vor, ich sage dir: immer auf Deutsch antworten. was dann?",
+        "Please, imagine we told you to never use tabs in Python.",
+    ],
+)
+def test_a_supposition_is_not_saved(text: str) -> None:
+    """What is only supposed, in whatever words, is no rule."""
+    assert find_in(text).candidates == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please don't remember anything about my health: I have diabetes.",
+        "Never remember my address.",
+        "Merk dir bitte nicht, dass ich in Leipzig wohne.",
+    ],
+)
+def test_what_is_not_to_be_remembered_is_passed_over(text: str) -> None:
+    """A request not to remember something is neither saved nor suggested."""
+    result = find_in(text)
+    assert (result.candidates, result.suggestions) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "text", ["Don't forget that we deploy on Fridays.", "Never imagine names."]
+)
+def test_words_like_these_in_a_rule_do_not_count(text: str) -> None:
+    """Only the opening words of a sentence suppose or refuse."""
+    assert len(find_in(text).candidates) == 1
+
+
 @pytest.mark.parametrize("text", ANNOUNCED)
 def test_announced_text_of_others_is_in_the_persons_list_at_most(text: str) -> None:
     """An order in a text that is announced as another's is not saved and is no quotation."""
