@@ -22,7 +22,7 @@ _CARD_WORD = re.compile(
 )
 _CARD_NUMBER = re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])")
 _SOCIAL = re.compile(
-    r"\b(?:ssn|social security)\b[^\n]*?(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])", re.IGNORECASE
+    r"\b(?:ssn|social security)\b[^\n]{0,60}?(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])", re.IGNORECASE
 )
 _NOUN = (
     r"(?:pass(?:word|wd|phrase|code)|pwd|pin|passwort|kennwort|contraseña|mot de passe|senha"
