@@ -11,6 +11,7 @@ The same words always give the same candidates. Pure.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from math import inf
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from memd.core.covered import CoveredText
 from memd.core.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.extract import credentials, scorer
-from memd.extract.markers import has_any, is_question, markers, other_list
+from memd.extract.markers import has_any, is_question, markers, other_list, without
 from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
@@ -54,6 +55,16 @@ _LASTING = frozenset(
     {"never", "always", "future", "next_time", "remember", "consent", "preference"}
 )
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
+# Words of a request that do not say what to remember: "remember this for all future sessions".
+_EMPTY = frozenset(
+    {"remember", "future", "next_time", "deictic", "always", "everything", "address", "thanks"}
+)
+_OCCASION = (
+    "session sessions conversation conversations chat chats time times later future next again"
+    " memory mind please important forget note save fact rule thing"
+    " für alle künftigen künftige sitzungen gespräche todas las sesiones futuras para toutes les"
+    " prochaines pour todas as sessões para tutte le sessioni per всех будущих сессий для"
+)
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 # A path in the source code: what a sentence says about it changes soon and is easily read there.
 _SOURCE = re.compile(
@@ -264,6 +275,12 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
     return item.scores.lasting >= LASTING or item.scores.stated >= least
 
 
+@cache
+def _occasion() -> frozenset[str]:
+    """Return the words that say when or how to remember, and not what."""
+    return frozenset(words(_OCCASION))
+
+
 def _rank(item: "_Scored") -> tuple[bool, float]:
     """Return the sort key of a suggestion: what may be another's text comes last."""
     return item.sentence.announced, -max(item.scores.marked, item.scores.lasting)
@@ -320,6 +337,8 @@ class _Scored(Struct, frozen=True, eq=False):
     @property
     def says_something(self) -> bool:
         """Whether the sentence has enough telling words: "never do that again" has not."""
+        if "remember" in self.names and not set(words(without(self.plain, _EMPTY))) - _occasion():
+            return self.sentence.masked != self.plain  # a quotation may be what is to be remembered
         if len(_WIDE.findall(self.plain)) >= _LEAST_WIDE:
             return True
         least = _LEAST_WORDS + ("deictic" in self.names)

@@ -99,6 +99,33 @@ def _joint_pattern(names: frozenset[str], *, with_cjk: bool) -> re.Pattern[str]:
     return re.compile(_list_pattern([e for e in entries if with_cjk or not _CJK.search(e)]))
 
 
+def without(sentence: str, names: frozenset[str]) -> str:
+    """Return a sentence in lower case without the words of these markers."""
+    return _joint_pattern(names, with_cjk=True).sub(" ", _normalised(sentence))
+
+
+def without_request(line: str) -> str:
+    """Return a line without words that only ask to remember it, as "remember that …".
+
+    A line of nothing else stays as it is.
+    """
+    request = other_list("asking").match(line)
+    rest = line[request.end() :].strip(" ,:") if request else line
+    behind = _request_behind_pattern().search(rest)
+    if behind:
+        rest = f"{rest[: behind.start()]}{behind[1]}"
+    is_changed = bool(request or behind) and rest.strip(".!\u3002\uff01 ")
+    return rest[:1].upper() + rest[1:] if is_changed else line
+
+
+@cache
+def _request_behind_pattern() -> re.Pattern[str]:
+    """Return the pattern of a final ", remember that."; group 1 is the mark at the end."""
+    requests = other_list("asked_behind").pattern
+    mark = r"([.!\u3002\uff01]?)"
+    return re.compile(rf"\s*[,;\uff0c\u2014\u2013]\s*(?:{requests})\s*{mark}$", re.IGNORECASE)
+
+
 def is_question(plain: str) -> bool:
     """Return whether a sentence asks something; a final "…, ok?" does not count."""
     nod = _nod_pattern().search(plain.rstrip(" ?\uff1f!.\"')"))

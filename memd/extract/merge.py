@@ -31,7 +31,7 @@ from memd.documents.document import FrontmatterNotEditableError, WordedMemory
 from memd.documents.index import entries, pointer_line, with_pointer
 from memd.extract.already_said import already_said
 from memd.extract.candidates import Candidate
-from memd.extract.markers import other_list
+from memd.extract.markers import without_request
 from memd.extract.sameness import Sameness, compare
 from memd.store.drafts import SecretRefusedError, check_secrets
 from memd.text.dates import resolve
@@ -244,10 +244,7 @@ def _is_named_after(name: str, description: str) -> bool:
 def stated(candidate: Candidate) -> str:
     """Return a candidate's statement: with absolute dates, without "remember that" and the like."""
     line = " ".join(candidate.text.split())
-    request = other_list("asking").match(line)
-    rest = line[request.end() :].strip(" ,:") if request else ""
-    statement = rest[:1].upper() + rest[1:] if rest else line
-    return resolve(statement, candidate.at)
+    return resolve(without_request(line), candidate.at)
 
 
 def _resemble(first: str, second: str) -> bool:

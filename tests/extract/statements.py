@@ -74,7 +74,26 @@ NOT_ANNOUNCED = (
     "I wrote this yesterday. Always run the linter before you commit.",
     "Please read the README. Always run the linter before you commit.",
 )
+CONTENTLESS = (
+    "Remember this.",
+    "Please remember that!",
+    "Remember this for all future sessions.",
+    "Always remember this rule for next time, please.",
+    "Merk dir das für alle künftigen Sitzungen.",
+)
+# What is said, and what of it becomes the memory.
+WITHOUT_REQUEST = (
+    ("Remember that we deploy on Tuesdays.", "We deploy on Tuesdays."),
+    ("Remember my name is Dana Smith.", "My name is Dana Smith."),
+    ("I'm allergic to peanuts, remember that.", "I'm allergic to peanuts."),
+    ("I live in Oslo, please don't forget it!", "I live in Oslo!"),
+    ("Ich bin Vegetarier, merk dir das.", "Ich bin Vegetarier."),
+    ("我对花生过敏，记住了。", "我对花生过敏。"),
+    ("Remember this.", "Remember this."),
+    ("Remember when we shipped it.", "Remember when we shipped it."),
+)
 NOT_KEPT = (
+    *CONTENTLESS,
     "fix the login button",
     "why is it never loading?",
     "The user should always see the total.",

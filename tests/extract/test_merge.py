@@ -7,9 +7,9 @@ from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Po
 from memd.documents import document
 from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
-from memd.extract.merge import merge
+from memd.extract.merge import merge, stated
 from memd.extract.requests import ExtractionResult
-from tests.extract.statements import word
+from tests.extract.statements import WITHOUT_REQUEST, word
 
 AT = 1_772_614_800.0  # 2026-03-04
 RULE = "integration tests must hit a real database"
@@ -22,6 +22,12 @@ def said(text: str, kind: MemoryType = MemoryType.FEEDBACK) -> Candidate:
 
 
 PATH = word(said(RULE)).path
+
+
+@pytest.mark.parametrize(("text", "statement"), WITHOUT_REQUEST)
+def test_words_that_only_ask_to_remember_go(text: str, statement: str) -> None:
+    """A statement keeps its words, without the request before or behind it."""
+    assert stated(said(text)) == statement
 
 
 class Directory:
