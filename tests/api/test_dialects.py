@@ -72,7 +72,7 @@ async def test_a_compaction_resets_the_ledger(
 async def test_what_a_compaction_took_from_the_index_is_said_again(caller: Caller) -> None:
     """Where the index that the session had is gone, a memory that says no more than it comes."""
     rule = "Never mock the database in integration tests."
-    await caller.write(description=rule, body=rule)
+    await caller.write(description=rule, body=rule, type="project")
     await send(caller, "gemini", "SessionStart", source="startup")
     assert await send(caller, "gemini", "BeforeAgent", prompt=WORDS) is None
     await send(caller, "gemini", "PreCompress", trigger="manual")
