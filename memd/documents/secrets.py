@@ -166,15 +166,15 @@ def _rounds(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, .
 
 
 def _outside_replaced(text: str, hits: tuple[_Hit, ...]) -> tuple[_Hit, ...]:
-    """Return the hits that overlap no ``[secret: rule]``."""
+    """Return the hits that begin outside of each ``[secret: rule]``, up to the next of these."""
     replaced = [match.span() for match in _REPLACED.finditer(text)]
     result = []
     for hit in hits:
-        before_end = (
-            bisect_left(replaced, (hit.end,)) - 1
-        )  # the last mark that begins before its end
-        if before_end < 0 or replaced[before_end][1] <= hit.start:
-            result.append(hit)
+        following = bisect_left(replaced, (hit.start + 1,))
+        if following and replaced[following - 1][1] > hit.start:
+            continue  # it begins with words that were put in
+        end = min(hit.end, replaced[following][0]) if following < len(replaced) else hit.end
+        result.append(_Hit(hit.rule, hit.start, end))
     return tuple(result)
 
 

@@ -6,7 +6,7 @@ sign. A word too many here asks the person once more; a word too few lets a plan
 
 import re
 
-from memd.extract.markers import has_any
+from memd.extract.markers import has_any, markers
 
 # With one of these before the announcing words a sentence asks for something itself.
 _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
@@ -26,9 +26,14 @@ _SAYS += r"|sent|posted|answered|replied|commented|explains?)"
 _CIRCUMSTANCE = (
     r"(?:\s+(?:me|us|back|this|that|these|it|here|to|all|everyone|the|team|following|in|on|by|via"
     r"|his|her|their|our|a|an|e?-?mail|slack|teams|chat|channel|ticket|thread|letter|morning"
-    r"|afternoon|evening|yesterday|today|just|now|earlier|last|night|week|\w+day))"
+    r"|afternoon|evening|just|now|earlier|last|night|week|\w+day))"  # \w+day: today, Friday
 )
-_NO_SELF = r"(?<!\bi )(?<!\bwe )(?<!\bi've )(?<!\bi just )"
+_NO_SELF = r"(?<!\bi )(?<!\bwe )(?<!\byou )(?<!\bi've )(?<!\bi just )"
+# The project itself is no source of others' texts.
+_OWN_PLACE = (
+    r"(?! (?:(?:the|our|my|this|a|old|new) ){0,2}"
+    r"(?:code\w*|repo\w*|main|master|branch|linter|tests?|ci|logs?|project|file)\b)"
+)
 _HERE = r"(?:here(?:'s| is| are| comes?)|this (?:is|was|came)|these are"
 _HERE += r"|below (?:is|are)|following (?:is|are))"
 _COLON = r"[:\uff1a](?=\s|$)"
@@ -38,12 +43,13 @@ _ANYWHERE = re.compile(
     r" (?:this|these|the following)"
     r"(?: (?:text|page|article|answers?|advice|snippet|e?-?mail|message|tips?|guide|note|post|reply"
     r"|comment))? (?:from|on|in|at|by|off|via|over)\b"
+    rf"{_OWN_PLACE}"
     r"|\bi(?:'ll| will|'m| am)? quot(?:e|ing)\b|\bquot(?:e|ing) (?:him|her|them)\b"
     r"|\bin (?:his|her|their) (?:own |exact )?words\b"
     rf"|\b{_NO_SELF}(?:wrote|writes|posted|e?-?mailed|messaged|replied|commented|texted)\b"
-    rf"(?:{_CIRCUMSTANCE}*\s*[.:]?$|{_CIRCUMSTANCE}*{_COLON})"
+    rf"(?:(?P<wrote>{_CIRCUMSTANCE}*\s*\.?$)|{_CIRCUMSTANCE}*{_COLON})"
     rf"|\b{_NO_SELF}(?:said|says|told (?:me|us))\b"
-    rf"(?:{_CIRCUMSTANCE}+\s*\.?$|{_CIRCUMSTANCE}*{_COLON})"
+    rf"(?:(?P<said>{_CIRCUMSTANCE}+\s*\.?$)|{_CIRCUMSTANCE}*{_COLON})"
     rf"|\b(?:{_SOURCE})\b[^:]{{0,40}}\b{_SAYS}\b[^:]{{0,30}}{_COLON}"
     rf"|\b{_HERE}\b(?:(?!\b(?:for|want|wanted|need|expect|prefer|like)\b)[^:]){{0,80}}"
     rf"\b(?:{_SOURCE})\b[^:]{{0,60}}{_COLON}"
@@ -103,4 +109,7 @@ def announces(masked: str, *, ends_paragraph: bool) -> bool:
     match = _ANYWHERE.search(plain) or (_LAST.search(plain) if ends_paragraph else None)
     if match is None or _QUOTED.search(plain):
         return False
-    return not has_any(plain[: match.start()], _ASKS)
+    # "Fix what Tom wrote." is an order about his text, which does not follow.
+    if match.lastgroup in ("wrote", "said") and "starts:order" in markers(plain):
+        return False
+    return not has_any(plain[: match.end()], _ASKS)

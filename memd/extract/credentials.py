@@ -25,10 +25,15 @@ _SOCIAL = re.compile(
     r"\b(?:ssn|social security)\b[^\n]{0,60}?(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])", re.IGNORECASE
 )
 _NOUN = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd|pin|passwort|kennwort|contraseña|mot de passe|senha"
+    r"(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot de passe|senha"
     r"|wachtwoord|парол[ья])"
 )
-_WORDS = r"(?:\s+(?!is\b|was\b|ist\b)[^\s,;.]{1,30}){0,5}?"
+# Behind one of these stands a fact about passwords or keys: "the password policy is …".
+_ABOUT = (
+    r"hash\w*|algorithm|manager|polic(?:y|ies)|rules?|fields?|label|length|reset|vault|files?"
+    r"|class|commit|names?|format|strength|prompt|storage"
+)
+_WORDS = rf"(?:\s+(?!(?:is|was|ist|{_ABOUT})\b)[^\s,;.]{{1,30}}){{0,5}}?"
 _IS = r"\s*(?:\s(?:is|was|ist|lautet|es|est|é|это)\s|[:=]|\s[\u2013\u2014-]\s)\s*"
 _QUOTED = re.compile(
     rf"\b{_NOUN}{_WORDS}{_IS}(?:'[^'$<{{\n]{{6,}}'|\"[^\"$<{{\n]{{6,}}\"|`[^`\n]{{6,}}`|“[^”\n]{{6,}}”)",
@@ -37,6 +42,11 @@ _QUOTED = re.compile(
 _STATED = re.compile(rf"\b{_NOUN}{_WORDS}{_IS}(\S{{5,64}}?)[.,;!)]*\Z", re.IGNORECASE)
 _FOLLOWING = re.compile(
     rf"\b{_NOUN}(?:\s+(?:от|для|к|на|for|of|to)\s+\S{{1,30}})?\s+(\S{{6,64}})", re.IGNORECASE
+)
+_PIN = re.compile(
+    r"\bpin(?:[ -]?(?:code|number))?\b(?:\s+(?:for|of|to)\s[^\n.;:]{1,40}?)?"
+    r"\s*(?:\s(?:is|was|ist)\s|[:=])\s*\d{4,8}\b",
+    re.IGNORECASE,
 )
 _LOGIN_PAIR = re.compile(
     r"\b(?:log(?:ging)?[ -]?in|sign[ -]?in|anmelden|einloggen|войти|войди)\b[^\n]{0,60}?"
@@ -54,6 +64,7 @@ _OTHER_RUN = "1357924680"
 _SIGN = re.compile(r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w|[!$%&#*^~?+@]\Z")
 _LEAST_PARTS = 3  # of a password of words with dashes between them
 _DISTINCT = 10  # characters of a long key, at least; a placeholder has fewer
+_LEAST_DIGITS = 2  # of what is no word or name with a number behind it
 _TEN, _NINE = 10, 9
 
 
@@ -74,9 +85,10 @@ def _spoken(text: str) -> Iterator[str]:
         _QUOTED.search(text)
         or (stated and _may_be_stated(stated.group(1)))
         or (following and _is_mixed(following.group(1)) and _SIGN.search(following.group(1)))
+        or _PIN.search(text)
     ):
         yield _PASSWORD
-    if any(map(_is_mixed, _LOGIN_PAIR.findall(text))):
+    if any(map(_is_pair_s_password, _LOGIN_PAIR.findall(text))):
         yield _LOGIN
     if any(map(_is_key, _LONG_KEY.findall(text))):
         yield _KEY
@@ -96,8 +108,9 @@ def _may_be_stated(value: str) -> bool:
         return False
     if _is_mixed(value):
         return True
-    parts = value.split("-")
-    return len(parts) >= _LEAST_PARTS and all(part.isalpha() for part in parts)
+    parts = value.lower().split("-")
+    is_phrase = parts[0] in ("never", "always", "not", "rotate", "case")
+    return len(parts) >= _LEAST_PARTS and all(part.isalpha() for part in parts) and not is_phrase
 
 
 def _is_mixed(value: str) -> bool:
@@ -105,10 +118,17 @@ def _is_mixed(value: str) -> bool:
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
+def _is_pair_s_password(value: str) -> bool:
+    """Return whether the second word of "log in with NAME / WORD" may be a password."""
+    digits = sum(map(str.isdigit, value))
+    return _is_mixed(value) and (digits >= _LEAST_DIGITS or _SIGN.search(value) is not None)
+
+
 def _is_key(value: str) -> bool:
     """Return whether a long value is hexadecimal, or has letters of both cases and digits."""
     if not _is_mixed(value):
         return False
     has_both_cases = value != value.lower() and value != value.upper()
-    is_random = value.isalnum() and has_both_cases and len(set(value)) >= _DISTINCT
+    has_digits = sum(map(str.isdigit, value)) >= _LEAST_DIGITS  # a name of a class may have one
+    is_random = value.isalnum() and has_both_cases and len(set(value)) >= _DISTINCT and has_digits
     return _HEX.fullmatch(value) is not None or is_random

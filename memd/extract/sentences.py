@@ -44,6 +44,7 @@ _OUTPUT = re.compile(
     r"(?:User|Assistant|Human|System|AI|Customer|Reviewer|Q|A)\s?:\s|"
     r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
 )
+_BLOCK_END = "\n"  # in the place of a block's last line: no line has it
 _LEFT_OUT = "\n>\n"  # a quoted line, in the place of an element
 # A tag of any name: clients wrap commands, their output and an editor's content in tags.
 _TAG = re.compile(r"<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
@@ -99,8 +100,9 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         return ()
     announced = awaited = False  # whether another's text was announced, and has not begun yet
     for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _remove_tagged(text))):
-        if not paragraph:
+        if paragraph == _BLOCK_END:
             announced = announced and not awaited  # the block was what was announced
+        if paragraph in ("", _BLOCK_END):
             continue
         awaited = False
         all_sentences = Sentence(paragraph, mask(paragraph))
@@ -150,12 +152,13 @@ def _remove_tagged(text: str) -> str:
 def _paragraphs(text: str) -> Iterator[str]:
     """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own.
 
-    "" stands for lines that the person did not type.
+    "" stands for lines that the person did not type, ``_BLOCK_END`` for the end of a fence or of a
+    block between rules.
     """
     current: list[str] = []
     for line in _typed_lines(text):
-        if line is None:
-            yield from (" ".join(current), "") if current else ("",)
+        if line in (None, _BLOCK_END):
+            yield from (" ".join(current), line or "") if current else (line or "",)
             current = []
             continue
         words = _BULLET.sub("", line).strip()
@@ -171,7 +174,10 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _typed_lines(text: str) -> Iterator[str | None]:
-    """Yield the lines that the person typed, and ``None`` for each pasted or quoted one."""
+    """Yield the lines that the person typed, and ``None`` for each pasted or quoted one.
+
+    The last line of a block that has an end is ``_BLOCK_END``.
+    """
     lines = text.splitlines()
     block: _ForeignBlock | None = None  # that the line is in
     typed: str | None = None  # the line, or None if the person did not type it
@@ -180,15 +186,17 @@ def _typed_lines(text: str) -> Iterator[str | None]:
         pasted_lines = range(_EDGE_LINES, len(lines) - _EDGE_LINES)
     for number, line in enumerate(lines):
         if block is not None:
-            block = None if block.ends(line) else block
+            is_end = block.ends(line)
+            block = None if is_end else block
             typed = None
+            yield _BLOCK_END if is_end else None
         else:
             block = _opened_block(line)
             is_foreign = (
                 block or number in pasted_lines or _looks_pasted(line, previous=typed or "")
             )
             typed = None if is_foreign else line
-        yield typed
+            yield typed
 
 
 class _ForeignBlock(Struct, frozen=True):

@@ -5,7 +5,17 @@ from types import MappingProxyType
 
 from memd.core.names import INDEX, TEAM
 from memd.core.text import iso_time, sha256
-from memd.core.values import FOREIGN, IMPORT, PERSON, Draft, FileEdit, MemoryFile, Plan, Tree
+from memd.core.values import (
+    ASSISTANT,
+    FOREIGN,
+    IMPORT,
+    PERSON,
+    Draft,
+    FileEdit,
+    MemoryFile,
+    Plan,
+    Tree,
+)
 from memd.documents import document, index
 from memd.memories.writing import NothingThereError, NotImportedError
 from memd.store.drafts import StoreDraft
@@ -29,7 +39,7 @@ def plan_adopt(path: str, *, changed_outside: bool = False) -> Plan:
                 raise NothingThereError(path)
             if _is_imported(file):
                 return StoreDraft((_adopting_edit(file),), imports=True)
-            if changed_outside and _may_be_own(file):
+            if (changed_outside or file.header.origin == ASSISTANT) and _may_be_own(file):
                 # A new time makes it a change of its own, which says from now on who wrote it.
                 modified = {"metadata.modified": iso_time(file.header.mtime_ns / 1e9)}
                 return StoreDraft((_adopting_edit(file, modified),), imports=True)

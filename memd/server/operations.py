@@ -4,6 +4,7 @@ A function's docstring is its command's help. What it returns is printed: one th
 a list of things. Times are told in UTC.
 """
 
+import os
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ Argument = tuple[str, Mapping[str, Any]]  # a name, and what argparse takes besi
 _NO_ROLE = "none"
 _MOST_HOURS = 8760.0  # a year, as long as a token lasts
 _MOST = 10**9  # the greatest number of a token or of rows that is taken
+_NO_BACKUP = "there is no such backup"
 _NO_HOURS = f"a number of hours is expected, more than 0 and at most {_MOST_HOURS:.0f}"
 _NO_NUMBER = f"a number from 1 to {_MOST} is expected"
 _ROLES = [str(role) for role in Role]
@@ -72,6 +74,13 @@ def _hours(text: str) -> float:
     if not 0 < hours <= _MOST_HOURS:  # neither is NaN
         raise ArgumentTypeError(_NO_HOURS)
     return hours
+
+
+def _backup_file(text: str) -> str:
+    """Return the path of a backup, which must be there. Raises ArgumentTypeError."""
+    if not os.path.isfile(text):
+        raise ArgumentTypeError(_NO_BACKUP)
+    return text
 
 
 def _number(text: str) -> int:
@@ -234,7 +243,11 @@ def backup(storage: Storage, given: Namespace) -> Row:
     return {"backup": given.file}
 
 
-@_command("restore", _argument("file", "a file of memd-team backup"), sets_up=True)
+# The file is looked for before a new storage is made.
+_BACKUP = _argument("file", "a file of memd-team backup", type=_backup_file)
+
+
+@_command("restore", _BACKUP, sets_up=True)
 def restore(storage: Storage, given: Namespace) -> Row:
     """Fill a new storage from a backup.
 

@@ -145,6 +145,14 @@ def test_what_is_put_in_is_no_credential(end: str) -> None:
     assert [finding.rule for finding in secrets.find(text)] == ["github-token"]
 
 
+def test_a_credential_in_front_of_a_replaced_one_goes_too() -> None:
+    """What touches a word that was put in is replaced up to it."""
+    token = "gh" + "p_" + chars(36)
+    text = secrets.scrub(f"pwd Ku8iS2G8NP1:{token}:postgres://u:pw@h/db")
+    assert "Ku8iS2G8NP1" not in text
+    assert token not in text
+
+
 def test_a_disguise_is_found_far_from_other_lines() -> None:
     """A disguised token keeps its line however long the text around it is."""
     token = "\u200b".join("gh" + "p_" + chars(36))

@@ -101,6 +101,14 @@ def test_own_rules_beside_announcing_words_are_saved(text: str) -> None:
     assert len(find_in(text).candidates) == 1
 
 
+@pytest.mark.parametrize("word", ["today", "on", "the", "yesterday this", "in the chat on"])
+def test_any_number_of_words_between_a_name_and_a_text_is_read(word: str) -> None:
+    """A pattern that tried each way to read them would not end in a lifetime."""
+    for verb in ("wrote", "said", "told me"):
+        words = f" {word}" * (500 // (len(word) + 1))
+        assert find_in(f"My colleague {verb}{words} about lunch.").candidates == ()
+
+
 def test_a_rule_that_names_announcing_words_stays_the_persons() -> None:
     """An order before the announcing words shows that they announce nothing."""
     (suggestion,) = find_in(

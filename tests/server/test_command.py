@@ -74,7 +74,10 @@ def test_data_is_copied_checked_and_moved(run: Run, tmp_path: Path) -> None:
     assert new["epoch"] != old["epoch"]
     assert run("migrate", str(tmp_path / "moved.db"))[0] == 0
     assert run("check") == (0, [])
-    assert run("restore", str(tmp_path / "none"), data="more")[0] != 0
+    with pytest.raises(SystemExit) as ended:
+        run("restore", str(tmp_path / "none"), data="more")
+    assert ended.value.code == 2
+    assert not (tmp_path / "more").exists()  # no storage is made of nothing
 
 
 def test_damage_is_seen(run: Run, tmp_path: Path) -> None:
