@@ -23,6 +23,7 @@ demo-agents: $(STAMP) ## messages between agents: three agents, a shell, a recei
 	@$(BIN)/python -m tools.demo_agents
 
 test: $(STAMP)    ## every test that needs only Python
+	@$(BIN)/python -m compileall -q -j 0 memd  # once, also where an environment forbids each start to
 	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"
 
 test-postgres: $(STAMP)   ## what needs a PostgreSQL: initdb and postgres on PATH, or MEMD_TEAM_TEST_DATABASE=postgresql://…
