@@ -156,7 +156,7 @@ def _rounds(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, .
     """
     for number in range(_ROUNDS):
         hits = tuple(_hits(text))
-        if number:
+        if number:  # in the first round such words are the writer's own, and may hide something
             hits = _outside_replaced(text, hits)
         if not hits:
             return

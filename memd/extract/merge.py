@@ -220,9 +220,11 @@ class _Work:
         """
         before = self._tree.index() if self._updated else None
         content = before or b""
+        updated = dict(self._updated)
         for entry in entries(content):
-            old, new = self._updated.get(entry.path, ("", Pointer("", "")))
-            if entry.hook and _is_beginning(entry.hook, old):
+            # Of several lines to one memory ``with_pointer`` changes the first.
+            old, new = updated.pop(entry.path, (None, Pointer("", "")))
+            if old is not None and entry.hook and _is_beginning(entry.hook, old):
                 title = new.title if _is_beginning(entry.title, old) else entry.title
                 content = with_pointer(content, entry.path, Pointer(title, new.hook))
         if before is None or content == before:

@@ -5,7 +5,9 @@ Rules of this file
 - Text in fences, between rules or tags, in indented blocks, behind ``>``, from the head of a letter
   on, or that looks like pasted output is left out first.
 - What stands behind words that announce another's text (``announcements``) is marked as
-  ``announced``, unless a block that is left out follows them: then that is the text.
+  ``announced``. A fence, or a block between rules, that follows the words and ends is that text:
+  what stands behind it is the person's again. A tag or a quoted line is not, as a pasted page may
+  begin with one.
 - Inline code and quotations stay in ``text`` but are blanked out in ``masked``, which is searched
   for markers. Both forms have the same length.
 """

@@ -1,8 +1,5 @@
 """Plan how a person adopts memories as their own: imported ones, or what others wrote. Pure."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from memd.core.names import INDEX, TEAM
 from memd.core.text import iso_time, sha256
 from memd.core.values import (
@@ -19,8 +16,6 @@ from memd.core.values import (
 from memd.documents import document, index
 from memd.memories.writing import NothingThereError, NotImportedError
 from memd.store.drafts import StoreDraft
-
-NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
 def plan_adopt(path: str, *, changed_outside: bool = False) -> Plan:
@@ -41,7 +36,7 @@ def plan_adopt(path: str, *, changed_outside: bool = False) -> Plan:
                 return StoreDraft((_adopting_edit(file),), imports=True)
             if (changed_outside or file.header.origin == ASSISTANT) and _may_be_own(file):
                 # A new time makes it a change of its own, which says from now on who wrote it.
-                modified = {"metadata.modified": iso_time(file.header.mtime_ns / 1e9)}
+                modified = iso_time(file.header.mtime_ns / 1e9)
                 return StoreDraft((_adopting_edit(file, modified),), imports=True)
             raise NotImportedError(path)
         paths = [header.path for header in tree.headers() if header.origin == IMPORT]
@@ -71,7 +66,10 @@ def _is_private(file: MemoryFile) -> bool:
     return not file.header.damaged and not file.header.path.startswith(TEAM)
 
 
-def _adopting_edit(file: MemoryFile, more: Mapping[str, str] = NO_FIELDS) -> FileEdit:
-    """Return the edit that marks a memory as the person's own and sets ``more`` fields."""
-    content = document.with_fields(file.content, {"metadata.origin": PERSON, **more})
+def _adopting_edit(file: MemoryFile, modified: str = "") -> FileEdit:
+    """Return the edit that marks a memory as the person's own, and as ``modified`` if given."""
+    fields = {"metadata.origin": PERSON}
+    if modified:
+        fields["metadata.modified"] = modified
+    content = document.with_fields(file.content, fields)
     return FileEdit(file.header.path, content, file.hash, file.header.mtime_ns, PERSON)

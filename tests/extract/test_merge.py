@@ -250,6 +250,14 @@ def test_a_title_and_a_name_of_somebodys_own_stay(tree: Directory) -> None:
     assert tree.files[PATH].header.name == "our-tests"
 
 
+def test_only_the_line_of_the_corrected_memory_is_written(tree: Directory) -> None:
+    """A line with an empty hook, and a second line to the memory, stay as a person wrote them."""
+    own = f"- [Other](other.md) — …\n- [Twice]({PATH}) — seen in May\n"
+    tree.lines = f"- [Our tests]({PATH}) — {RULE}\n{own}".encode()
+    assert run(tree, said(OPPOSITE)).updated == (PATH,)
+    assert tree.lines == f"- [Our tests]({PATH}) — {OPPOSITE}\n{own}".encode()
+
+
 def test_the_same_candidates_again_change_nothing() -> None:
     """A plan that ran before a crash leaves nothing to do for the one after it."""
     tree = Directory()
