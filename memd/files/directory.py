@@ -372,6 +372,9 @@ def _make_directory(path: str) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
+        target = os.path.realpath(path) if os.path.islink(path) else path
+        if not os.path.lexists(target):  # a link to a directory that is gone
+            _make_directory(target)
         return
     except FileNotFoundError:
         _make_directory(os.path.dirname(path.rstrip("/")))

@@ -54,7 +54,7 @@ from memd.store.drafts import Prepared, StoreDraft, prepare, prepare_refused
 from memd.store.recent_texts import RecentTexts
 from memd.store.recovery import roll_forward, sweep_strays
 from memd.store.replaced import Replaced
-from memd.store.tree import Listing, LiveTree
+from memd.store.tree import Listing, LiveTree, opened_or_empty
 
 FSYNCS_PER_COMMIT = 5
 _INDEX_MENDED = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
@@ -184,7 +184,7 @@ class Changes:
 
         Raises what ``commit`` raises before it writes.
         """
-        with Directory(request.directory) as directory:
+        with opened_or_empty(request.directory) as directory:
             tree = self._live_tree(directory)
             prepared = prepare(request.plan(tree), tree, self._text_by_hash, request.by.origin)
         files = tuple(file for file in file_changes(prepared.steps) if file.path not in INDEXES)

@@ -71,15 +71,19 @@ class Replaced:
         """Return the late saves in replaced files that no program can write to any more.
 
         The second value says whether files are left to be read later. The caller passes each save
-        to ``remove_saved`` once it is in the journal. Raises OSError and MemdError if the directory
-        cannot be opened; all files stay listed then.
+        to ``remove_saved`` once it is in the journal. Of a directory that cannot be opened now,
+        all files stay listed for the next call.
         """
         files = self._files.get(directory)
         if not files:
             return [], False
         saves: list[DelayedSave] = []
         not_due: list[_ReplacedFile] = []
-        with Directory(directory) as opened:
+        try:
+            opened = Directory(directory)
+        except MemdError:  # removed or replaced: that must not refuse a change
+            return [], False
+        with opened:
             for file in files:
                 if not self._is_due(opened, file, now):
                     not_due.append(file)

@@ -4,8 +4,9 @@ The change set is based on exactly these bytes, so a file that somebody saves af
 read it is noticed when it is exchanged.
 """
 
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from memd.core.names import INDEX, TEAM, check_name, in_catalogue
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile, newest_first
 from memd.documents import document
-from memd.files.directory import Directory, FileTooLargeError
+from memd.files.directory import Directory, DirectoryMissingError, FileTooLargeError
 from memd.store import catalogue
 
 
@@ -142,6 +143,22 @@ class LiveTree:
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
         """Return those of ``paths`` under which memd never knew of a memory."""
         return frozenset(paths) - self._known(paths)
+
+
+@contextmanager
+def opened_or_empty(path: str) -> Iterator[Directory]:
+    """Hold a memory directory open for reading; an empty one stands for a missing one.
+
+    Raises PathRefusedError and DirectoryUnusableError.
+    """
+    with ExitStack() as stack:
+        try:
+            directory = stack.enter_context(Directory(path))
+        except DirectoryMissingError:
+            empty = stack.enter_context(TemporaryDirectory())
+            directory = stack.enter_context(Directory(empty))
+            directory.path = path
+        yield directory
 
 
 def _scanned(directory: Directory) -> Listing:

@@ -108,17 +108,24 @@ def test_directories_that_are_made_at_once(tmp_path: Path) -> None:
             assert list(pool.map(make, ("a", "b", "c", "d"))) == [True] * 4
 
 
+@pytest.mark.parametrize("below", ["", "/below/it"])
+def test_the_directory_of_a_link_to_nowhere_is_made(tmp_path: Path, below: str) -> None:
+    """Where a link leads to a directory that is gone, the directory is made at its target."""
+    (tmp_path / "dangling").symlink_to("nowhere/x")
+    with Directory(f"{tmp_path}/dangling{below}", create=True):
+        assert (tmp_path / f"nowhere/x{below}").is_dir()
+
+
 def test_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
-    """Missing, a file, dangling, relative or impossible: each has its own error."""
+    """Missing, a file, in a circle, relative or impossible: each has its own error."""
     (tmp_path / "file").touch()
     (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(DirectoryMissingError):
         Directory(f"{tmp_path}/no")
     with pytest.raises(DirectoryMissingError):
-        Directory(f"{tmp_path}/dangling", create=True)
-    with pytest.raises(DirectoryMissingError):
-        Directory(f"{tmp_path}/dangling/below/it", create=True)
-    for path in ("file", "file/x", "file/x/y"):
+        Directory(f"{tmp_path}/dangling")
+    for path in ("file", "file/x", "file/x/y", "circle"):
         with pytest.raises(DirectoryUnusableError):
             Directory(f"{tmp_path}/{path}", create=True)
     for path in ("relative", "", f"{tmp_path}/\0", f"{tmp_path}/\ud800"):
