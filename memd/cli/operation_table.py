@@ -238,14 +238,14 @@ COMMANDS = (
         "connect clients",
         "Writes into a client's own configuration what connects it, and nothing else: its hooks, "
         "its list of tools, a plugin; for a shell the completion of memctl. All other bytes stay "
-        "as they are, and --remove gives back those that were there. A file that is changed is "
-        "kept beside itself first, as NAME.memd-backup-1 and so on. Without a name each client "
-        "that is here is offered with its change; where nobody is there to say yes, that is all, "
-        "unless --yes is given. A second run changes nothing. With --messages an assistant's "
-        "hooks register its sessions as agents and bring what other agents sent into its turns "
-        "(docs/agents.md); that stays until --messages --remove, which leaves the rest. --rules "
-        "works alike: before each tool the client asks memd, which answers by your rules "
-        "(docs/rules.md).",
+        "as they are, and --remove gives back those that were there. While a client is set up, its "
+        "file as it was before is kept as NAME.memd-backup, which only you may read; --remove "
+        "deletes it. Without a name each client that is here is offered with its change; where "
+        "nobody is there to say yes, that is all, unless --yes is given. A second run changes "
+        "nothing. With --messages an assistant's hooks register its sessions as agents and bring "
+        "what other agents sent into its turns (docs/agents.md); that stays until --messages "
+        "--remove, which leaves the rest. --rules works alike: before each tool the client asks "
+        "memd, which answers by your rules (docs/rules.md).",
         "setup:setup",
         method="",
         operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),

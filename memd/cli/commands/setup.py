@@ -20,10 +20,12 @@ from memd.cli.setup.plan import (
     ClientEdit,
     can_have_duty,
     changes,
+    has_copies,
     has_duty,
     hooks_are_used,
     in_use,
     state,
+    tidy,
     uses_hooks,
 )
 from memd.client.errors import DaemonUnavailableError
@@ -73,7 +75,7 @@ def setup(invocation: Invocation) -> int:
     if named:
         chosen = named
     elif options.remove:
-        chosen = [client for client in all_clients if _is_connected(client)]
+        chosen = [row for row in all_clients if _is_connected(row) or has_copies(row)]
     else:
         chosen = [client for client in all_clients if in_use(client, invocation.environ)]
     if not chosen and removes:
@@ -138,6 +140,8 @@ def _set_up_client(invocation: Invocation, client: ClientRow) -> SetupReport:
         else:
             words = "nothing of memd is there" if removes else "already set up"
             report.lines.append(f"{client.title}: {words}")
+        if not options.dry_run and (report.changed or not plan):
+            report.lines += [f"{client.title}: deleted {copy}" for copy in tidy(client)]
     except MemdError as error:
         if options.client:
             raise

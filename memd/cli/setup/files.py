@@ -5,16 +5,20 @@ Rules of this file
   written, even by a user who may write everything.
 - New content replaces the old in one rename, and only if the file still holds what was read.
   The file's mode stays; a link stays a link.
+- Beside a file there is at most one copy, ``<path>.memd-backup``, which only its owner may read. A
+  draft that a killed setup left goes, and so do the numbered copies of older versions of memd.
 """
 
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from memd.core.errors import MemdError
 
 MAX_BYTES = 4 * 1024 * 1024
+BACKUP = ".memd-backup"
 _NO_FILE = "it is no plain file"
 _TOO_LARGE = f"it is larger than {MAX_BYTES} bytes"
 _READ_ONLY = "it is read-only"
@@ -72,34 +76,36 @@ def write(path: str, content: bytes | None, base: bytes | None) -> None:
         raise FileRefusedError(path, error.strerror or str(error)) from error
 
 
-def back_up(path: str, content: bytes) -> str:
-    """Copy the bytes to the first free ``<path>.memd-backup-<number>`` and return that path."""
-    mode = os.stat(path).st_mode & 0o7777
-    number = 1
-    while True:
-        backup = f"{path}.memd-backup-{number}"
-        try:
-            _create(backup, content, mode)
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            raise FileRefusedError(path, error.strerror or str(error)) from error
-        else:
-            return backup
-
-
 def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
     """Return the newest backup without memd's part, ``None`` if there is none.
 
-    ``is_ours`` tells whether a content has memd's part.
+    ``is_ours`` tells whether a content has memd's part. Raise FileRefusedError.
     """
-    number = 1
-    newest = None
-    while (content := read(f"{path}.memd-backup-{number}")) is not None:
-        number += 1
-        if not is_ours(content):
-            newest = content
-    return newest
+    contents = [read(backup) for backup in _backups(path)]
+    return next((each for each in contents if each is not None and not is_ours(each)), None)
+
+
+def keep_one_backup(path: str, content: bytes | None) -> list[str]:
+    """Make these bytes the only copy beside a file; ``None`` for no copy. Return what was deleted.
+
+    Raise FileRefusedError.
+    """
+    backup = path + BACKUP
+    if content is not None and not _is_private_copy(backup, content):
+        _back_up(path, content)
+    surplus = [copy for copy in copies(path) if content is None or copy != backup]
+    for copy in surplus:
+        try:
+            os.unlink(copy)
+        except OSError as error:
+            raise FileRefusedError(copy, error.strerror or str(error)) from error
+    return surplus
+
+
+def copies(path: str) -> list[str]:
+    """Return the paths of all that setup made beside a file: backups, and drafts it left."""
+    real_path = os.path.realpath(path)
+    return [*_backups(path), *_abandoned_drafts(path + BACKUP), *_abandoned_drafts(real_path)]
 
 
 def check_is_writable(path: str) -> None:
@@ -114,15 +120,15 @@ def _write(path: str, real_path: str, content: bytes | None, base: bytes | None)
     """Write the content to a draft beside the file at ``real_path``, then rename it over that."""
     folder = os.path.dirname(real_path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    draft = f"{folder}/.{os.path.basename(real_path)}.memd-{os.getpid()}"
+    draft = None
     if content is not None:
         mode = 0o600 if base is None else os.stat(real_path).st_mode & 0o7777
-        _create(draft, content, mode)
+        draft = _create_draft(real_path, content, mode)
     try:
-        _replace(path, real_path, None if content is None else draft, base)
+        _replace(path, real_path, draft, base)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(draft)
+        if draft is not None:
+            _delete(draft)
         raise
     _sync_directory(folder)
 
@@ -140,15 +146,83 @@ def _replace(path: str, real_path: str, draft: str | None, base: bytes | None) -
         os.rename(draft, real_path)
 
 
-def _create(path: str, content: bytes, mode: int) -> None:
-    """Create a file with these bytes and this mode and sync it. Raise FileExistsError."""
+def _back_up(path: str, content: bytes) -> None:
+    """Make these bytes a file's backup of this version. Raise FileRefusedError."""
+    backup = path + BACKUP
+    try:
+        draft = _create_draft(backup, content, 0o600)
+        os.rename(draft, backup)
+        _sync_directory(os.path.dirname(path))
+    except OSError as error:
+        raise FileRefusedError(path, error.strerror or str(error)) from error
+
+
+def _create_draft(path: str, content: bytes, mode: int) -> str:
+    """Write a draft of the file at ``path`` beside it, sync it and return its path."""
+    folder, name = os.path.split(path)
+    draft = f"{folder}/.{name}.memd-{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.unlink(draft)  # of an earlier process with this number
     # 0600 until the content is in: a settings file can hold credentials.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
-        os.fchmod(descriptor, mode)
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+    except BaseException:
+        _delete(draft)
+        raise
+    return draft
+
+
+def _delete(path: str) -> None:
+    """Delete a file if that is possible."""
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _is_private_copy(backup: str, content: bytes) -> bool:
+    """Return whether a backup holds these bytes and only its owner may read it."""
+    with suppress(FileNotFoundError):
+        return not os.lstat(backup).st_mode & 0o077 and read(backup) == content
+    return False
+
+
+def _backups(path: str) -> list[str]:
+    """Return the paths of a file's backups, the newest first."""
+    pattern = re.compile(re.escape(os.path.basename(path) + BACKUP) + r"(?:-([1-9][0-9]*))?")
+    # Only older versions of memd numbered them, so the one without a number is the newest.
+    backups = [(number == "", int(number or 0), copy) for copy, number in _siblings(path, pattern)]
+    return [copy for _, _, copy in sorted(backups, reverse=True)]
+
+
+def _abandoned_drafts(path: str) -> list[str]:
+    """Return the paths of a file's drafts whose processes ended without renaming them."""
+    pattern = re.compile(rf"\.{re.escape(os.path.basename(path))}\.memd-([1-9][0-9]*)")
+    return [draft for draft, pid in _siblings(path, pattern) if not _is_running(int(pid))]
+
+
+def _siblings(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield the regular files in a file's folder whose names match, with the matched number."""
+    start = path.removesuffix(os.path.basename(path))
+    with suppress(OSError), os.scandir(start) as entries:
+        for entry in entries:
+            match = pattern.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False):
+                yield start + entry.name, match[1] or ""
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process has this number."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _sync_directory(path: str) -> None:

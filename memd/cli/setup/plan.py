@@ -5,7 +5,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 
 from msgspec import Struct
 
@@ -36,17 +35,16 @@ class ClientEdit(Struct, frozen=True):
     def apply(self) -> str | None:
         """Write the file and return the path of its backup, ``None`` if none was made.
 
-        Raise FileRefusedError and FileChangedError.
+        A backup is made when memd comes into a file. Raise FileRefusedError and FileChangedError.
         """
-        path, is_own_file = self.piece.path, isinstance(self.piece, Copy)
-        # Nothing to back up for a new file, a deleted one, or a file that is memd's own.
-        backup = None
-        if self.before is not None and self.after is not None and not is_own_file:
-            backup = files.back_up(path, self.before)
-        files.write(path, self.after, self.before)
-        if is_own_file and self.after is None:
+        piece, backup = self.piece, None
+        if self.after is not None and not _has_piece(piece, self.before):
+            files.keep_one_backup(piece.path, self.before)
+            backup = None if self.before is None else piece.path + files.BACKUP
+        files.write(piece.path, self.after, self.before)
+        if isinstance(piece, Copy) and self.after is None:
             with suppress(OSError):
-                os.removedirs(os.path.dirname(path))  # deletes only folders that are empty
+                os.removedirs(os.path.dirname(piece.path))  # deletes only folders that are empty
         return backup
 
 
@@ -63,6 +61,23 @@ def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
             files.check_is_writable(piece.path)
             plan.append(ClientEdit(piece, before, after))
     return tuple(plan)
+
+
+def tidy(client: ClientRow) -> list[str]:
+    """Keep the one backup of each file that has memd's part, and no copy of any other file.
+
+    Return the paths that were deleted. Raise FileRefusedError.
+    """
+    deleted = []
+    for piece in client.pieces:
+        is_set_up = _has_piece(piece, files.read(piece.path))
+        deleted += files.keep_one_backup(piece.path, _original(piece) if is_set_up else None)
+    return deleted
+
+
+def has_copies(client: ClientRow) -> bool:
+    """Return whether an earlier setup left backups or drafts beside a client's files."""
+    return any(files.copies(piece.path) for piece in client.pieces)
 
 
 def state(client: ClientRow) -> str:
@@ -123,14 +138,24 @@ def _pieces_with_duties(client: ClientRow) -> list[JsonFile | Copy]:
 
 def _without_piece(piece: Piece, before: bytes | None) -> bytes | None:
     """Return a file's content without memd's part; ``before`` itself if memd has no part in it."""
-    if before is None or piece.state(before) not in {INSTALLED, OUTDATED}:
+    if before is None or not _has_piece(piece, before):
         return before
-    return piece.without_part(before, files.original(piece.path, partial(_has_piece, piece)))
+    return piece.without_part(before, _original(piece))
 
 
-def _has_piece(piece: Piece, content: bytes) -> bool:
+def _original(piece: Piece) -> bytes | None:
+    """Return a file's content from before memd came in, ``None`` if no backup has it."""
+    return files.original(piece.path, lambda content: _may_have_piece(piece, content))
+
+
+def _has_piece(piece: Piece, content: bytes | None) -> bool:
+    """Return whether a content has memd's part. Raise FileRefusedError."""
+    return piece.state(content) in {INSTALLED, OUTDATED}
+
+
+def _may_have_piece(piece: Piece, content: bytes) -> bool:
     """Return whether a content has memd's part; also if it cannot be read."""
     try:
-        return piece.state(content) in {INSTALLED, OUTDATED}
+        return _has_piece(piece, content)
     except files.FileRefusedError:
         return True  # unreadable: cannot serve as the original

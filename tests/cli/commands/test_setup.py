@@ -19,15 +19,15 @@ BEFORE = b'{\n    "model": "\xc3\xa9",\n    "hooks": {\n        "Stop": []\n    
 
 
 def test_hooks_go_in_and_out_again(home: Home) -> None:
-    """Set-up keeps a backup, a second run does nothing, and removing gives back the bytes."""
+    """Set-up keeps one private backup, a second run does nothing, and removing leaves none."""
     path = settings_file(home, BEFORE)
     path.chmod(0o640)
     ran = memctl(home, "setup", "claude-code")
-    backup = Path(f"{path}.memd-backup-1")
+    backup = Path(f"{path}.memd-backup")
     assert (ran.status, ran.out) == (0, f"Claude Code: wrote {path}\n")
     assert str(backup) in ran.err
     assert backup.read_bytes() == BEFORE
-    assert backup.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o640
+    assert (backup.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o600, 0o640)
     settings = json.loads(path.read_bytes())
     hook = hook_file.hook_path(home.places)
     assert settings["hooks"]["Stop"] == [Hooks("claude-code", hook, {"Stop": None}).group("Stop")]
@@ -38,8 +38,9 @@ def test_hooks_go_in_and_out_again(home: Home) -> None:
     assert (again.status, again.out, again.err) == (0, "Claude Code: already set up\n", "")
     assert path.read_bytes() == written
     (report,) = memctl(home, "setup", "claude-code", "--remove", "--json").json["clients"]
-    assert (report["changed"], report["files"][0]["backup"]) == (True, f"{path}.memd-backup-2")
+    assert (report["changed"], report["files"][0]["backup"]) == (True, None)
     assert path.read_bytes() == BEFORE
+    assert os.listdir(path.parent) == [path.name]
     assert not os.path.exists(home.places.data_dir)
     ran = memctl(home, "setup", "claude-code", "--remove")
     assert ran.out == "Claude Code: nothing of memd is there\n"

@@ -9,7 +9,7 @@ from memd.cli.commands import setup
 from memd.cli.operation_table import CLIENTS, SHELLS
 from memd.cli.setup.clients import ClientRow
 from memd.cli.setup.pieces import Copy
-from memd.cli.setup.plan import changes
+from memd.cli.setup.plan import changes, tidy
 from tests.cli.driver import invocation, memctl
 from tests.cli.home import Home
 from tests.cli.setup import test_toml
@@ -77,7 +77,7 @@ def _files(client: ClientRow) -> list[Path]:
 
 
 def _forget_backups(path: Path) -> None:
-    for backup in path.parent.glob("*.memd-backup-*"):
+    for backup in path.parent.glob("*.memd-backup"):
         backup.unlink()
 
 
@@ -119,7 +119,7 @@ def test_removing_gives_back_the_same_bytes(home: Home, name: str) -> None:
             assert not _set_up(client), title
             assert _set_up(client, remove=True), title
             assert path.read_bytes() == content, title
-            _forget_backups(path)
+            assert os.listdir(path.parent) == [path.name]
         path.unlink()
 
 
@@ -203,6 +203,7 @@ def _set_up(client: ClientRow, *, remove: bool = False) -> int:
     plan = changes(client, remove=remove)
     for change in plan:
         change.apply()
+    tidy(client)
     return len(plan)
 
 
