@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-ui bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo demo-team demo-agents test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-ui bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,7 +24,14 @@ demo-agents: $(STAMP) ## messages between agents: three agents, a shell, a recei
 
 test: $(STAMP)    ## every test that needs only Python
 	@$(BIN)/python -m compileall -q -j 0 memd  # once, also where an environment forbids each start to
-	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"
+	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not full and not soak and not postgres"
+
+NET := $(BIN)/python -m pytest -n 3 tests/net --confcutdir=tests/net -rs
+net: $(STAMP)     ## the tests at the doors, in a minute; MEMD_BIN=folder tries the memd installed there
+	@$(NET) -m "not full"
+
+net-full: $(STAMP) ## the same with the slower tests
+	@$(NET)
 
 test-postgres: $(STAMP)   ## what needs a PostgreSQL: initdb and postgres on PATH, or MEMD_TEAM_TEST_DATABASE=postgresql://…
 	@$(BIN)/python -m pytest -n 2 -m "postgres and not crash and not soak" tests/server \

@@ -16,11 +16,12 @@ import anyio
 
 from memd import __version__
 from memd.client.launch import hook_file
+from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
 from memd.daemon import handover
 from memd.daemon.app import Ports
-from memd.daemon.clock import SystemClock
+from memd.daemon.clock import MovedClock, SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.daemon.log import Log
 from memd.daemon.process import run
@@ -49,8 +50,11 @@ _COLLECT_ALL_AFTER = 2_000  # collections of the young generations
 _MALLOC_OPTIONS = {-8: 1, -3: 64 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD of malloc.h
 
 
-def start(environ: Mapping[str, str]) -> int:
-    """Serve until the end and return the exit status; 0 also when another memd serves already."""
+def start(environ: Mapping[str, str], test_clock: str | None = None) -> int:
+    """Serve until the end and return the exit status; 0 also when another memd serves already.
+
+    ``test_clock`` is a file with the seconds to add to the system's time (``daemon/clock.py``).
+    """
     os.umask(0o077)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # harmless at any time: settings are read at use
     status = 0
@@ -59,7 +63,8 @@ def start(environ: Mapping[str, str]) -> int:
         handed = handover.received(environ, os.getpid())
         with Instance(places, handed=handed.lock) as instance:
             _set_process_limits()
-            _serve(places, environ, instance, handed.listener)
+            clock = SystemClock() if test_clock is None else MovedClock(test_clock)
+            _serve(places, environ, instance, handed.listener, clock)
     except AlreadyRunningError as other:
         sys.stderr.write(f"memd: {other.sentence}\n")
     except MemdError as error:
@@ -86,7 +91,9 @@ def check(environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed: int) -> None:
+def _serve(
+    places: Places, given: Mapping[str, str], instance: Instance, handed: int, clock: Clock
+) -> None:
     """Serve until the end; a restart replaces this program and does not return if that works.
 
     ``given`` is the environment of this process, and ``handed`` the descriptor of the listening
@@ -108,7 +115,7 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
             """Return whether this process still holds the lock and its socket is at its path."""
             return instance.holds() and _identity(places.socket) == bound_socket
 
-        ports = Ports(places, environ, SystemClock(), log, listener, intact, origin=origin)
+        ports = Ports(places, environ, clock, log, listener, intact, origin=origin)
         while anyio.run(partial(run, ports)):
             try:
                 handover.replace_program(given, instance.descriptor, listener.fileno())
