@@ -4,25 +4,17 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from memd.core.names import INDEX, INDEXES
-from memd.core.team import Base
-from memd.core.values import CursorMove
-from memd.documents import index
-from memd.state.cursors import Cursors
-from memd.state.suggestions import SuggestionTable
-from memd.state.teams import TeamTable
-from tests.changes import history
+from tests.crash.core import Core, open_core
+from tests.crash.kit import INDEX, INDEXES, listed, tree
 from tests.crash.operation import OPERATIONS, prepare
-from tests.store.bench import Bench, open_bench
 
-State = tuple[dict[str, bytes], dict[str, int], CursorMove | None, list[str], dict[str, Base]]
+State = tuple[dict[str, bytes], dict[str, int], object]
 # The files whose times an operation sets or must bring back.
 TIMES = {
     "dream": ("a.md",),
     "undo": ("b.md", "c.md"),
     "import": ("a-2.md", "an odd n\u00e4me.md", "team/t.md"),
 }
-RECOVERED_AT = 2.0
 
 
 @dataclass(frozen=True)
@@ -40,26 +32,26 @@ class Case:
     changes: int
 
 
-def state(bench: Bench, name: str) -> State:
+def state(core: Core, name: str) -> State:
     """Return what must be before or after: every file, the times that matter, what moved."""
-    kept = {path: at for path, at in bench.times().items() if path in TIMES.get(name, ())}
-    filed = [each.text for each in SuggestionTable(bench.database).open_in(bench.directory, 0)]
-    cursor = Cursors(bench.database).get(bench.directory, "session")
-    return bench.tree(), kept, cursor, filed, TeamTable(bench.database).bases(bench.directory)
+    files = tree(core.path)
+    times = [path for path in TIMES.get(name, ()) if path in files]
+    kept = {path: (core.path / path).stat().st_mtime_ns for path in times}
+    return files, kept, core.effects()
 
 
 def make_case(name: str, folder: Path) -> Case:
     """Prepare an operation and learn what its before and after are."""
     root, template = folder / "root", folder / "template"
     root.mkdir()
-    with open_bench(root) as bench:
-        prepare(bench)
+    with open_core(root) as core:
+        prepare(core)
     shutil.copytree(root, template)
-    with open_bench(root) as bench:
-        before = state(bench, name)
-        OPERATIONS[name](bench)
-        after = state(bench, name)
-        changes = len(history(bench.journal, bench.directory))
+    with open_core(root) as core:
+        before = state(core, name)
+        OPERATIONS[name](core)
+        after = state(core, name)
+        changes = len(core.history())
     assert before != after
     return Case(name, template, root, before, after, changes)
 
@@ -72,24 +64,24 @@ def restore(template: Path, root: Path) -> None:
 
 def decision(case: Case, *, acknowledged: bool) -> str:
     """Recover, judge what is there, send the request again, judge again; "" when all is well."""
-    with open_bench(case.root) as bench:
-        bench.changes.recover(RECOVERED_AT)
-        results = state(bench, case.name)
-        listed = [
-            path.removesuffix(INDEX) + entry.path
+    with open_core(case.root) as core:
+        core.recover()
+        results = state(core, case.name)
+        found = [
+            path.removesuffix(INDEX) + name
             for path in INDEXES
-            for entry in index.entries(results[0].get(path, b""))
+            for name in listed(results[0].get(path, b""))
         ]
         recovered = {
             "neither before nor after": results not in (case.before, case.after),
             "acknowledged and lost": acknowledged and results != case.after,
-            "index and files disagree": sorted(listed) != sorted(set(results[0]) - {*INDEXES}),
-            "a set is still open": bool(bench.journal.pending()),
+            "index and files disagree": sorted(found) != sorted(set(results[0]) - {*INDEXES}),
+            "a set is still open": core.is_open(),
         }
-        OPERATIONS[case.name](bench)
-        changes = len(history(bench.journal, bench.directory))
+        OPERATIONS[case.name](core)
+        changes = len(core.history())
         retried = {
-            "the retry did not end in after": state(bench, case.name) != case.after,
+            "the retry did not end in after": state(core, case.name) != case.after,
             "the retry was a second change": changes != case.changes,
         }
     return "; ".join(words for words, wrong in (recovered | retried).items() if wrong)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memd.core.errors import MemdError
-from tests.store.bench import open_bench, topic
+from tests.crash.core import REFUSED, open_core
+from tests.crash.kit import Edit, topic
 
 SLOTS = 12
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN; XFS has the same number
@@ -81,12 +81,13 @@ def main() -> None:
     """Write until that fails; one line for each acknowledged write."""
     root, start = sys.argv[1:]
     try:
-        with open_bench(Path(root)) as bench:
+        with open_core(Path(root)) as core:
             for number in count(int(start)):
                 name = slot(number)
-                bench.write(f"{name}.md", topic(name, f"number {number}\n" * (number % 50 + 1)))
+                body = topic(name, f"number {number}\n" * (number % 50 + 1))
+                core.commit([Edit(f"{name}.md", body)])
                 os.write(1, f"{number}\n".encode())
-    except (MemdError, OSError):
+    except (REFUSED, OSError):
         return
 
 

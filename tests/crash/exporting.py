@@ -20,6 +20,7 @@ from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject
 from memd.state.tables import ImportTable
 from memd.store.service import StillDirectory
+from tests.crash.core import open_core
 from tests.crash.operation import prepare
 from tests.store.bench import Bench, open_bench
 
@@ -50,10 +51,11 @@ def export(bench: Bench, destination: Path) -> None:
 
 def main(root: Path, shape: str, step: str) -> None:
     """Do one step."""
+    if step == "prepare":
+        with open_core(root) as core:
+            prepare(core)
+        return
     with open_bench(root) as bench:
-        if step == "prepare":
-            prepare(bench)
-            return
         try:
             export(bench, root / "archive" / NAMES[shape])
         except DestinationError as error:

@@ -1,4 +1,4 @@
-"""Kill -9 at every call of the Disk port and around every SQLite transaction, two deaths deep.
+"""Kill -9 at every call that a core counts, two deaths deep.
 
 Usage: ``forks.py <folder> <operation>``. One process imports everything once and forks a child per
 kill; the child kills itself just before its k-th call. No thread and no open state file is there
@@ -17,14 +17,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
-from tests.crash.cases import RECOVERED_AT, Case, decision, make_case, restore
+from memd.testing.countdown import Countdown
+from tests.crash.cases import Case, decision, make_case, restore
+from tests.crash.core import Core, open_core
 from tests.crash.operation import OPERATIONS
-from tests.store.bench import Bench, open_bench
 
 PORTION = 300  # of bodies of up to 1,700 bytes
 
-Work = Callable[[Bench], object]
+Work = Callable[[Core], object]
 
 
 class Fatal(Countdown):
@@ -37,20 +37,14 @@ class Fatal(Countdown):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def recover(bench: Bench) -> None:
-    """Do what a start does."""
-    bench.changes.recover(RECOVERED_AT)
-
-
 def in_child(root: Path, work: Work, fail_at: int) -> list[str] | None:
     """Do the work in a child that dies at a call; return its calls if it came to its end."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        with suppress(BaseException), open_bench(root) as bench:
+        with suppress(BaseException), open_core(root) as core:
             fatal = Fatal(fail_at)
-            disk = FaultyDisk(fatal, portion=PORTION)
-            work(bench.using(disk, FaultyDatabase(bench.database, fatal)))
+            work(core.through(fatal, PORTION))
             os.write(writer, json.dumps(fatal.names).encode())
             os._exit(0)
         os._exit(1)
@@ -78,7 +72,7 @@ def sweep(case: Case) -> dict[str, object]:
         while not finished:
             second += 1
             restore(half, case.root)
-            finished = in_child(case.root, recover, second) is not None
+            finished = in_child(case.root, Core.recover, second) is not None
             double += not finished
             wrong = decision(case, acknowledged=acknowledged)
             if wrong:

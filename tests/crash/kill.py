@@ -84,9 +84,9 @@ def points(
 
 
 def file_operations(root: Path, operation: str) -> list[str]:
-    """Return what a run does to the memory directory, by strace, in the words of the Disk port.
+    """Return what a run does to the memory directory, by strace, in the words of ``core.py``.
 
-    Writes of one body are one; folders are made by ``paths.py``, outside of the port.
+    Writes of one body are one; calls that make folders are left out.
     """
     log = root.with_name("trace-y")
     trace = f"trace={','.join(CHANGING)}"

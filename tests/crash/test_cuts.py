@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.names import INDEX
-from memd.documents import index
 from tests.crash import cuts
 from tests.crash.conftest import FIGURE
-from tests.store.bench import Bench, open_bench
+from tests.crash.core import Core, open_core
+from tests.crash.kit import INDEX, listed, tree
 
 CUTS = 20
 _NUMBER = re.compile(r"number (\d+)\s*\Z")
@@ -30,16 +29,15 @@ def one_cut(medium: cuts.Medium, root: Path, start: int, after: int) -> list[int
     return said
 
 
-def judge(bench: Bench, acknowledged: dict[str, int]) -> list[str]:
+def judge(core: Core, acknowledged: dict[str, int]) -> list[str]:
     """Recover and return what is lost or damaged."""
-    bench.changes.recover(2.0)
-    wrong = ["a set is still open"] if bench.journal.pending() else []
-    tree = bench.tree()
-    listed = sorted(entry.path for entry in index.entries(tree.get(INDEX, b"")))
-    if listed != sorted(set(tree) - {INDEX}):
+    core.recover()
+    wrong = ["a set is still open"] if core.is_open() else []
+    files = tree(core.path)
+    if sorted(listed(files.get(INDEX, b""))) != sorted(set(files) - {INDEX}):
         wrong.append("index and files disagree")
     for name, number in acknowledged.items():
-        results = _NUMBER.search(tree.get(f"{name}.md", b"").decode())
+        results = _NUMBER.search(files.get(f"{name}.md", b"").decode())
         if results is None or int(results[1]) < number:
             wrong.append(f"{name}.md has {results and results[1]}, not {number}")
     return wrong
@@ -65,8 +63,8 @@ def test_a_real_cut_loses_nothing_acknowledged(
             said = one_cut(medium, root, number, dice.randrange(1, 25))
             acknowledged |= {cuts.slot(n): n for n in said}
             number = said[-1] + 1
-        with medium.mounted() as root, open_bench(root) as bench:
-            bad += judge(bench, acknowledged)
+        with medium.mounted() as root, open_core(root) as core:
+            bad += judge(core, acknowledged)
     record_property(
         FIGURE,
         f"G4 {system}: {CUTS} cuts, {number} acknowledged writes, {len(bad)} lost or damaged",

@@ -1,6 +1,6 @@
 """A disk and a state file that fail, at every call: a typed error, before or after, and it goes on.
 
-The calls of the Disk port and of SQLite's transactions fail in this process (``make test`` takes a
+The calls that a core counts fail in this process (``make test`` takes a
 part of the points, ``make crash`` all); real system calls fail in a process under strace.
 """
 
@@ -13,22 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import FileEdit
-from memd.files.directory import Directory
-from memd.files.disk import ReadOnlyError
-from memd.state.database import StateUnusableError
-from memd.store.changes import StorageFailedError
-from memd.store.tree import LiveTree
-from memd.testing.clock import FakeClock
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
-from tests.changes import history
+from memd.testing.countdown import Countdown
 from tests.crash import kill
 from tests.crash.cases import Case, decision, make_case, restore, state
 from tests.crash.conftest import FIGURE
+from tests.crash.core import FAILED, Core, open_core
+from tests.crash.kit import Edit, topic, tree, visible
 from tests.crash.operation import OPERATIONS, REQUEST
-from tests.store.bench import Bench, edits, open_bench, topic
 
-TYPED = (StorageFailedError, StateUnusableError, ReadOnlyError)
 FULL = ("create", "write", "fsync", "sync_folder", "transaction")
 OPENING = ("create", "sync_folder")
 
@@ -58,56 +50,44 @@ KINDS = ("write", "extraction", "dream", "undo", "delete", "import")
 
 
 class Trial:
-    """One operation on a store of which one call fails."""
+    """One operation on a core of which one call fails."""
 
-    def __init__(self, case: Case, fault: Fault, number: int, bench: Bench) -> None:
+    def __init__(self, case: Case, fault: Fault, number: int, core: Core) -> None:
         self.case = case
-        self.clock = FakeClock()
         self.countdown = Countdown(number, fault.code, ever=fault.ever, only=fault.only)
-        database = FaultyDatabase(bench.database, self.countdown, self.clock.monotonic)
-        self.bench = bench.using(FaultyDisk(self.countdown, portion=fault.portion), database)
+        self.core = core.through(self.countdown, fault.portion)
 
     def ask(self) -> bool:
-        """Ask for the operation, a third of a second after the last time; say if it was done."""
-        self.clock.advance(1 / 3)
-        self.bench.at += 1 / 3 - 1
+        """Ask for the operation; say whether it was done."""
         try:
-            OPERATIONS[self.case.name](self.bench)
-        except TYPED:
+            OPERATIONS[self.case.name](self.core)
+        except FAILED:
             return False
         return True
 
     def readable(self) -> bool:
         """Say whether memories and history can be read just now."""
-        with Directory(self.bench.directory) as directory:
-            tree = LiveTree(directory)
-            texts = [tree.read(path) for path in tree.files()]
-        return all(texts) and bool(history(self.bench.journal, self.bench.directory))
-
-    def visible(self) -> dict[str, bytes]:
-        """Return what a reader sees."""
-        tree = self.bench.tree()
-        return {p: text for p, text in tree.items() if not p.rpartition("/")[2].startswith(".")}
+        return all(self.core.read().values()) and bool(self.core.history())
 
     def wrong(self, *, moving: bool) -> str:
         """Run it, end the fault, and say what is not as promised."""
+        self.core.pause = 1 / 3
         done = [self.ask() for _ in range(3)]
         sides = (self.case.before[0], self.case.after[0])
         checks = {"reads fail": not self.readable()}
         if not moving:
-            checks["seen in between"] = self.visible() not in sides
+            checks["seen in between"] = visible(self.core.path) not in sides
         if any(done):
-            checks["acknowledged and lost"] = self.visible() != sides[1]
+            checks["acknowledged and lost"] = visible(self.core.path) != sides[1]
         reached, self.countdown.fail_at = self.countdown.reached, 0
-        self.clock.advance(1.0)
-        self.bench.commit(edits(FileEdit("z.md", topic("z"))))  # one second later by its clock
-        self.bench.undo(history(self.bench.journal, self.bench.directory)[0].id)
-        checks["neither before nor after"] = self.visible() not in sides
-        checks["recovery finds something"] = self.bench.changes.recover(1.0) != ()
-        checks["something is left over"] = self.bench.tree() not in sides
-        OPERATIONS[self.case.name](self.bench)
+        self.core.pause = 1.0
+        self.core.undo(self.core.commit([Edit("z.md", topic("z"))]))
+        checks["neither before nor after"] = visible(self.core.path) not in sides
+        checks["recovery finds something"] = self.core.recover()
+        checks["something is left over"] = tree(self.core.path) not in sides
+        OPERATIONS[self.case.name](self.core)
         checks["the retry did not end in after"] = (
-            state(self.bench, self.case.name) != self.case.after
+            state(self.core, self.case.name) != self.case.after
         )
         self.countdown.fail_at = int(reached)
         return "; ".join(words for words, bad in checks.items() if bad)
@@ -121,8 +101,8 @@ def sweep(name: str, folder: Path, stride: int) -> tuple[int, list[tuple[str, in
         number, reached = 1 + offset % stride, True
         while reached:
             restore(case.template, case.root)
-            with open_bench(case.root) as bench:
-                trial = Trial(case, fault, number, bench)
+            with open_core(case.root) as core:
+                trial = Trial(case, fault, number, core)
                 wrong = trial.wrong(moving=words in MOVING)
                 reached = bool(trial.countdown.fail_at)
             tried += 1
@@ -190,22 +170,21 @@ def test_a_file_may_not_grow_further(tmp_path: Path) -> None:
     """A real short write and EFBIG after it: typed, nothing changed, and then it works."""
     body = topic("big", "the same words again\n" * 2900)  # small when packed, so the record passes
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with open_bench(tmp_path) as bench:
-        bench.write("a.md", topic("a"))
-    with open_bench(tmp_path) as bench:  # with an empty log of the state file
-        tree = bench.tree()
+    with open_core(tmp_path) as core:
+        core.commit([Edit("a.md", topic("a"))])
+    with open_core(tmp_path) as core:  # with an empty log of the state file
+        files = tree(core.path)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (len(body) - 1000, before[1]))
-            with pytest.raises(StorageFailedError) as caught:
-                bench.commit(edits(FileEdit("big.md", body)), REQUEST)
-            assert "large" in caught.value.sentence
-            assert bench.tree() == tree
+            with pytest.raises(FAILED, match="large"):
+                core.commit([Edit("big.md", body)], REQUEST)
+            assert tree(core.path) == files
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-            with pytest.raises(TYPED):
-                bench.commit(edits(FileEdit("big.md", body)), REQUEST)
-            assert bench.tree() == tree
+            with pytest.raises(FAILED):
+                core.commit([Edit("big.md", body)], REQUEST)
+            assert tree(core.path) == files
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        bench.at += 1
-        bench.commit(edits(FileEdit("big.md", body)), REQUEST)
-        assert bench.topics()["big.md"] == body
+        core.pause = 2.0
+        core.commit([Edit("big.md", body)], REQUEST)
+        assert tree(core.path)["big.md"] == body

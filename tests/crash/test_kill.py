@@ -1,8 +1,8 @@
 """Kill -9 at every system call that changes something, in every kind of commit and in recovery.
 
-Single deaths are tried with strace, the ground truth. Double ones are tried at the calls of the
-Disk port and of SQLite's transactions, by forks that cost a twentieth of that; one test holds
-that both see the same operations on files.
+Single deaths are tried with strace, the ground truth. Double ones are tried at the calls that the
+core counts, by forks that cost a twentieth of that; one test holds that both see the same
+operations on files.
 """
 
 import json
@@ -85,7 +85,7 @@ def test_a_kill_in_recovery_changes_nothing(
 
 @strace
 def test_both_ways_of_killing_see_the_same_operations(tmp_path: Path) -> None:
-    """What the Disk port counts in a commit is what the kernel sees done to the directory."""
+    """What the core counts in a commit is what the kernel sees done to the directory."""
     case = make_case("dream", tmp_path)
     restore(case.template, case.root)
     seen = kill.file_operations(case.root, case.name)

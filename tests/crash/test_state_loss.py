@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import FileEdit
-from memd.state.database import StateUnusableError
-from memd.store.changes import StorageFailedError
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from memd.testing.countdown import Countdown
 from tests.crash.cases import make_case, restore
+from tests.crash.core import FAILED, Core, open_core
+from tests.crash.kit import Edit, topic, tree, visible
 from tests.crash.operation import OPERATIONS
-from tests.store.bench import Bench, edits, open_bench, topic
 
 
 def delete(path: str) -> None:
@@ -62,11 +60,6 @@ class Losing(Countdown):
             self._lose()
 
 
-def visible(bench: Bench) -> dict[str, bytes]:
-    """Return what a reader sees."""
-    return {p: text for p, text in bench.tree().items() if "/." not in f"/{p}"}
-
-
 @pytest.mark.parametrize("lose", LOSSES)
 @pytest.mark.parametrize("name", ["delete", pytest.param("extraction", marks=pytest.mark.crash)])
 def test_a_loss_at_any_call_costs_history_at_most(
@@ -78,33 +71,32 @@ def test_a_loss_at_any_call_costs_history_at_most(
     while reached:
         number += 1
         restore(case.template, case.root)
-        with open_bench(case.root) as bench:
-            path = bench.database.path
+        with open_core(case.root) as core:
+            path = str(core.root / "state.db")
             losing = Losing(number, lambda path=path: lose(path))  # type: ignore[misc]
-            faulty = bench.using(FaultyDisk(losing), FaultyDatabase(bench.database, losing))
             done = True
             try:
-                OPERATIONS[name](faulty)
-            except (StorageFailedError, StateUnusableError):
+                OPERATIONS[name](core.through(losing))
+            except FAILED:
                 done = False
             reached = losing.reached
-            assert visible(bench) in (case.before[0], case.after[0])
-            assert not done or visible(bench) == case.after[0]
-            assert until_written(bench) <= 2
-            assert bench.changes.recover(3.0) == ()
-            assert not [p for p in bench.tree() if "/." in f"/{p}"]
-        with open_bench(case.root) as bench:
-            assert bench.changes.recover(4.0) == ()
-            assert "z.md" in bench.topics()
+            assert visible(core.path) in (case.before[0], case.after[0])
+            assert not done or visible(core.path) == case.after[0]
+            assert until_written(core) <= 2
+            assert not core.recover()
+            assert tree(core.path) == visible(core.path)
+        with open_core(case.root) as core:
+            assert not core.recover()
+            assert "z.md" in tree(core.path)
     assert number > 12
 
 
-def until_written(bench: Bench) -> int:
+def until_written(core: Core) -> int:
     """Write until that works; return how often it failed first."""
     for failed in range(5):
         try:
-            bench.commit(edits(FileEdit("z.md", topic("z"))))
-        except (StorageFailedError, StateUnusableError):
+            core.commit([Edit("z.md", topic("z"))])
+        except FAILED:
             continue
         return failed
     return 5

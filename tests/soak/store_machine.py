@@ -10,28 +10,17 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import Any
+from pathlib import Path
 
-from anyio.from_thread import start_blocking_portal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, is_temporary
-from memd.core.text import sha256
-from memd.core.values import Actor, CommitResult, Draft, FileEdit, Provenance
-from memd.documents import index
-from memd.state.database import open_database
-from memd.store.door import ConflictError
 from memd.testing.clock import FakeClock
-from memd.testing.faults import Countdown, FaultyDisk
-from tests.store.bench import SCHEMAS
-from tests.stores import store_in
-from tests.undoing import undo
+from memd.testing.countdown import Countdown
+from tests.crash.core import CONFLICT, REFUSED, Store
+from tests.crash.kit import INDEX, Edit, is_temporary, listed, sha256, tree
 
-BY = Provenance(Actor.CLIENT, client="machine")
 NAMES = st.sampled_from(["a.md", "b.md", "c.md", "f/d.md", "f/g/e.md"])
 SLOTS = st.integers(0, 1)
 NOTHING = "nothing.md"  # a person's line points there, and memd never had it
@@ -43,20 +32,23 @@ class Killed(BaseException):
     """The process is dead from here on."""
 
 
-class KillingDisk(FaultyDisk):
-    """A disk whose calls fail or never return, as a test says."""
+class Deadly(Countdown):
+    """Calls that fail or never return, as a test says."""
 
     def __init__(self) -> None:
-        super().__init__(before=self._maybe_kill)
+        super().__init__()
         self.kill_at = 0
+        self.faults = Countdown()
 
-    def _maybe_kill(self, _call: str, _name: str) -> None:
+    def step(self, name: str) -> None:
+        """Count one call, and die or fail when it is its turn."""
         if self.kill_at:
             self.kill_at -= 1
             if not self.kill_at:
                 self.kill_at = -1  # dead: nothing works any more
         if self.kill_at < 0:
             raise Killed
+        self.faults.step(name)
 
 
 def body(name: str, slots: tuple[int, int]) -> bytes:
@@ -77,7 +69,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.root = tempfile.mkdtemp(prefix="memd-machine-", dir=place)
         self._stack.callback(shutil.rmtree, self.root)
         self.directory = f"{self.root}/memory"
-        self.portal = self._stack.enter_context(start_blocking_portal())
         self.clock = FakeClock()
         self.model: dict[str, tuple[int, int]] = {}
         self.known: dict[str, list[tuple[int, int]]] = {}
@@ -87,19 +78,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.counter = 0
         self._open()
 
-    async def _inspect(self) -> None:
-        real = os.path.realpath(self.directory)
-        async with self.store._lock(real):
-            await self.store._detect(real)
-
     def teardown(self) -> None:
         """See that no replaced file is left, close and remove everything."""
         if not self.strays:
             self.clock.advance(1)
-            self._call(self._inspect)
+            self.core.sync()
             names = (name for _, _, files in os.walk(self.directory) for name in files)
             assert [name for name in names if is_temporary(name)] == []
-        self.database.close()
+        self.core.close()
         self._stack.close()
 
     @initialize()
@@ -122,13 +108,13 @@ class StoreMachine(RuleBasedStateMachine):
         live = self.model.get(name)
         number = self._number()
         wanted = _with(base, slot, number)
-        edit = FileEdit(name, body(name, wanted), base=sha256(body(name, base)))
+        edit = Edit(name, body(name, wanted), base=sha256(body(name, base)))
         if live is not None and (live == base or live[slot] == base[slot]):
-            self._run((edit,), {name: _with(live, slot, number)})
+            self._run([edit], {name: _with(live, slot, number)})
             return
         try:
-            self._ask(Draft((edit,)))
-        except ConflictError:
+            self.core.commit([edit])
+        except CONFLICT:
             self.index_is_true = self.index_is_true and self._index_holds()
         else:
             self._fail("an edit of what is not there was not refused")
@@ -172,54 +158,52 @@ class StoreMachine(RuleBasedStateMachine):
         """Take the newest change back: everything is as before it."""
         change, before = self.undoable or ("", {})
         self.undoable = None
-        by = Provenance(Actor.UNDO, client="machine")
-        _, conflicts = self._call(undo, self.store, self.directory, change, by)
-        assert conflicts == ()
+        assert self.core.undo(change) == ()
         self.model = before
         self.index_is_true = False  # it is what it was before the change, true or not
 
     @rule()
     def inspect(self) -> None:
         """Let the store look at what others did."""
-        self._call(self._inspect)
+        self.core.sync()
 
     @rule()
     def restart(self) -> None:
         """Stop in order and start again."""
-        self.database.close()
+        self.core.close()
         self._open()
 
     @rule(name=NAMES, calls=st.integers(1, 14))
     def kill(self, name: str, calls: int) -> None:
         """Die in the middle of a commit; afterwards it has happened, or it has not."""
         before, wanted = dict(self.model), self._fresh()
-        self.disk.kill_at = calls
+        self.calls.kill_at = calls
         try:
-            self._ask(Draft((FileEdit(name, body(name, wanted)),)))
+            self.core.commit([Edit(name, body(name, wanted))])
         except Killed:
-            self.database.close()
+            self.core.close()
             self._open()
             after = {**before, name: wanted}
             self.model = after if self._files() == _bodies(after) else before
             self._forget(name, wanted if self.model is after else None)
         else:
-            self.disk.kill_at = 0
+            self.calls.kill_at = 0
             self._happened({name: wanted})
 
     @rule(name=NAMES, calls=st.integers(1, 14), ever=st.booleans())
     def no_space(self, name: str, calls: int, ever: bool) -> None:  # noqa: FBT001 - Hypothesis calls it by name
         """Let the disk be full in the middle of a commit: nothing changed, and it works again."""
         wanted = self._fresh()
-        self.disk.countdown = Countdown(calls, errno.ENOSPC, ever=ever)
+        self.calls.faults = Countdown(calls, errno.ENOSPC, ever=ever)
         try:
-            self._ask(Draft((FileEdit(name, body(name, wanted)),)))
-        except MemdError as error:
+            self.core.commit([Edit(name, body(name, wanted))])
+        except REFUSED:
             self.strays = True  # what could not be removed goes at the next start
-            self.disk.countdown = Countdown()
+            self.calls.faults = Countdown()
             self.clock.advance(2)
-            if error.facts.get("unfinished"):  # it is completed before the next one
+            if self.core.is_open():  # it is completed before the next one
                 after = {**self.model, name: wanted}
-                self._call(self.store.recover)
+                self.core.recover()
                 if self._files() == _bodies(after):
                     self.model = after
                     self._forget(name, wanted)
@@ -227,8 +211,8 @@ class StoreMachine(RuleBasedStateMachine):
             self.undoable = None
             self.write(name)
         else:
-            self.strays = self.strays or self.disk.countdown.reached
-            self.disk.countdown = Countdown()
+            self.strays = self.strays or self.calls.faults.reached
+            self.calls.faults = Countdown()
             self._happened({name: wanted})
 
     @invariant()
@@ -251,14 +235,13 @@ class StoreMachine(RuleBasedStateMachine):
         self._others_wrote()
 
     def _commit(self, wanted: dict[str, tuple[int, int] | None]) -> None:
-        edits = (FileEdit(name, body(name, s) if s else None) for name, s in wanted.items())
-        self._run(tuple(edits), wanted)
+        self._run([Edit(name, body(name, s) if s else None) for name, s in wanted.items()], wanted)
 
-    def _run(self, edits: tuple[FileEdit, ...], wanted: dict[str, tuple[int, int] | None]) -> None:
+    def _run(self, edits: list[Edit], wanted: dict[str, tuple[int, int] | None]) -> None:
         before = dict(self.model)
-        result = self._ask(Draft(edits))
+        change = self.core.commit(edits)
         self._happened(wanted)
-        self.undoable = (result.change, before) if result.change else None
+        self.undoable = (change, before) if change else None
 
     def _happened(self, wanted: dict[str, tuple[int, int] | None]) -> None:
         for name, slots in wanted.items():
@@ -279,40 +262,23 @@ class StoreMachine(RuleBasedStateMachine):
         self.undoable = None
         self.index_is_true = False
 
-    def _ask(self, draft: Draft) -> CommitResult:
-        self.clock.advance(1)
-        result: CommitResult = self._call(self.store.commit, self.directory, lambda _: draft, BY)
-        return result
-
-    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
-        answer = self.portal.call(_caught, function, *args)
-        if isinstance(answer, Killed):
-            raise answer
-        return answer
-
     def _open(self) -> None:
-        self.disk = KillingDisk()
-        self.database = open_database(f"{self.root}/state.db", SCHEMAS)
-        self.store = store_in(self.root, self.database, self.clock, disk=self.disk)
-        self._call(self.store.recover)
+        self.calls = Deadly()
+        self.core = Store(Path(self.root), self.clock, self.calls)
+        self.core.recover()
         self.index_is_true = self.strays = False
 
     def _files(self) -> dict[str, bytes]:
-        results: dict[str, bytes] = {}
-        for folder, _, files in os.walk(self.directory):
-            for file in files:
-                path = os.path.join(folder, file)
-                with open(path, "rb") as stream:
-                    results[os.path.relpath(path, self.directory)] = stream.read()
-        results.pop(INDEX, None)
-        return {p: text for p, text in results.items() if not _is_temporary(p)}
+        files = tree(Path(self.directory))
+        files.pop(INDEX, None)
+        return {path: text for path, text in files.items() if not _is_temporary(path)}
 
     def _index_holds(self) -> bool:
         if not self.model and not os.path.exists(f"{self.directory}/{INDEX}"):
             return True
         with open(f"{self.directory}/{INDEX}", "rb") as file:
-            listed = [entry.path for entry in index.entries(file.read())]
-        return sorted(path for path in listed if path != NOTHING) == sorted(self.model)
+            paths = listed(file.read())
+        return sorted(path for path in paths if path != NOTHING) == sorted(self.model)
 
     def _fresh(self) -> tuple[int, int]:
         return self._number(), self._number()
@@ -323,14 +289,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _fail(self, why: str) -> None:
         raise AssertionError(why)
-
-
-async def _caught(function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-    """Bring a death over from the portal's thread, which must live on."""
-    try:
-        return await function(*args)
-    except Killed as killed:
-        return killed
 
 
 def _is_temporary(path: str) -> bool:

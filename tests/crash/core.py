@@ -1,0 +1,150 @@
+"""The door of the crash kit: with its neighbours ``core_*.py`` the one file that knows the core.
+
+Another core brings these files, and nothing else is edited. It steps a countdown, which may raise
+or end the process, before each call that changes something: ``create``, ``write``, ``set_mode``,
+``set_mtime``, ``fsync``, ``sync_folder``, ``exchange``, ``move``, ``unlink`` for files, ``begin``,
+``transaction`` for ``state.db``; ``close`` and ``committed`` are stepped after the call.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from memd.core import errors, values
+from memd.core.team import Base, moved
+from memd.files.directory import Directory
+from memd.files.disk import Disk, ReadOnlyError, real_disk
+from memd.state.cursors import Cursors
+from memd.state.database import Database, StateUnusableError, open_database
+from memd.state.journal import Journal
+from memd.state.suggestions import SuggestionTable
+from memd.state.teams import TeamTable
+from memd.store.changes import ChangeRequest, Changes, StorageFailedError
+from memd.store.door import ConflictError
+from memd.store.tree import LiveTree
+from memd.store.undo import UndoPlan
+from memd.testing.clock import FakeClock
+from memd.testing.countdown import Countdown
+from memd.testing.faults import FaultyDatabase, FaultyDisk
+from tests.changes import history
+from tests.crash.kit import Effect, Memory, Plan
+from tests.store.bench import BY, SCHEMAS
+from tests.stores import store_in
+
+Result = values.CommitResult
+REFUSED = errors.MemdError  # every typed error
+CONFLICT = ConflictError
+FAILED = (StorageFailedError, StateUnusableError, ReadOnlyError)  # of the disk or the state file
+_UNDO = values.Provenance(values.Actor.UNDO, client="test")
+_EFFECTS: dict[str, Callable[[str, Any], values.Effect]] = {
+    "cursor": lambda key, value: values.CursorMove(key, "/t.jsonl", value, "uuid"),
+    "suggestion": lambda key, value: values.Suggestion(key, value, 4.0, "user"),
+    "bases": lambda _, value: moved([Base(key, each, 7, "anna") for key, each in value.items()]),
+}
+
+
+class Core:
+    """The commits of a memory directory; each request comes ``pause`` seconds after the last."""
+
+    pause = 1.0
+
+    def __init__(self, root: Path, database: Database, clock: FakeClock, disk: Disk) -> None:
+        self.root, self.path = root, root / "memory"
+        self.path.mkdir(exist_ok=True)
+        self.directory, self.database, self.clock = os.path.realpath(self.path), database, clock
+        self.journal = Journal(database)
+        self._changes = Changes(self.journal, disk)
+
+    def through(self, countdown: Countdown, portion: int | None = None) -> "Core":
+        """Return the core whose calls are counted; ``portion`` bounds the bytes of one write."""
+        database = FaultyDatabase(self.database, countdown, self.clock.monotonic)
+        return Core(self.root, database, self.clock, FaultyDisk(countdown, portion=portion))
+
+    def commit(self, plan: Plan, request: str = "", *effects: Effect) -> str:
+        """Commit a plan; return the id of its change, "" if there was nothing to change."""
+
+        def draft(tree: values.Tree) -> values.Draft:
+            edits = plan(partial(_memory, tree)) if callable(plan) else plan
+            files = [values.FileEdit(*edit[:4]) for edit in edits]
+            lines = {edit.path: values.Pointer(*edit.line) for edit in edits if edit.line}
+            made = [_EFFECTS[effect.kind](effect.key, effect.value) for effect in effects]
+            return values.Draft(tuple(files), lines, tuple(made))
+
+        return self.commit_draft(draft, request).change or ""
+
+    def commit_draft(self, plan: values.Plan, request: str, by: values.Provenance = BY) -> Result:
+        """Commit a plan in the core's own words."""
+        self.clock.advance(self.pause)
+        at, now = self.clock.now(), self.clock.monotonic()
+        return self._changes.commit(ChangeRequest(self.directory, plan, by, at, request, now))
+
+    def undo(self, change: str, request: str = "") -> tuple[str, ...]:
+        """Take a change back; return the paths that had to be left alone."""
+        record = self.journal.change(self.directory, change)
+        assert record is not None
+        return self.commit_draft(UndoPlan(record, self.journal.blob), request, _UNDO).conflicts
+
+    def recover(self) -> bool:
+        """Do what a start does; say whether there was anything to put right."""
+        return self._changes.recover(self.clock.now(), self.clock.monotonic()) != ()
+
+    def is_open(self) -> bool:
+        """Say whether a change is recorded that is neither done nor taken back."""
+        return self.journal.pending() != ()
+
+    def history(self) -> list[str]:
+        """Return the ids of the changes, newest first."""
+        return [change.id for change in history(self.journal, self.directory)]
+
+    def effects(self) -> object:
+        """Return what became true with changes, in a form that can be compared."""
+        said = SuggestionTable(self.database).open_in(self.directory, 0)
+        bases = TeamTable(self.database).bases(self.directory)
+        cursor = Cursors(self.database).get(self.directory, "session")
+        return cursor, [each.text for each in said], bases
+
+    def read(self) -> dict[str, Memory | None]:
+        """Return every file as the core reads it."""
+        with Directory(self.directory) as directory:
+            tree = LiveTree(directory)
+            return {path: _memory(tree, path) for path in tree.files()}
+
+    def close(self) -> None:
+        """Close the state file."""
+        self.database.close()
+
+
+class Store(Core):
+    """The same with a look at what other programs did before each commit; only the disk fails."""
+
+    def __init__(self, root: Path, clock: FakeClock, countdown: Countdown) -> None:
+        disk, database = FaultyDisk(countdown), open_database(str(root / "state.db"), SCHEMAS)
+        super().__init__(root, database, clock, disk)
+        self._store = store_in(root, database, clock, disk=disk)
+        self._changes = self._store._changes
+
+    def commit_draft(self, plan: values.Plan, request: str, by: values.Provenance = BY) -> Result:
+        """Commit a plan in the core's own words."""
+        self.clock.advance(self.pause)
+        commit = partial(self._store.commit, request_id=request)
+        return anyio.run(commit, self.directory, plan, by)
+
+    def sync(self) -> None:
+        """Let the store look at what other programs did."""
+        anyio.run(self._store._detect, self.directory)
+
+
+def open_core(root: Path) -> closing[Core]:
+    """Open the state below a folder for a ``with`` block."""
+    database = open_database(str(root / "state.db"), SCHEMAS)
+    return closing(Core(root, database, FakeClock(), real_disk()))
+
+
+def _memory(tree: values.Tree, path: str) -> Memory | None:
+    found = tree.read(path)
+    return Memory(found.content, found.header.mtime_ns) if found else None
