@@ -20,6 +20,7 @@ from memd.state.changes import Filter
 from memd.store.history import (
     ChangeNotFoundError,
     FileDiff,
+    NothingToUndoError,
     Purged,
     PurgedError,
     PurgeRefusedError,
@@ -36,7 +37,7 @@ _ONE_KIND_OF_DIFF = (
     "memory.diff",
     "from and to are for the versions of a file: give path with them, and no change",
 )
-_ONE_KIND_OF_UNDO = ("memory.undo", "give exactly one of change, from (and to) and as_of")
+_ONE_KIND_OF_UNDO = ("memory.undo", "give at most one of change, from (and to) and as_of")
 
 
 class FileTouched(Result):
@@ -83,9 +84,11 @@ class Undone(Result):
     """The result of an undo: ``files`` that it restored, and those that had newer changes.
 
     In ``merged`` files the undo is combined with the newer changes; ``conflicts`` were left alone.
+    ``undone`` are the ids of the changes that are taken back, as c4 or c2 to c4.
     """
 
     change: str | None
+    undone: str
     files: list[FileTouched]
     merged: tuple[str, ...]
     conflicts: tuple[str, ...]
@@ -210,7 +213,15 @@ async def memory_diff(
     return Diff(files=(FileDiff(path, diff),))
 
 
-@method("memory.undo", "write", *WRITE_ERRORS, ChangeNotFoundError, RangeReversedError, PurgedError)
+@method(
+    "memory.undo",
+    "write",
+    *WRITE_ERRORS,
+    ChangeNotFoundError,
+    NothingToUndoError,
+    RangeReversedError,
+    PurgedError,
+)
 async def memory_undo(
     services: Services,
     call: Call,
@@ -228,14 +239,15 @@ async def memory_undo(
     """Undo changes by one new change, which restores bytes and times.
 
     Give ``change``, or a range of change ids in which ``to`` is by default the newest, or ``as_of``
-    to go back to a time. A file with newer changes is merged, or left and reported as a conflict.
+    to go back to a time. Without any of them the newest change that is neither an undo nor undone
+    is taken back. A file with newer changes is merged, or left and reported as a conflict.
     """
-    target, words = _undo_target(change, from_, to, seconds("as_of", as_of))
+    target = _undo_target(change, from_, to, seconds("as_of", as_of))
     project = await writable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.undo(project.memory_dir, target),
-        _undo_provenance(call, f"undo of {words}"),
+        Provenance(Actor.UNDO, call.caller.client),
         request_id=request_id,
         dry_run=dry_run,
     )
@@ -267,7 +279,7 @@ async def memory_restore(
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.restore(project.memory_dir, path, change),
-        _undo_provenance(call, f"{path} restored{version}"),
+        Provenance(Actor.UNDO, call.caller.client, reason=f"{path} restored{version}"),
         request_id=request_id,
         dry_run=dry_run,
     )
@@ -351,25 +363,14 @@ async def memory_purge(
 
 def _undo_target(
     change: str | None, first: str | None, last: str | None, as_of: float | None
-) -> tuple[str | Range | float, str]:
-    """Return the change, range or time to undo, and a description of it.
-
-    Raises InvalidParamsError unless exactly one of them is given.
-    """
+) -> str | Range | float | None:
+    """Return the change, range or time to undo, if one is given; raises InvalidParamsError."""
     given = [value for value in (change, first, as_of) if value is not None]
-    if len(given) != 1 or (last is not None and first is None):
+    if len(given) > 1 or (last is not None and first is None):
         raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
-    if change is not None:
-        return change, change
     if first is not None:
-        return Range(first, last or ""), f"{first} to {last or 'the newest'}"
-    since = as_of or 0.0  # it is given here: exactly one of the three is
-    return since, f"everything after {iso_time(since)}"
-
-
-def _undo_provenance(call: Call, reason: str) -> Provenance:
-    """Return the provenance of a change that takes others back."""
-    return Provenance(actor=Actor.UNDO, client=call.caller.client, reason=reason)
+        return Range(first, last or "")
+    return as_of if change is None else change
 
 
 def _facts_of_imported(change: PastChange, directory: str) -> ChangeFacts:

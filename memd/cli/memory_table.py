@@ -252,8 +252,9 @@ COMMANDS = (
         "take changes back",
         "Restores the files of one change, of a range, or all as of a time, to the byte. What "
         "somebody wrote since stays: it is merged with what comes back, or the file is left alone "
-        "and named, and the status is 1. The undo is one change itself and can be undone. Without "
-        "a change the newest one is shown and taken back.",
+        "and named, and the status is 1. The undo is one change itself, undone by its id. Without "
+        "a change it takes back the newest one that is neither an undo nor undone, so a second "
+        "undo goes one step further back.",
         "journal:undo",
         method="memory.undo",
         operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
@@ -265,6 +266,7 @@ COMMANDS = (
             *_SUBAGENT,
         ),
         examples=(
+            ("memctl undo", "take the newest change back, and again the one before it"),
             ("memctl undo c12", "as if it had not been"),
             ('memctl undo --as-of "2 hours ago" --dry-run', "what would come back"),
         ),

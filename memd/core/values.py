@@ -1,6 +1,6 @@
 """Values that several rooms share. All are immutable."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -269,8 +269,24 @@ class Imported(Struct, frozen=True):
     files: str = "[]"
 
 
+class Undid(Struct, frozen=True):
+    """The numbers of the first and the last change of the directory that an undo takes back."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        """Return the ids of the changes in words: c4, or c2 to c4."""
+        return f"c{self.first}" if self.first == self.last else f"c{self.first} to c{self.last}"
+
+
 _Decided = ProposalDecided | SuggestionDecided
-Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Imported
+Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Imported | Undid
+
+
+def undone_by(effects: Iterable[Effect]) -> str:
+    """Return the ids of the changes that an undo with these effects takes back, or ""."""
+    return next((str(effect) for effect in effects if isinstance(effect, Undid)), "")
 
 
 class Draft(Struct, frozen=True):
@@ -325,7 +341,7 @@ class CommitResult(Struct, frozen=True):
     ``files`` leaves the index out. ``repeated`` says that this request id was answered before, so
     that nothing was done now. ``merged`` are paths whose text was merged with changes that others
     made meanwhile. ``note`` says why the index was not updated, or is "". ``conflicts`` are paths
-    that an undo left alone.
+    that an undo left alone. ``undone`` says which changes an undo takes back, or is "".
     """
 
     change: str | None
@@ -334,6 +350,7 @@ class CommitResult(Struct, frozen=True):
     merged: tuple[str, ...] = ()
     note: str = ""
     conflicts: tuple[str, ...] = ()
+    undone: str = ""
 
 
 class Change(Struct, frozen=True):

@@ -152,10 +152,10 @@ def _history(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
 
 def _undo(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
     """Take a change back; return the files that changed and those that were left."""
-    result = ask("memory.undo", change=arguments["change"])
-    data = {name: result[name] for name in ("change", "files", "merged", "conflicts")}
+    result = ask("memory.undo", **arguments)
+    data = {name: result[name] for name in ("change", "undone", "files", "merged", "conflicts")}
     parts = [f"{file['action']} {file['path']}" for file in result["files"]]
-    words = f"Took {arguments['change']} back: {', '.join(parts) or 'nothing had to change'}."
+    words = f"Took {result['undone']} back: {', '.join(parts) or 'nothing had to change'}."
     if result["conflicts"]:
         words += f" Left alone, since somebody wrote there later: {', '.join(result['conflicts'])}."
     return words, data

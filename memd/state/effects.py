@@ -22,6 +22,7 @@ from memd.core.values import (
     Suggestion,
     SuggestionDecided,
     TeamMoved,
+    Undid,
 )
 from memd.state import cursors, dreams, imported, jobs, proposed, suggestions, teams
 from memd.state.database import Cursor
@@ -36,6 +37,7 @@ _KINDS: dict[str, type[Effect]] = {
     "suggestion": Suggestion,
     "suggestion_decided": SuggestionDecided,
     "team": TeamMoved,
+    "undid": Undid,
 }
 
 
@@ -61,7 +63,7 @@ def carry_out(
             teams.store_pull(cursor, directory, effect, change)
         elif isinstance(effect, Imported):
             imported.store_originals(cursor, directory, effect, at)
-        else:
+        elif isinstance(effect, JobEnd):
             jobs.end(cursor, _with_change(effect, change), at)
 
 

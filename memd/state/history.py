@@ -4,7 +4,7 @@ Change sets are ordered by their numbers. A time stands for the last set at or b
 that was set back does not change the order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from memd.core.imports import PastChange
 from memd.core.names import INDEX, INDEXES
-from memd.core.values import Actor, Change
+from memd.core.values import Actor, Change, Undid
 from memd.state.journal import Journal
 from memd.state.records import ChangeRecord, Step
 
 _MOST_FILES = 10_000  # in the sets of one result; older sets come with the next page
 _NO_LIMIT = 2**63 - 1
+_PAGE = 100  # sets that ``not_undone`` reads at once
 
 
 class Filter(Struct, frozen=True):
@@ -79,6 +80,31 @@ class JournalHistory:
         condition = "directory = ? AND id BETWEEN ? AND ?"
         newest_first = self._journal.select(condition, values, limit=_NO_LIMIT)
         return tuple(reversed(newest_first))
+
+    def not_undone(self, directory: str) -> Iterator[ChangeRecord]:
+        """Yield the sets of a directory that are neither an undo nor undone, newest first.
+
+        A set is undone if an undo of it is not undone. An undo has a higher number than the sets
+        that it takes back, so it is met before them.
+        """
+        undone: set[int] = set()  # numbers
+        spans: list[Undid] = []  # of undos that take back several sets
+        before = _NO_LIMIT
+        condition = "directory = ? AND id < ?"
+        while page := self._journal.select(
+            condition, (directory, before), limit=_PAGE, files=False
+        ):
+            for record in page:
+                before = record.number
+                if before in undone or any(each.first <= before <= each.last for each in spans):
+                    continue
+                if record.by.actor is not Actor.UNDO:
+                    yield replace(record, steps=self._journal.steps(before))
+                for effect in record.effects:
+                    if isinstance(effect, Undid) and effect.first == effect.last:
+                        undone.add(effect.first)
+                    elif isinstance(effect, Undid):
+                        spans.append(effect)
 
     def sets_of_file(self, directory: str, path: str) -> tuple[ChangeRecord, ...]:
         """Return the sets that changed a file, oldest first, with the steps of only that file.

@@ -229,14 +229,16 @@ class Journal:
         return record if directory in {"", record.directory} else None
 
     def select(
-        self, condition: str, values: Sequence[object], *, limit: int
+        self, condition: str, values: Sequence[object], *, limit: int, files: bool = True
     ) -> tuple[ChangeRecord, ...]:
         """Return the newest applied sets that meet a condition, newest first.
 
-        ``condition`` is SQL from this room; outside input is only in ``values``.
+        ``condition`` is SQL from this room; outside input is only in ``values``. Without ``files``
+        the sets have no steps.
         """
         condition = f"state = 'applied' AND {condition}"
-        return self._records(condition, (*values, limit), "ORDER BY id DESC LIMIT ?")
+        order = "ORDER BY id DESC LIMIT ?"
+        return self._records(condition, (*values, limit), order, files=files)
 
     def blob(self, body_hash: str) -> bytes | None:
         """Return the body with this hash, or ``None`` when the journal has none that matches."""
@@ -297,11 +299,11 @@ class Journal:
         return next(iter(self._records("id = ?", (number,))), None)
 
     def _records(
-        self, condition: str, values: Sequence[object], order: str = ""
+        self, condition: str, values: Sequence[object], order: str = "", *, files: bool = True
     ) -> tuple[ChangeRecord, ...]:
-        """Return the change sets that meet an SQL condition, with their files."""
+        """Return the change sets that meet an SQL condition, with their files if wanted."""
         rows = self._database.read(f"SELECT * FROM changes WHERE {condition} {order}", values)  # noqa: S608 - fixed words
-        return tuple(read_record(row, self.steps(row["id"])) for row in rows)
+        return tuple(read_record(row, self.steps(row["id"]) if files else ()) for row in rows)
 
     def steps(self, number: int) -> tuple[Step, ...]:
         """Return the files of a change set."""

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from memd.core.names import INDEXES
 from memd.core.text import read_json
-from memd.core.values import Actor, Change, CommitResult, Effect, FileChange, Provenance
+from memd.core.values import (
+    Actor,
+    Change,
+    CommitResult,
+    Effect,
+    FileChange,
+    Provenance,
+    undone_by,
+)
 from memd.state import effects
 from memd.state.database import Row
 
@@ -85,7 +93,12 @@ class ChangeRecord(Struct, frozen=True):
         """Return the result of this set for its caller, without index files."""
         files = tuple(f for f in file_changes(self.steps) if f.path not in INDEXES)
         return CommitResult(
-            self.id, files, repeated=repeated, merged=self.merged, conflicts=self.conflicts
+            self.id,
+            files,
+            repeated=repeated,
+            merged=self.merged,
+            conflicts=self.conflicts,
+            undone=undone_by(self.effects),
         )
 
     def change(self) -> Change:

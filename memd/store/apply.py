@@ -12,7 +12,9 @@ each step the live file is either as it was or as the set wants it:
 """
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from types import MappingProxyType
 from typing import Self
 
 from memd.core.errors import MemdError
@@ -173,6 +175,18 @@ class Application:
             return False
         self._disk.unlink(self._folder(step.path), step.temp)
         return True
+
+    def remove_temporaries(
+        self, steps: Iterable[Step], unfinished: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
+        """Remove the temporary files of steps as ``remove_temporary`` does, where that is possible.
+
+        ``unfinished`` are new texts by hash, whose file may be only partly written.
+        """
+        for step in steps:
+            # What cannot be removed now is removed at the next start; no reader ever sees it.
+            with suppress(OSError, MemdError):
+                self.remove_temporary(step, unfinished.get(step.after or ""))
 
     def _undo_swap(self, step: Step) -> None:
         """Undo one swap, unless another program saved the file after it.

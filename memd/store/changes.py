@@ -24,7 +24,6 @@ the state file, and ``service.py`` lets one thread at a time commit in a directo
 
 import secrets as tokens
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from enum import Enum
 from functools import partial
 
@@ -35,7 +34,7 @@ from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.core.names import INDEXES
 from memd.core.recent import Recent
-from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance, Tree
+from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance, Tree, undone_by
 from memd.files.directory import Directory, cause_of
 from memd.files.disk import Disk, ensure_writable
 from memd.state.changes import (
@@ -186,11 +185,16 @@ class Changes:
         """
         with opened_or_empty(request.directory) as directory:
             tree = self._live_tree(directory)
-            prepared = prepare(request.plan(tree), tree, self._text_by_hash, request.by.origin)
+            draft = request.plan(tree)
+            prepared = prepare(draft, tree, self._text_by_hash, request.by.origin)
         files = tuple(file for file in file_changes(prepared.steps) if file.path not in INDEXES)
-        conflicts = prepared.conflicts
         return CommitResult(
-            None, files, merged=prepared.merged, note=prepared.note, conflicts=conflicts
+            None,
+            files,
+            merged=prepared.merged,
+            note=prepared.note,
+            conflicts=prepared.conflicts,
+            undone=undone_by(draft.effects),
         )
 
     def recover(self, at: float, now: float = 0.0) -> tuple[str, ...]:
@@ -242,7 +246,8 @@ class Changes:
             intent = _intent(request, draft, prepared)
             if not prepared.steps:  # no file changes, but the draft may have effects to record
                 self._journal.record_effects(intent)
-                return CommitResult(None, conflicts=prepared.conflicts)
+                undone = undone_by(draft.effects)
+                return CommitResult(None, conflicts=prepared.conflicts, undone=undone)
             record = self._journal.record(intent)
             try:
                 self._apply(directory, record, prepared.bodies, request.monotonic)
@@ -311,7 +316,7 @@ class Changes:
                 self._keep_replaced(directory, record.steps, now)
                 raise
             if self._replaced is None:
-                _remove_temporaries(application, record, {})
+                application.remove_temporaries(record.steps)
             else:
                 self._keep_replaced(directory, record.steps, now)
 
@@ -328,7 +333,7 @@ class Changes:
         """
         try:
             application.take_back()
-            _remove_temporaries(application, record, bodies)
+            application.remove_temporaries(record.steps, bodies)
             is_foreign_save = isinstance(error, ForeignSaveError)
             self._journal.mark_ended(record, ABANDONED if is_foreign_save else FAILED)
         except (OSError, MemdError) as second_error:
@@ -366,25 +371,13 @@ def _index_check_draft(_: Tree) -> Draft:
     return StoreDraft(mend_index=True)
 
 
-def _remove_temporaries(
-    application: Application, record: ChangeRecord, unfinished: Mapping[str, bytes]
-) -> None:
-    """Remove the temporary files of a set where that is possible.
-
-    ``unfinished`` are new texts by hash, whose file may be only partly written.
-    """
-    for step in record.steps:
-        # What cannot be removed now is removed at the next start; no reader ever sees it.
-        with suppress(OSError, MemdError):
-            application.remove_temporary(step, unfinished.get(step.after or ""))
-
-
 def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> PlannedChange:
     """Return the change set as the journal records it before it is applied."""
+    undone = undone_by(draft.effects)  # the plan may have chosen it only now
     return PlannedChange(
         request.directory,
         request.at,
-        request.by,
+        replace(request.by, reason=f"undo of {undone}") if undone else request.by,
         request.id,
         tokens.token_hex(4),
         prepared.steps,

@@ -5,6 +5,7 @@ Reads only the journal and live files; called in a worker thread.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -31,8 +32,9 @@ from memd.store.restoring import RestorePlan
 from memd.store.restoring import VersionNotFoundError as VersionNotFoundError
 from memd.store.tree import StoredFile, memory_file
 from memd.store.undo import ChangeNotFoundError as ChangeNotFoundError
+from memd.store.undo import NewestUndoPlan, SpanPlan, UndoPlan
+from memd.store.undo import NothingToUndoError as NothingToUndoError
 from memd.store.undo import PurgedError as PurgedError
-from memd.store.undo import SpanPlan, UndoPlan
 from memd.text import unified
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
@@ -206,12 +208,16 @@ class Past:
                 steps.append(Step(edit.path, edit.base or None, after))
         return self._history.repeated_paths(os.path.realpath(directory), Actor.DREAM, steps)
 
-    def undo(self, directory: str, target: str | Range | float) -> Plan:
+    def undo(self, directory: str, target: str | Range | float | None) -> Plan:
         """Return the plan that takes back one change, a range of them, or all after a time.
 
-        Raises ChangeNotFoundError and RangeReversedError.
+        ``None`` stands for the newest change that is neither an undo nor undone. Raises
+        ChangeNotFoundError and RangeReversedError; the plan raises NothingToUndoError.
         """
         real_path = os.path.realpath(directory)
+        if target is None:
+            sets = partial(self._history.not_undone, real_path)
+            return NewestUndoPlan(sets, self._journal.blob)
         if isinstance(target, str):
             return UndoPlan(self._record(real_path, target), self._journal.blob)
         if isinstance(target, Range):
@@ -223,12 +229,13 @@ class Past:
             if last < first:
                 raise RangeReversedError(target.first, target.last)
         else:
-            first = (
-                self._history.last_number(real_path, target) + 1
-            )  # the first one after that time
+            first = self._history.last_number(real_path, target) + 1
             last = self._history.last_number(real_path)
-        span = compose(self._history.sets_between(real_path, first, last))
-        return SpanPlan(span, self._journal.blob) if span else lambda _: StoreDraft()
+        undone = self._history.sets_between(real_path, first, last)
+        span = compose(undone)
+        if span is None:
+            return lambda _: StoreDraft()
+        return SpanPlan(span, undone[0].number, self._journal.blob)
 
     def restore(self, directory: str, path: str, change: str = "") -> Plan:
         """Return the plan that brings back a version of a file.

@@ -5,7 +5,7 @@ changed since, only the set's own changes are taken out; if that is not possible
 newer work, the file is left alone and named as a conflict. The index is merged by entries. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec import Struct, field
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM_INDEX
 from memd.core.text import sha256
-from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
+from memd.core.values import Effect, FileEdit, MemoryFile, Pointer, Tree, Undid
 from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
 from memd.state.changes import ChangeRecord, CombinedChange, Step
@@ -31,6 +31,17 @@ class ChangeNotFoundError(MemdError):
 
     def __init__(self, change: str) -> None:
         super().__init__(f"there is no change {change[:40]!r} of this directory", change=change)
+
+
+class NothingToUndoError(MemdError):
+    """Each change of a directory is undone, or an undo."""
+
+    code = 1001
+    kind = "not_found"
+    hint = "an undo is undone by its id, which the history has"
+
+    def __init__(self) -> None:
+        super().__init__("nothing is left to undo: every change is undone already, or an undo")
 
 
 class PurgedError(MemdError):
@@ -71,6 +82,7 @@ class UndoPlan:
     def __init__(self, record: ChangeRecord, blobs: Blobs) -> None:
         steps = [step for step in record.steps if not step.conflict]
         self._id = record.id  # of the set, for errors
+        self._number = record.number
         self._steps = [step for step in steps if step.path != INDEX]
         self._index_step = next((step for step in steps if step.path == INDEX), None)
         self._blobs = blobs  # returns a text of the journal by its hash
@@ -85,6 +97,7 @@ class UndoPlan:
         return StoreDraft(
             tuple(undos.edits),
             self._pointers(tree, undos),
+            (Undid(self._number, self._number),),
             restores=True,
             modes=undos.modes,
             exact_index=exact_index,
@@ -110,6 +123,8 @@ class UndoPlan:
         if step.path == TEAM_INDEX:
             return  # its entries are derived from the memories; its other lines are newer
         edit = self._merging_edit(step, live)
+        if edit is not None and live is not None and edit.content == live.content:
+            return  # newer changes have taken it back already
         if edit is not None:
             undos.merged.append(step.path)
             undos.edits.append(edit)
@@ -222,11 +237,38 @@ class UndoPlan:
         return index.pointers(self._blobs(text_hash) if text_hash else None)
 
 
-class SpanPlan:
-    """The plan that undoes several sets at once: each file gets its text from before them."""
+class NewestUndoPlan:
+    """The plan that undoes the first of some sets whose undo changes a file or is a conflict.
 
-    def __init__(self, span: CombinedChange, blobs: Blobs) -> None:
+    ``sets`` returns them, newest first. Those before it, whose files are as they were before the
+    set, count as undone as well. The plan raises NothingToUndoError if there is no set to undo, and
+    what ``UndoPlan`` raises.
+    """
+
+    def __init__(self, sets: Callable[[], Iterable[ChangeRecord]], blobs: Blobs) -> None:
+        self._sets = sets
+        self._blobs = blobs
+
+    def __call__(self, tree: Tree) -> StoreDraft:
+        """Return the draft of the undo."""
+        passed: list[Effect] = []
+        for record in self._sets():
+            draft = UndoPlan(record, self._blobs)(tree)
+            if draft.edits or draft.conflicts:
+                return replace(draft, effects=(*draft.effects, *passed))
+            passed += draft.effects
+        raise NothingToUndoError
+
+
+class SpanPlan:
+    """The plan that undoes several sets at once: each file gets its text from before them.
+
+    ``first`` is the number of the first set.
+    """
+
+    def __init__(self, span: CombinedChange, first: int, blobs: Blobs) -> None:
         self._span = span
+        self._undid = Undid(first, span.record.number)
         self._plan = UndoPlan(span.record, blobs)  # of the sets as if they were one
         index_hash = span.first_index
         # The index lines from before the first set, by path.
@@ -240,6 +282,7 @@ class SpanPlan:
         return replace(
             draft,
             pointers=old_lines | dict(draft.pointers),
+            effects=(self._undid,),
             conflicts=(*draft.conflicts, *self._span.gaps),
         )
 

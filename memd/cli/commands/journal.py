@@ -99,20 +99,12 @@ def diff(invocation: Invocation) -> None:
 
 def undo(invocation: Invocation) -> int:
     """Undo changes, by default the newest; return 1 if a file was left as newer work is in it."""
-    options = invocation.options
-    if not (options.change or options.from_ or options.as_of):
-        answer = invocation.ask("memory.history", limit=1)
-        newest = [change for change in answer["changes"] if change["id"]]  # imported ones have none
-        if not newest:
-            invocation.screen.note("nothing to undo")
-            return 0
-        options.change = newest[0]["id"]
-        files = ", ".join(_file_words(file) for file in newest[0]["files"])
-        words = f"{options.change}, {output.ago(newest[0]['at'])}, {_author(newest[0])}: {files}"
-        invocation.screen.note(words)
-    if options.as_of is not None:
-        invocation.screen.note(f"everything after {iso_time(options.as_of)}")
+    if invocation.options.as_of is not None:
+        invocation.screen.note(f"everything after {iso_time(invocation.options.as_of)}")
     result = invocation.request(request_id=os.urandom(16).hex())
+    if result.get("undone"):
+        would = "would take" if invocation.options.dry_run else "takes"
+        invocation.screen.note(f"{would} back {result['undone']}")
     return _print_undone(invocation, result, "nothing to undo")
 
 

@@ -237,14 +237,16 @@ def test_what_is_left_is_told(home: Home) -> None:
     assert "nothing is kept of it" in ran.out
 
 
-def test_a_bare_undo_takes_the_newest_change_back(home: Home) -> None:
-    """It is shown before it goes; where there is none, nothing is asked for."""
-    script = {"memory.history": changes(), "memory.undo": {"files": [], "conflicts": []}}
-    with ScriptedDaemon(home.places.socket, script) as daemon:
+def test_a_bare_undo_says_what_it_takes_back(home: Home) -> None:
+    """The daemon chooses the change, and the answer or the rehearsal names it."""
+    files = [{"path": "a.md", "action": "updated"}]
+    answer = {"change": "c3", "undone": "c2", "files": files, "merged": [], "conflicts": []}
+    with ScriptedDaemon(home.places.socket, {"memory.undo": answer}) as daemon:
         ran = memctl(home, "undo")
-        assert daemon.params("memory.undo")["change"] == "c2"
-    assert "c2, 2 h 5 min ago, client (memctl): updated a.md, created b.md" in ran.err
-    with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": []}}):
-        ran = memctl(home, "undo")
-    assert (ran.status, ran.out) == (0, "")
-    assert "nothing to undo" in ran.err
+        assert daemon.params("memory.undo").keys() == {"cwd", "request_id"}
+    assert (ran.out, ran.err) == (
+        "updated a.md\nundo the undo with: memctl undo c3\n",
+        "takes back c2\n",
+    )
+    with ScriptedDaemon(home.places.socket, {"memory.undo": {**answer, "change": None}}):
+        assert memctl(home, "undo", "--dry-run").err == "would take back c2\n"

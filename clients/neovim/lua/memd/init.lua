@@ -59,20 +59,12 @@ local function files(touched)
   return table.concat(words, ', ')
 end
 
-local function newest()
-  return ask('memory.history', { limit = 1 }).changes[1]
-end
-
 local function undo(change)
-  if not change then
-    local last = newest() or error('memd: nothing was ever changed here', 0)
-    change = last.id
-  end
   local result = ask('memory.undo', { change = change })
   local left = #result.conflicts > 0
   local words = left and '; left alone, since they changed: ' .. table.concat(result.conflicts, ', ')
   local level = left and vim.log.levels.WARN or nil
-  say('took back ' .. change .. ': ' .. files(result.files) .. (words or ''), level)
+  say('took back ' .. result.undone .. ': ' .. files(result.files) .. (words or ''), level)
 end
 
 local function diff(change)
