@@ -77,8 +77,15 @@ async def quick_checks(
     is_off = Check(
         "memory", "warning", "enabled is false in the settings", "memctl config shows it"
     )
+    failing = Check(
+        "services",
+        "failed",
+        "; ".join(services.failing.values()),
+        "memctl logs shows why; memd starts it again by itself",
+    )
     return [
         *([] if settings.enabled else [is_off]),
+        *([failing] if services.failing else []),
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
         _problems_check("settings", services.places.config, problems),

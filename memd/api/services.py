@@ -97,8 +97,9 @@ class Services(Struct, frozen=True):
     """Everything a handler may need.
 
     ``started`` is in monotonic seconds. ``notes`` are sentences about repairs; more may come while
-    the daemon runs. ``sessions`` are the last active ones, the newest last; they are used on the
-    event loop only.
+    the daemon runs. ``failing`` has one about each background service that failed and waits to be
+    started again, by its name. ``sessions`` are the last active ones, the newest last. These two
+    are used on the event loop only.
     """
 
     store: Store
@@ -134,6 +135,7 @@ class Services(Struct, frozen=True):
     notes: Sequence[str]
     ending: Endable
     hub: Hub
+    failing: dict[str, str] = field(default_factory=dict)
     sessions: Recent[tuple[str, str], SeenSession] = field(
         default_factory=lambda: Recent(_SESSIONS)
     )

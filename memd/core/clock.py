@@ -19,7 +19,10 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds of this clock."""
+        """Return after so many seconds of this clock; soon if the number is negative.
+
+        The seconds until a time are negative after the process, or the machine, was stopped.
+        """
         ...
 
     def move_on_after(self, seconds: float) -> AbstractContextManager[object, bool]:

@@ -27,6 +27,7 @@ from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.daemon import machine, missed
 from memd.daemon.agents import messages, progress_lines
+from memd.daemon.background import Background
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.ending import Ending
 from memd.daemon.learning import extractions, tool_rules
@@ -119,17 +120,18 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
     try:
         services, starter, job_runners = await _compose(ports, database, hub, ending)
         async with anyio.create_task_group() as group:
-            await group.start(services.store.run)
-            await group.start(services.recall.run)
+            background = Background(group, ports.clock, ports.log, services.failing)
+            await background.start("store", services.store.run)
+            await background.start("recall", services.recall.run)
             await _open_last(services, Visits(database))
-            await group.start(services.jobs.run, job_runners)
-            group.start_soon(_warm, services)
-            group.start_soon(starter.watch)
-            group.start_soon(services.team.run)
-            group.start_soon(services.progress.run)
-            await group.start(services.messages.run)
+            await background.start("jobs", partial(services.jobs.run, job_runners))
+            background.start_soon("models", partial(_warm, services))
+            background.start_soon("dreams", starter.watch)
+            background.start_soon("team", services.team.run)
+            background.start_soon("progress", services.progress.run)
+            await background.start("messages", services.messages.run)
             relay = PeerRelay(services.messages, ports.clock, ports.places.socket)
-            group.start_soon(relay.run)
+            background.start_soon("peers", relay.run)
             prune_records = partial(
                 keep_bounded,
                 notes=services.session_notes,
@@ -137,13 +139,16 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
                 forget=services.messages.forget,
             )
             pruned = (database, services.store, services.ages)
-            group.start_soon(prune_records, *pruned, ports.clock, ports.log)
+            background.start_soon(
+                "retention", partial(prune_records, *pruned, ports.clock, ports.log)
+            )
             methods = handlers(services)
             await group.start(_serve, ports, methods, hub, parting)
-            group.start_soon(missed.work_off, services, methods["hook"], ports.log)
-            conversations = (Cursors(database), Visits(database))
-            extract = methods["extract"]
-            group.start_soon(missed.catch_up, services, extract, conversations, ports.log)
+            work_off = partial(missed.work_off, services, methods["hook"], ports.log)
+            background.start_soon("spool", work_off)
+            tables = (Cursors(database), Visits(database))
+            catch_up = partial(missed.catch_up, services, methods["extract"], tables, ports.log)
+            background.start_soon("catch-up", catch_up)
             try:
                 yield ending.requested
             finally:

@@ -23,7 +23,7 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
-        await anyio.sleep(seconds)
+        await anyio.sleep(max(0.0, seconds))  # it refuses a negative number
 
     def move_on_after(self, seconds: float) -> anyio.CancelScope:
         """Return a scope that ends after so many seconds."""

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Mapping
+from functools import partial
 
 import anyio
 from anyio.abc import TaskStatus
@@ -12,6 +13,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.daemon import notify
 from memd.daemon.app import Ports, daemon
+from memd.daemon.background import Background
 from memd.daemon.ending import Ending
 from memd.daemon.log import Log
 
@@ -41,7 +43,8 @@ async def _run(ports: Ports) -> bool:
         # Before the state file opens, which may be slow: systemd counts during a restart.
         group.start_soon(_feed_watchdog, ports.environ, ports.clock)
         async with daemon(ports, ending):
-            group.start_soon(_end_when_unreachable, ports, ending)
+            check_files = partial(_end_when_unreachable, ports, ending)
+            Background(group, ports.clock, ports.log, {}).start_soon("files", check_files)
             notify.notify(ports.environ, notify.READY)
             socket_path = ports.places.socket
             ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())

@@ -58,6 +58,7 @@ class Jobs:
         self._table = table
         self._clock = clock
         self._on_unexpected = on_unexpected
+        self._at_once = at_once
         self._lanes = Lanes(at_once)  # all unfinished jobs
         self._pauses = table.pauses  # the stored pause and breakers
         self._pausing: set[str] = set()  # ids of cancelled jobs that go back into the queue
@@ -222,18 +223,24 @@ class Jobs:
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run jobs until cancelled, first those of an earlier daemon; ``runners`` are by kind."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._run_until_saved, self._load_unfinished)
-            while not (self._has_loaded or self._waiting.save_error):
-                await self._changed.wait()
-            task_status.started()
-            while True:
-                while (ticket := self._lanes.next_ticket()) is not None:
-                    self._lanes.start(ticket.job)
-                    self._scopes[ticket.job] = anyio.CancelScope()
-                    group.start_soon(self._run_job, ticket, runners, group)
-                await self._changed.wait()
+        """Run jobs until cancelled, first those of an earlier run; ``runners`` are by kind."""
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._run_until_saved, self._load_unfinished)
+                while not (self._has_loaded or self._waiting.save_error):
+                    await self._changed.wait()
+                task_status.started()
+                while True:
+                    while (ticket := self._lanes.next_ticket()) is not None:
+                        self._lanes.start(ticket.job)
+                        self._scopes[ticket.job] = anyio.CancelScope()
+                        group.start_soon(self._run_job, ticket, runners, group)
+                    await self._changed.wait()
+        finally:  # the next run, if there is one, takes the jobs from the table
+            self._lanes, self._has_loaded = Lanes(self._at_once), False
+            self._scopes.clear()
+            self._pausing.clear()
+            self._notify()
 
     async def drain(self, seconds: float, *, queued: bool = True) -> int:
         """Wait up to ``seconds`` for the end of all jobs; return how many are unfinished.
@@ -242,17 +249,9 @@ class Jobs:
         """
         if not queued:
             self._lanes.paused = True
-        async with anyio.create_task_group() as group:
-
-            async def out_of_time() -> None:
-                """End the wait after ``seconds``."""
-                await self._clock.sleep(seconds)
-                group.cancel_scope.cancel()
-
-            group.start_soon(out_of_time)
+        with self._clock.move_on_after(seconds):
             while not self._lanes.is_idle():
                 await self._changed.wait()
-            group.cancel_scope.cancel()
         return len(self._lanes)
 
     async def _load_unfinished(self) -> None:

@@ -275,3 +275,31 @@ async def test_an_end_that_cannot_be_written_is_tried_again(bench: Bench) -> Non
         bench.clock.advance(1.0)
         ended = await service.wait(job)
     assert ended.result == {"name": "a"}
+
+
+async def test_a_run_that_failed_can_be_followed_by_another(bench: Bench) -> None:
+    """After a failure of the service itself the jobs that ran are run again, each to its end."""
+    service, publish, jobs = bench.jobs(), bench.sink.publish, list[str]()
+    bench.gate("b")
+
+    def fail_once(event: Event) -> None:
+        publish(event)
+        if event.topic == JOB_DONE:
+            bench.sink.publish = publish  # type: ignore[method-assign]
+            raise ValueError
+
+    async def run_until_failure() -> None:
+        async with at_work(service):
+            jobs.append(await submit(service, "b", lane="/b"))
+            await until(lambda: bench.ran == ["b"])
+            bench.sink.publish = fail_once  # type: ignore[method-assign]
+            jobs.append(await submit(service, "a", lane="/a"))
+            await anyio.sleep_forever()
+
+    with pytest.raises(ExceptionGroup):
+        await run_until_failure()
+    bench.gate("b").set()
+    async with at_work(service):
+        ends = [(await service.wait(job)).state for job in jobs]
+    assert ends == [JobState.COMPLETED, JobState.COMPLETED]
+    assert sorted(bench.ran) == ["a", "b", "b"]
