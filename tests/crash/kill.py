@@ -19,6 +19,7 @@ _WORDS = {
     "write": "write",
     "fchmod": "set_mode",
     "utimensat": "set_mtime",
+    "unlink": "unlink",
     "unlinkat": "unlink",
 }
 _CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)$")
@@ -95,12 +96,12 @@ def file_operations(root: Path, operation: str) -> list[str]:
     results: list[str] = []
     for line in log.read_text(errors="replace").splitlines():
         match = _CALL.match(line)
-        if match is None or f"<{root}/memory" not in match[2]:
+        if match is None or f"{root}/memory" not in match[2]:
             continue
         call, rest = match[1], match[2]
         if call == "fsync":
             word = "fsync" if ".tmp>" in rest else "sync_folder"
-        elif call == "renameat2":
+        elif call in {"rename", "renameat", "renameat2"}:
             word = "exchange" if "RENAME_EXCHANGE" in rest else "move"
         elif call == "openat":
             word = "create" if "O_CREAT" in rest else ""
