@@ -18,6 +18,7 @@ from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.store.drafts import NotSharedError
 from memd.team.errors import (
+    NoConflictError,
     TeamHeldError,
     TeamNotJoinedError,
     TeamRefusedError,
@@ -186,7 +187,7 @@ async def team_restore(
     return await services.team.restore(directory, _path(path), revision)
 
 
-@method("team.resolve", "write", *_SEND_ERRORS)
+@method("team.resolve", "write", *_SEND_ERRORS, NoConflictError)
 async def team_resolve(
     services: Services,
     call: Call,

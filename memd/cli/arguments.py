@@ -75,10 +75,9 @@ EXIT_STATUS = (
     (78, "the configuration keeps it from working"),
     (130, "interrupted"),
 )
-# How argparse words the errors for an invalid choice and an unknown argument.
+# How argparse words the errors for an invalid choice and an invalid value.
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
 _INVALID_VALUE = re.compile(r"argument (\S+): invalid (\w+) value: (.*)", re.DOTALL)
-_UNKNOWN_ARGUMENT = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _NAME = re.compile(r"[\w.-]+")
 _MAX_LISTED = 6  # choices that an error message lists in full
 _FILE_METAVARS = ("FILE", "DIR", "PATH")  # of options whose value is a path
@@ -147,6 +146,13 @@ def verbs(first: str) -> list[str]:
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors name the nearest valid word instead of all of them."""
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the parsed options; exit with status 2 for a word that the command cannot take."""
+        options, unknown_words = self.parse_known_args(args, namespace)
+        if unknown_words:
+            _refuse(self, options.run, unknown_words[0].partition("=")[0])
+        return options
+
     def error(self, message: str) -> NoReturn:
         """Print an error with a hint and exit with status 2."""
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
@@ -162,14 +168,6 @@ class _Parser(argparse.ArgumentParser):
             allowed = ALLOWED_VALUES.get(kind) or portable_table.ALLOWED_VALUES[kind]
             usage = self.format_usage()
             self.exit(2, f"{usage}{self.prog}: {flag} cannot be {value}\n  it is {allowed}\n")
-        elif match := _UNKNOWN_ARGUMENT.search(message):
-            wrong_word = match[1]
-            message = f"{self.prog} takes no {wrong_word} there"
-            if not wrong_word.startswith("-"):
-                hint = "options stand before or behind the other words, not between; see --help"
-                self.exit(2, f"{self.prog}: {message}\n  {hint}\n")
-            all_options = (*(command.options for command in COMMANDS), GLOBAL_OPTIONS)
-            valid_words = [option.flag for options in all_options for option in options]
         nearest = get_close_matches(wrong_word, valid_words, 1)
         if nearest:
             hint = f"the nearest is {nearest[0]}"
@@ -179,6 +177,30 @@ class _Parser(argparse.ArgumentParser):
             hint = f"see {self.prog} --help"
         usage = "" if nearest else self.format_usage()
         self.exit(2, f"{usage}{self.prog}: {message}\n  {hint}\n")
+
+
+def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) -> NoReturn:
+    """Exit with status 2 because a command, or memctl without one, cannot take a word."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
+
+    name = f"memctl {command.name}" if command else "memctl"
+    own_flags = [flag for option in command.options for flag in option.flags] if command else []
+    valid_flags = [*own_flags, "--help", *(option.flag for option in GLOBAL_OPTIONS)]
+    is_of_another = any(word in option.flags for other in COMMANDS for option in other.options)
+    nearest = [] if is_of_another else get_close_matches(word, valid_flags, 1)
+    usage, sentence = "", f"{command.name if command else name} takes no {word}"
+    if not word.startswith("-"):
+        sentence += " there"
+        hint = "options stand before or behind the other words, not between; see --help"
+    elif word in own_flags:
+        sentence += " there"
+        hint = f"it stands behind the command: {name} {word}"
+    elif nearest:
+        hint = f"the nearest is {nearest[0]}"
+    else:
+        usage = f"usage: {synopsis(command)}\n" if command else top.format_usage()
+        hint = f"see {name} --help"
+    top.exit(2, f"{usage}memctl: {sentence}\n  {hint}\n")
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -272,8 +294,7 @@ def _add_option(
         if option.choices:
             arguments["choices"] = option.choices
         arguments["metavar"] = option.metavar or "|".join(option.choices)
-    flags = [option.short, option.flag] if option.short else [option.flag]
-    action = child.add_argument(*flags, **arguments)
+    action = child.add_argument(*option.flags, **arguments)
     if hints and option.listed:
         hint = hints.listed(option.listed)
         action.complete = hint  # type: ignore[attr-defined] # where shtab looks

@@ -101,10 +101,15 @@ class Option(NamedTuple):
         return not self.metavar and not self.choices
 
     @property
+    def flags(self) -> list[str]:
+        """The flags that a person may write, the short one first."""
+        return [self.short, self.flag] if self.short else [self.flag]
+
+    @property
     def shown(self) -> str:
         """The option as a synopsis prints it: its flags and what stands for its value."""
         value = self.metavar or "|".join(self.choices)
-        flags = "|".join(filter(None, (self.short, self.flag)))
+        flags = "|".join(self.flags)
         return f"{flags} {value}" if value else flags
 
     @property
@@ -148,6 +153,8 @@ class Command(NamedTuple):
         return " ".join(self.words)
 
 
+# Scripts give it with each command that asks a person, or deletes and might ask.
+YES = Option("--yes", "do it without asking", param="")
 GLOBAL_OPTIONS = (
     Option("--json", "print exactly the result as one JSON object"),
     Option("--socket", "the daemon's socket (default: MEMD_SOCKET, else the usual place)", "PATH"),

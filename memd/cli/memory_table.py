@@ -1,6 +1,6 @@
 """The table of the commands that read, write, search, learn and undo memories."""
 
-from memd.cli.grammar import MEMORIES, Command, Operand, Option, moment, number, version
+from memd.cli.grammar import MEMORIES, YES, Command, Operand, Option, moment, number, version
 from memd.cli.instruction_table import VIEWS
 
 ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
@@ -196,7 +196,7 @@ COMMANDS = (
         "memories:remove",
         method="memory.delete",
         operands=(_PATH,),
-        options=(_BASE, *_SUBAGENT),
+        options=(_BASE, *_SUBAGENT, YES),
         examples=(("memctl rm old-plan.md", "forget it"),),
     ),
     Command(

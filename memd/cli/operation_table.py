@@ -1,6 +1,6 @@
 """The table of the commands for the daemon, its jobs, and the set-up of clients."""
 
-from memd.cli.grammar import Command, Operand, Option, moment, number
+from memd.cli.grammar import YES, Command, Operand, Option, moment, number
 from memd.core.events import LOG_LEVELS, TOPICS
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
@@ -223,7 +223,7 @@ COMMANDS = (
         "Stops it and removes the files that memctl wrote; files of others are left alone.",
         "service:uninstall",
         method="",
-        options=(_DRY_RUN,),
+        options=(_DRY_RUN, YES),
     ),
     Command(
         ("service", "status"),
@@ -355,6 +355,9 @@ COMMANDS = (
         "shells:completion",
         method="",
         operands=(Operand("SHELL", "the shell", choices=SHELLS),),
+        options=(
+            Option("--values", "for the script: print what this method lists", "METHOD", param=""),
+        ),
         examples=(
             ("memctl completion bash > ~/.local/share/bash-completion/completions/memctl", "bash"),
             ("memctl completion fish > ~/.config/fish/completions/memctl.fish", "fish"),

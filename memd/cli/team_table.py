@@ -1,9 +1,8 @@
 """The table of `memctl team …`: join a team, share memories, and decide what comes in."""
 
-from memd.cli.grammar import MEMORIES, Command, Operand, Option, number
+from memd.cli.grammar import MEMORIES, YES, Command, Operand, Option, number
 
 _PATH = Operand("PATH", "the memory, as memctl list shows it or without team/", listed=MEMORIES)
-_YES = Option("--yes", "do it without asking", param="")
 
 COMMANDS = (
     Command(
@@ -19,7 +18,7 @@ COMMANDS = (
         options=(
             Option("--repo", "the repository, instead of what origin names", "REPOSITORY"),
             Option("--code-file", "file with the code; - is standard input", "FILE", param=""),
-            _YES,
+            YES,
         ),
         examples=(
             ("memctl team join https://team.example", "join, and type the code"),
@@ -34,7 +33,7 @@ COMMANDS = (
         "of memd.toml lets them be recalled. With --remove they go, and memctl undo brings them "
         "back.",
         "team:leave",
-        options=(Option("--remove", "remove the files below team/ as well"),),
+        options=(Option("--remove", "remove the files below team/ as well"), YES),
         examples=(("memctl team leave", "keep what the team knew"),),
     ),
     Command(
@@ -59,7 +58,7 @@ COMMANDS = (
         'Sends also where the server refused it before. With push = "review" in [team] of '
         "memd.toml it shows the differences first and asks.",
         "team:push",
-        options=(_YES,),
+        options=(YES,),
         examples=(("memctl team push", "try again after a refusal"),),
     ),
     Command(
@@ -90,7 +89,7 @@ COMMANDS = (
         "from does not go along.",
         "team:share",
         operands=(Operand("PATH", "the private memory, as memctl list shows it", listed=MEMORIES),),
-        options=(_YES,),
+        options=(YES,),
         examples=(("memctl team share releases.md", "let the others know"),),
     ),
     Command(
@@ -101,7 +100,7 @@ COMMANDS = (
         "stays in the server's history, and memctl team restore brings it back.",
         "team:remove",
         operands=(_PATH,),
-        options=(Option("--reason", "why, for the others", "TEXT"),),
+        options=(Option("--reason", "why, for the others", "TEXT"), YES),
         examples=(("memctl team remove team/freeze.md --reason over", "it is no longer true"),),
     ),
     Command(
@@ -143,6 +142,7 @@ COMMANDS = (
         "It goes from this device; memctl undo brings it back.",
         "team:drop",
         operands=(_PATH,),
+        options=(YES,),
         examples=(("memctl team drop team/freeze.md", "as the others did"),),
     ),
     Command(
@@ -152,7 +152,7 @@ COMMANDS = (
         "before, changes nothing until you accept it. Then what it removed is removed here, and "
         "what it lost is sent to it again.",
         "team:accept",
-        options=(_YES,),
+        options=(YES,),
         examples=(("memctl team accept", "after the server's backup was restored"),),
     ),
     Command(

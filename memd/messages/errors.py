@@ -62,8 +62,20 @@ class AgentKeyError(MemdError):
     hint = "agent.register gives the key; registering the same session again gives a new one"
     exit_status = 77
 
+    def __init__(self, sentence: str = "no agent has this key") -> None:
+        super().__init__(sentence)
+
+
+class AgentKeyMissingError(AgentKeyError):
+    """A call in the name of an agent has no key, and no agent started the caller."""
+
+    hint = (
+        "memctl agent register gives a key, for --key or MEMD_AGENT_KEY; an assistant's own shell "
+        "needs none after memctl setup CLIENT --messages"
+    )
+
     def __init__(self) -> None:
-        super().__init__("no agent has this key")
+        super().__init__("no key was given, and no agent started this program")
 
 
 class AgentEndedError(MemdError):

@@ -27,7 +27,7 @@ from memd.core.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Even
 from memd.core.settings import Settings
 from memd.messages import block
 from memd.messages.ending import StepEffects
-from memd.messages.errors import AgentKeyError, MessageNotFoundError
+from memd.messages.errors import AgentKeyMissingError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
 from memd.messages.mailboxes import LeaseHolder as LeaseHolder
 from memd.messages.mailboxes import Mailboxes, NextMessages, number_of
@@ -151,7 +151,7 @@ class Messages:
         else:
             agent = self.register.by_process(speaker.pid) if speaker.pid else None
         if agent is None:
-            raise AgentKeyError
+            raise AgentKeyMissingError
         self._office.settings(agent.root)
         return agent
 

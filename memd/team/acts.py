@@ -10,7 +10,12 @@ from memd.core.team import REMOVED, Conflict, HeldEntry
 from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
-from memd.team.errors import TeamHeldError, TeamRefusedError, TeamUnreachableError
+from memd.team.errors import (
+    NoConflictError,
+    TeamHeldError,
+    TeamRefusedError,
+    TeamUnreachableError,
+)
 from memd.team.exchange import Exchange
 from memd.team.pulling import commit, pull
 from memd.team.pushing import end_from_history
@@ -28,7 +33,6 @@ _ANSWERS = (_OK, _NO_SUCH_ENTRY, _ENTRY_CHANGED, *_REFUSALS)
 _NO_ENTRY = "the team has no such memory"
 _HAS_UNSENT_CHANGES = "it has changes that are not sent yet"
 _CHANGED_BY_OTHER = "somebody has just changed it; look at it again"
-_NO_CONFLICT = "it is in no conflict"
 _NOT_HELD = "it is not held"
 _NO_TEXT = "the text is not kept any more, or is for maintainers to see"
 
@@ -89,12 +93,13 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
 def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
     """Write the text that ends a conflict; the next sync sends it.
 
-    ``how`` is ``ours``, ``theirs`` (the server's text) or ``edit``, which writes ``text``.
+    ``how`` is ``ours``, ``theirs`` (the server's text) or ``edit``, which writes ``text``. Raises
+    NoConflictError.
     """
     key = path.removeprefix(TEAM)
     conflict = exchange.table.conflicts(exchange.directory).get(key)
     if conflict is None:
-        raise TeamRefusedError(path, _NO_CONFLICT)
+        raise NoConflictError(path)
     if how == "edit":
         content = None if text is None else text.encode()
     else:

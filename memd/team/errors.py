@@ -41,6 +41,17 @@ class TeamRefusedError(MemdError):
         super().__init__(f"{printable(what)} is refused: {cause}", cause=cause, status=status)
 
 
+class NoConflictError(MemdError):
+    """A memory that is to be resolved is in no conflict."""
+
+    code = 1001
+    kind = "no_conflict"
+    hint = "memctl team status names the conflicts"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no conflict about {printable(path)}", path=path)
+
+
 class TeamHeldError(MemdError):
     """A file is held here: it is not sent until a person decides."""
 

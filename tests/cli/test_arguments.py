@@ -101,6 +101,35 @@ def test_each_kind_of_value_says_what_it_takes() -> None:
     assert kinds == ALLOWED_VALUES.keys() | portable_table.ALLOWED_VALUES.keys()
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_a_refused_option_is_never_its_own_nearest(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that only other commands have is refused by the command's name."""
+    own_flags = {flag for option in command.options for flag in option.flags}
+    values = [operand.choices[0] if operand.choices else "1" for operand in command.operands]
+    top = parser()
+    for flag in {"--yes", "--limit", "--reason", "--remove", "--type"} - own_flags:
+        with pytest.raises(SystemExit) as left:
+            top.parse_args([*command.words, *values, flag])
+        shown = capsys.readouterr().err
+        assert left.value.code == 2
+        assert f"memctl: {command.name} takes no {flag}\n" in shown
+        assert f"see memctl {command.name} --help\n" in shown
+
+
+def test_an_option_of_a_command_may_not_stand_before_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a command takes is refused before its words with the line that does it."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["team", "--yes", "leave"])
+    assert capsys.readouterr().err == (
+        "memctl: team leave takes no --yes there\n"
+        "  it stands behind the command: memctl team leave --yes\n"
+    )
+
+
 def test_an_option_between_words_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """A word behind an option that stands between words is no misspelt option."""
     with pytest.raises(SystemExit):

@@ -184,7 +184,7 @@ def test_no_command_is_answered_with_the_help(home: Home) -> None:
     [
         (["lst"], "there is no command lst\n  the nearest is list"),
         (["job", "lst"], "cannot be lst\n  the nearest is list"),
-        (["list", "--jsn"], "takes no --jsn there\n  the nearest is --json"),
+        (["list", "--jsn"], "list takes no --jsn\n  the nearest is --json"),
         (["add", "--type", "usr"], "--type cannot be usr\n  the nearest is user"),
         (["add", "--type", "x"], "it is one of user, feedback, project, reference"),
         (["qqqqqq"], "there is no command qqqqqq\n  see memctl --help"),

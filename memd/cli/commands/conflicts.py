@@ -30,8 +30,10 @@ def resolve(invocation: Invocation) -> int:
         return call_and_print(invocation, done=_decided(invocation))
     if options.file:
         return call_and_print(invocation, text=invocation.read(options.file))
-    # Only one file has this path; its diff has both texts.
-    (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
+    files = invocation.ask("team.diff", path=options.path)["files"]
+    conflict = next((file for file in files if file["state"] == "conflict"), None)
+    if conflict is None:
+        return call_and_print(invocation)  # the daemon refuses it, as it does for the other sides
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
     with edited_text(invocation, os.path.basename(conflict["path"]), both) as text:
         if any(mark in text for mark in _CONFLICT_MARKS):

@@ -1,36 +1,91 @@
 """completion, conformance, help, hook, mcp and version: commands for shells and programs."""
 
 import sys
+from collections.abc import Iterator
 
 from memd import __version__
-from memd.cli.arguments import CompletionHints, parser
+from memd.cli.arguments import COMMANDS, CompletionHints, parser
 from memd.cli.invocation import Invocation
 from memd.client.errors import DaemonUnavailableError
 
-# The shell command that lists completions from the project; it does not start a daemon.
-_FIRST_COLUMN = "memctl --no-start --quiet --color never {} 2>/dev/null | awk '{{print $1}}'"
-# In shtab's form zsh would run this for every command at once, whenever it reads the script.
-_ZSH_FUNCTION = """_memctl_listed() {{
+# The list in each method's result that completion takes values from, and the member of its items.
+_VALUES = {
+    "memory.list": ("memories", "path"),
+    "notes.list": ("notes", "session"),
+    "context.list": ("contexts", "session"),
+    "agent.list": ("agents", "address"),
+    "message.held": ("messages", "id"),
+}
+# Functions that complete the values of the method $1; they do not start a daemon.
+_PREAMBLES = {
+    # Bash inserts what it gets, so this quotes, and compares with what the person's word $2 means.
+    # Behind a quote of the person's only values are offered that mean themselves there.
+    "bash": r"""_memctl_listed() {
+  local word=$2 in_quotes= value
+  case $word in
+    [\'\"]*) in_quotes=1 word=${word:1} ;;
+    *) word=${word//\\/} ;;
+  esac
+  memctl --no-start --quiet completion bash --values "$1" 2>/dev/null |
+    while IFS= read -r value; do
+      [[ $value == "$word"* ]] || continue
+      if [[ -z $in_quotes ]]; then
+        printf '%q\n' "$value"
+      elif [[ $value != *[\\\"\'\$\`!]* ]]; then
+        printf '%s\n' "$value"
+      fi
+    done
+}""",
+    # In shtab's form zsh would list for every command at once, whenever it reads the script.
+    "zsh": """_memctl_listed() {
   local -a listed
-  listed=(${{(f)"$({})"}})
+  listed=(${(f)"$(memctl --no-start --quiet completion zsh --values "$1" 2>/dev/null)"})
   compadd -a listed
-}}""".format(_FIRST_COLUMN.format('"$@"'))
+}""",
+    "fish": """function _memctl_listed
+  memctl --no-start --quiet completion fish --values $argv[1] 2>/dev/null
+end""",
+}
 
 
 def completion(invocation: Invocation) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script of a shell, or with ``--values`` what a method lists."""
+    options, screen = invocation.options, invocation.screen
+    if options.values:
+        values = [value for value in _values(invocation) if value.isprintable()]
+        screen.answer({"values": values}, "\n".join(values))
+        return
     import shtab  # noqa: PLC0415 - nothing else needs it
+
+    methods = {command.name: command.api_method for command in COMMANDS}
 
     def completion_of(words: str) -> object:
         """Return what completes the values that the command of these words lists."""
-        return {**shtab.cmd(_FIRST_COLUMN.format(words)), "zsh": f"{{_memctl_listed {words}}}"}
+        method = methods[words]
+        function = f"_memctl_{method.replace('.', '_')}"
+        return {
+            "bash": function,
+            "zsh": f"{{_memctl_listed {method}}}",
+            "fish": f"(_memctl_listed {method})",
+            "preamble": {"bash": f'{function}() {{ _memctl_listed {method} "$1"; }}'},
+        }
 
-    shell = invocation.options.shell
     hints = CompletionHints(shtab.FILE, completion_of)
-    preamble = _ZSH_FUNCTION if shell == "zsh" else ""
-    script = shtab.complete(parser(hints), shell, preamble=preamble)
+    script = shtab.complete(parser(hints), options.shell, preamble=_PREAMBLES[options.shell])
     script = f"{script.rstrip()}\n"
-    invocation.screen.answer({"shell": shell, "script": script}, script)
+    screen.answer({"shell": options.shell, "script": script}, script)
+
+
+def _values(invocation: Invocation) -> Iterator[str]:
+    """Yield the values that the method of ``--values`` lists."""
+    method, after = invocation.options.values, None
+    group, member = _VALUES[method]
+    while True:
+        answer = invocation.ask(method, after=after)
+        yield from (item[member] for item in answer[group])
+        after = answer.get("next")
+        if not after:
+            return
 
 
 def version(invocation: Invocation) -> None:
