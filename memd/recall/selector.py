@@ -22,6 +22,7 @@ from memd.core import limits, prose, text
 from memd.core.values import Header
 from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
+from memd.text.excerpt import excerpt
 from memd.text.quoting import neutralise
 
 NO_MODEL = "no model is configured; the local ranker answered"
@@ -40,10 +41,10 @@ _SCHEMA: Mapping[str, Any] = {
     "required": [MEMBER],
     "additionalProperties": False,
 }
-_QUERY_BYTES = 4000  # of a longer prompt only the beginning and the end are shown
+_QUERY_BYTES = 4000  # of a longer prompt only both ends and an excerpt are shown
 _MOST_TOOLS = 20
 _TOOL_CHARACTERS = 100
-_CUT = "\n[...]\n"  # between the beginning and the end of a longer prompt
+_CUT = "\n[...]\n"  # between the parts of a longer prompt
 _ATTEMPTS = 20  # possible beginnings of JSON in a reply that are tried
 _JSON_START = re.compile(r"[{\[]")
 
@@ -163,9 +164,10 @@ def _harmless(content: str) -> str:
 
 
 def _shorten(query: str) -> str:
-    """Return a prompt's beginning and end, 4,000 bytes together, if it is longer."""
-    if len(query.encode(errors="replace")) <= _QUERY_BYTES:
+    """Return a prompt, or of one above 4,000 bytes both ends and the excerpt that is ranked by."""
+    data = query.encode(errors="replace")
+    if len(data) <= _QUERY_BYTES:
         return query
-    half = _QUERY_BYTES // 2
-    tail = query.encode(errors="replace")[-half:].decode(errors="ignore")
-    return text.cut_bytes(query, half) + _CUT + tail
+    third = _QUERY_BYTES // 3
+    tail = data[-third:].decode(errors="ignore")
+    return _CUT.join((text.cut_bytes(query, third), text.cut_bytes(excerpt(query), third), tail))

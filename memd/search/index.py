@@ -24,6 +24,7 @@ from memd.search.engine import Engine, EngineBrokenError
 from memd.search.meaning import Neighbours, Skip, VectorText
 from memd.search.query import Query, parse
 from memd.search.ranking import Ranked, SearchDocument
+from memd.text.excerpt import excerpt
 from memd.text.words import words
 
 CANDIDATES = 50  # candidates that are ranked at least; 100 gave no better results on two sets
@@ -164,7 +165,7 @@ class Index:
         lexical = ranking.rank(query, self, candidates, limit, floor=floor)
         if self.near is None:
             return lexical
-        return self.near.ranked(prompt, lexical, limit, skip, floor=floor)
+        return self.near.ranked(excerpt(prompt), lexical, limit, skip, floor=floor)
 
     def lost(self) -> bool:
         """Return whether entries were lost since the last call; then all have to be added again."""

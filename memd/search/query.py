@@ -1,6 +1,7 @@
 """Analyse a prompt for the ranker: its words, their synonyms, and names. Pure.
 
 Rules of this file
+- Of a long prompt only an excerpt counts (``excerpt``).
 - The prompt's own words count in full. A synonym counts less, and not if the prompt has it itself.
 - Names are words with a capital letter within a prompt.
 - A line of the table of synonyms is a group of words with one meaning. Words behind ``>`` are
@@ -14,12 +15,11 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from memd.text.excerpt import excerpt
 from memd.text.words import is_common, list_text, words
 
 _COMMON_FACTOR = 0.6  # of the rarity of the commonest words of the language
 _NAME = re.compile(r"(?<=[\w,;:)'\"] )[A-Z][a-z]+\b")
-_USED_CHARACTERS = 16_000  # of a prompt that are used; a question stands before a pasted file
-_USED_WORDS = 400  # of a prompt
 _LONGEST_PHRASE = 4  # words of a phrase in the table
 
 Phrase = tuple[str, ...]
@@ -40,8 +40,8 @@ class Query(Struct, frozen=True):
 
 def parse(text: str) -> Query:
     """Return an analysed prompt. May read word lists at the first call."""
-    text = text[:_USED_CHARACTERS]
-    prompt_words = words(text)[:_USED_WORDS]
+    text = excerpt(text)
+    prompt_words = words(text)
     names = [words(name) for name in _NAME.findall(text)]
     return Query(
         factors={word: _COMMON_FACTOR if is_common(word) else 1.0 for word in prompt_words},

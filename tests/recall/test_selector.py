@@ -92,9 +92,11 @@ def test_only_the_first_two_hundred_are_shown() -> None:
     assert "m0199.md" in listed[-2]
 
 
-def test_a_long_prompt_is_shown_by_its_ends() -> None:
-    """What a paste begins and ends with says what it is about."""
-    said = blocks(question(query="BEGIN " + "你好 x" * 9000 + " END"))[1]
+def test_a_long_prompt_is_shown_by_its_ends_and_its_rarest_words() -> None:
+    """Both ends say what a paste is about, and what is said once between is the question."""
+    paste = "你好 x" * 9000
+    said = blocks(question(query=f"BEGIN {paste}\nwhich database\n{paste} END"))[1]
+    assert "which database" in said
     assert "BEGIN" in said
     assert "END" in said
     assert len(said.encode()) < 4500
