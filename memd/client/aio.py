@@ -15,7 +15,6 @@ from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
-_HELLO_ID = 1  # of the first request
 _HUNG_UP = "it hung up before it answered"
 _NOTIFICATIONS = 1000  # queued for a slow reader; beyond that the newest are dropped
 _CANCEL_SECONDS = 1.0
@@ -45,7 +44,9 @@ class AsyncClient:
             "version": version,
             "environment": forwarded(os.environ if environment is None else environment),
         }
-        self._last_id = 0  # of a request; 0 says that none was sent, not even ``hello``
+        self._is_greeted = False  # the daemon has answered ``hello``
+        self._hello_lock = anyio.Lock()  # held until then by the call that sends it
+        self._last_id = 0  # of a request
         self._pending_calls: dict[int, _PendingCall] = {}  # by the id of the request
         self._end_cause = ""  # why the connection ended, "" while it is open
         self._send_lock = anyio.Lock()  # held while a line is sent, so that lines do not mix
@@ -85,20 +86,30 @@ class AsyncClient:
     ) -> Any:
         """Call a method and return its result; any number of calls may run at once.
 
-        Cancelling the call cancels the request at the daemon too. Raises RemoteError,
-        DaemonUnavailableError, and TypeError or ValueError for params that are not JSON.
+        Nothing is called before the daemon has answered ``hello``: it would use the variables of
+        its own environment. Cancelling the call cancels the request at the daemon too. Raises
+        RemoteError, DaemonUnavailableError, and TypeError or ValueError for params that are not
+        JSON.
         """
-        greeting = b""
-        if self._last_id == 0:  # ``hello`` goes out with the first call
-            greeting = wire.request(self._next_id(), wire.HELLO, self._hello)
-        request_id = self._next_id()
-        request = dict(params or {})
+        async with self._hello_lock:
+            if not self._is_greeted:
+                self.server = await self._request(wire.HELLO, self._hello)
+                self._is_greeted = True
+        return await self._request(method, params or {}, progress)
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any], progress: Progress | None = None
+    ) -> Any:
+        """Send a request and return its result; cancel it at the daemon if the caller is."""
+        self._last_id += 1  # no earlier request of this client had this id
+        request_id = self._last_id
+        request = dict(params)
         pending_call = _PendingCall(progress)
         if progress is not None:
             request["workDoneToken"] = request_id
         self._pending_calls[request_id] = pending_call
         try:
-            await self._send(greeting + wire.request(request_id, method, request))
+            await self._send(wire.request(request_id, method, request))
             return await self._wait(pending_call)
         except anyio.get_cancelled_exc_class():
             # Shielded: a cancelled task could not send the message otherwise.
@@ -122,11 +133,6 @@ class AsyncClient:
             if self._end_cause:
                 raise DaemonUnavailableError(self.socket_path, self._end_cause)
             pending_call.changed = anyio.Event()
-
-    def _next_id(self) -> int:
-        """Return an id that no earlier request of this client had."""
-        self._last_id += 1
-        return self._last_id
 
     async def _send(self, data: bytes) -> None:
         """Send a whole line, also if the caller is cancelled meanwhile."""
@@ -178,8 +184,6 @@ class AsyncClient:
         elif message.id in self._pending_calls:
             self._pending_calls[message.id].answer = message
             self._pending_calls[message.id].changed.set()
-        elif message.id == _HELLO_ID and isinstance(message.result, dict):
-            self.server = message.result
 
     def _deliver_notification(self, message: wire.Notification) -> None:
         """Give a progress value to its call, and queue any other notification."""

@@ -20,7 +20,6 @@ from memd.client.errors import (
 from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], None]
-_HELLO_ID = 1
 _HUNG_UP = "it hung up before it answered"
 _CHUNK_BYTES = 256 * 1024
 _CONNECT_SECONDS = 5.0  # a Unix socket connects at once, unless the daemon's backlog is full
@@ -30,7 +29,7 @@ class Client:
     """A connection to the daemon; use it as a context manager.
 
     ``name`` and ``version`` are the client's. The variables that memd uses are taken from
-    ``environment`` (default: the process's own). ``hello`` is sent with the first request;
+    ``environment`` (default: the process's own). ``hello`` is sent before the first request;
     ``server`` is the daemon's answer to it, once it came. ``timeout`` is in seconds for each call.
     The constructor raises DaemonUnavailableError where nothing listens, and ServerRefusedError
     where the socket may be another user's.
@@ -56,8 +55,8 @@ class Client:
         self._buffer = wire.LineBuffer()
         self._lines: deque[bytes] = deque()  # received and not read yet
         self._notifications: deque[wire.Notification] = deque()  # for ``notifications``
-        self._last_id = _HELLO_ID  # of a request
-        self._hello_is_sent = False
+        self._last_id = 0  # of a request
+        self._is_greeted = False  # the daemon has answered ``hello``
         self._undelivered = False  # nothing of the request under way reached the daemon
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(_CONNECT_SECONDS)
@@ -91,15 +90,13 @@ class Client:
         """
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        request = dict(params or {})
-        request_id = self._next_id()
-        if progress is not None:
-            request["workDoneToken"] = request_id
         try:
-            self._send(wire.request(request_id, method, request), deadline)
-            return self._receive_result(request_id, deadline, progress)
+            if not self._is_greeted:  # the daemon would use the variables of its own environment
+                self.server = self._request(wire.HELLO, self._hello, deadline)
+                self._is_greeted = True
+            return self._request(method, params or {}, deadline, progress)
         except TimeoutError as error:
-            self._cancel(request_id)
+            self._cancel(self._last_id)
             raise AnswerTimeoutError(method, seconds) from error
 
     def notifications(self, timeout: float | None = None) -> Iterator[wire.Notification]:
@@ -118,10 +115,20 @@ class Client:
             except TimeoutError:
                 return
 
-    def _next_id(self) -> int:
-        """Return an id that no earlier request of this client had."""
-        self._last_id += 1
-        return self._last_id
+    def _request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        deadline: float,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Send a request and return its result. Raises TimeoutError after the deadline."""
+        self._last_id += 1  # no earlier request of this client had this id
+        request = dict(params)
+        if progress is not None:
+            request["workDoneToken"] = self._last_id
+        self._send(wire.request(self._last_id, method, request), deadline)
+        return self._receive_result(self._last_id, deadline, progress)
 
     def _receive_result(self, request_id: int, deadline: float, progress: Progress | None) -> Any:
         """Read until the answer to a request and return its result; report its progress."""
@@ -152,19 +159,14 @@ class Client:
             return message
         if message.id is None and message.error is not None:
             raise message.error
-        if message.id == _HELLO_ID and isinstance(message.result, dict):
-            self.server = message.result
         return None
 
     def _send(self, data: bytes, deadline: float) -> None:
-        """Send a line, with the greeting before the first one. Raises DaemonUnavailableError."""
-        if not self._hello_is_sent:
-            data = wire.request(_HELLO_ID, wire.HELLO, self._hello) + data
+        """Send a line. Raises TimeoutError, DaemonUnavailableError."""
         seconds = _seconds_until(deadline)
         try:
             self._socket.settimeout(seconds)
             self._socket.sendall(data)
-            self._hello_is_sent = True
         except TimeoutError:
             self.close()  # after half a line the next one would be read as its other half
             raise

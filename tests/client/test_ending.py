@@ -22,7 +22,7 @@ async def echo(_call: Call, params: dict[str, Any]) -> Any:
 
 async def test_a_request_that_was_not_taken_is_told_from_others() -> None:
     """What is sent after the end was not begun, so anybody may send it again."""
-    async with serving({"echo": echo}) as server:
+    async with serving({"hello": echo, "echo": echo}) as server:
         with Client(server.path, environment={}) as client:
             assert await to_thread.run_sync(client.call, "echo") == {}
             server.ending.set()
@@ -55,7 +55,7 @@ async def test_a_request_that_was_not_done_is_as_if_memd_had_gone() -> None:
                 failures.append(error)
 
     async with (
-        serving({"wait": wait}, answer_seconds=0.01) as server,
+        serving({"hello": echo, "wait": wait}, answer_seconds=0.01) as server,
         anyio.create_task_group() as group,
     ):
         group.start_soon(later, server.path)
