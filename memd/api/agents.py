@@ -65,7 +65,7 @@ async def agent_register(
     connection is open, and for two minutes after its last call.
     """
     caller = call.caller
-    project = await services.store.project(cwd, caller.environment)
+    project, *_ = await services.where(call, cwd)
     registration = Registration(
         root=project.root,
         directory=project.memory_dir,
@@ -92,7 +92,7 @@ async def agent_list(
     """The agents of a project, or all agents: their state and how many messages are unread."""
     root = None
     if cwd and not all_:
-        root = (await services.store.project(cwd, call.caller.environment)).root
+        root = (await services.where(call, cwd))[0].root
     rows = await to_thread.run_sync(_rows, services, root)
     return AgentRows(agents=rows)
 

@@ -249,7 +249,7 @@ async def context_list(
     """The conversations that were planned last, of the project of ``cwd`` or of all projects."""
     folders = ""
     if cwd is not None:
-        project, _, _ = await services.store.where(cwd, call.caller.environment)
+        project, _, _ = await services.where(call, cwd)
         folders = f"{project.transcripts}/{slug(project.cwd)}/"
     return ContextPage(contexts=await services.contexts.list(folders, limit))
 
@@ -262,10 +262,10 @@ async def context_request(
     No result is stored while memory is switched off. Raises NoProjectError.
     """
     environment = call.caller.environment
-    project, settings, _ = await services.store.where(cwd, environment)
+    project, settings, _ = await services.where(call, cwd)
     usual = environment.get(_WINDOW_VARIABLE, "")
     window = int(usual) if _TOKEN_COUNT.fullmatch(usual) else 0
-    if not (project.enabled and settings.enabled):
+    if not project.enabled:
         members["reader"] = ""  # without a reader no result is stored
     return ContextRequest(project, settings, session, usual_window=window, **members)
 

@@ -26,9 +26,9 @@ from msgspec import Struct, field
 
 from memd.api.method import Named
 from memd.core.names import printable
+from memd.projects.projects import CLAUDE_CODE
 from memd.text import tags
 
-CLAUDE_CODE = "claude-code"
 _MEMORIES_NAMED = 3  # in one line
 _NOT_ASKED = "this client cannot ask the person, so ask them yourself; they can run it"
 

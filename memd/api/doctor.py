@@ -24,6 +24,7 @@ from memd.rpc.connection import Call
 from memd.state.tables import Job, JobState
 from memd.team.errors import TeamNotJoinedError
 
+CLAUDE_CODE_CHECK = "Claude Code"  # of what holds where the person switched its memory off
 _FULL_SHARE = 0.9  # of the bytes that stored results may use; a warning above it
 _DAY = 86_400
 _NEWEST_JOBS = 100  # that are looked at for extractions that fail
@@ -59,7 +60,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
         await _model_check(services, settings),
         await _notes_check(services, call, settings),
-        *await quick_checks(services, settings, problems),
+        *await quick_checks(services, call, settings, problems),
     ]
     if cwd is not None:
         checks += await _project_checks(services, call, cwd, problems)
@@ -67,7 +68,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
 
 
 async def quick_checks(
-    services: Services, settings: Settings, problems: tuple[str, ...]
+    services: Services, call: Call, settings: Settings, problems: tuple[str, ...]
 ) -> list[Check]:
     """Return the checks that ask no server and read no project; they take milliseconds.
 
@@ -86,6 +87,7 @@ async def quick_checks(
     return [
         *([] if settings.enabled else [is_off]),
         *([failing] if services.failing else []),
+        *await to_thread.run_sync(_claude_code_checks, services.store.projects, call),
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
         _problems_check("settings", services.places.config, problems),
@@ -96,6 +98,19 @@ async def quick_checks(
         await _extraction_check(services),
         await _clock_check(services),
     ]
+
+
+def _claude_code_checks(projects: Projects, call: Call) -> list[Check]:
+    """Return a check of what holds in Claude Code if the person switched its memory off. Blocks."""
+    path, is_silent = projects.claude_code_switch(call.caller.environment)
+    if not path:
+        return []
+    detail = f"you switched its memory off (autoMemoryEnabled is false in {path})"
+    if is_silent:
+        remedy = "claude_code.bring_memory = true in memd.toml has memd bring memory there"
+        return [Check(CLAUDE_CODE_CHECK, "warning", f"{detail}, so memd is silent there", remedy)]
+    detail += "; memd brings memory there, since claude_code.bring_memory is set"
+    return [Check(CLAUDE_CODE_CHECK, "ok", detail)]
 
 
 async def state_check(jobs: Jobs, path: str) -> Check:
@@ -184,7 +199,10 @@ async def _project_checks(
     except MemdError as error:
         return [Check("project", "failed", error.sentence, error.hint)]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
-    switch = "switch it on in memd.toml or the environment"
+    switch = "the sentence names the switch; a repository's own goes for everybody there"
+    environment = call.caller.environment
+    find_problems = services.store.projects.switch_problems
+    switches = await to_thread.run_sync(find_problems, cwd, environment)
     _, problems = await services.store.settings(project)
     own_problems = [problem for problem in problems if problem not in known_problems]
     project_check = Check("project", "ok", detail)
@@ -193,6 +211,7 @@ async def _project_checks(
     return [
         project_check,
         _problems_check("project settings", "they can be used", own_problems),
+        _problems_check("Claude Code's switches", "they can be read", switches),
         _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
         await to_thread.run_sync(_files_check, project.memory_dir, snapshot),
@@ -238,7 +257,7 @@ def _client_check(project: Project) -> Check:
     """Return a check of whether Claude Code and memd use the same memory directory."""
     name, theirs, ours = "client memory", project.client_dir, project.memory_dir
     if not theirs:
-        return Check(name, "ok", "Claude Code's own memory is off; memd brings the index")
+        return Check(name, "ok", "Claude Code loads no memory here by itself")
     if theirs == ours:
         return Check(name, "ok", "Claude Code loads the same directory by itself")
     detail = f"Claude Code keeps its memory in {theirs}, memd in {ours} ({project.source})"

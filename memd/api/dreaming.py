@@ -100,8 +100,9 @@ async def dream(
     With ``force`` only another dream that runs prevents it. With ``wait`` the answer comes once the
     dream has ended.
     """
+    project, settings, _ = await services.where(call, cwd)
     visit = visit_of(call, cwd, "")
-    requested = await services.starter.request(visit, force=force)
+    requested = await services.starter.request(project, settings, visit, force=force)
     if requested.gate:
         return Dreamed(status="skipped", gate=requested.gate)
     if not wait:
@@ -130,7 +131,7 @@ async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStat
 
     The gates are checked as for a dream, but none is started.
     """
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     prospect = await services.starter.prospect(project, settings)
     outlook = prospect.outlook
     uses_model = settings.dream.use_model and services.models.for_(settings) is not None

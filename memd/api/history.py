@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec.structs import asdict, replace
 
-from memd.api.memory import WRITE_ERRORS, AgentName, SubagentScope, project_of, writable
+from memd.api.memory import READ_ERRORS, WRITE_ERRORS, AgentName, SubagentScope, readable
 from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
 from memd.api.services import Services
 from memd.core.imports import PastChange, action_of
@@ -14,7 +14,6 @@ from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
 from memd.core.values import Actor, Change, Provenance
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
 from memd.store.history import (
@@ -126,7 +125,7 @@ class Why(Result):
     shared: SharedBy | None
 
 
-@method("memory.history", "read", NoProjectError, ChangeNotFoundError, NotATimeError)
+@method("memory.history", "read", *READ_ERRORS, ChangeNotFoundError, NotATimeError)
 async def memory_history(
     services: Services,
     call: Call,
@@ -152,7 +151,7 @@ async def memory_history(
     """
     directory = ""
     if not all_projects:
-        directory = (await project_of(services, call, cwd, agent, scope)).memory_dir
+        directory = (await readable(services, call, cwd, agent, scope)).memory_dir
     only = Filter(
         actor=actor,
         session=session,
@@ -176,7 +175,7 @@ async def memory_history(
 
 
 @method(
-    "memory.diff", "read", NoProjectError, ChangeNotFoundError, VersionNotFoundError, NotATimeError
+    "memory.diff", "read", *READ_ERRORS, ChangeNotFoundError, VersionNotFoundError, NotATimeError
 )
 async def memory_diff(
     services: Services,
@@ -197,7 +196,7 @@ async def memory_diff(
     before the last change up to ``to``.
     """
     old, new = moment("from", from_), moment("to", to)
-    project = await project_of(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     directory = project.memory_dir
     names_version = old is not None or new is not None
     if not names_version and (change is not None or not path):
@@ -243,7 +242,7 @@ async def memory_undo(
     is taken back. A file with newer changes is merged, or left and reported as a conflict.
     """
     target = _undo_target(change, from_, to, seconds("as_of", as_of))
-    project = await writable(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.undo(project.memory_dir, target),
@@ -274,7 +273,7 @@ async def memory_restore(
     Without ``change`` it is the last version that differs from the live file. With it, it is the
     file as that change left it, or, if that change deleted it, as it was before.
     """
-    project = await writable(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     version = f" from {change}" if change else ""
     committed = await services.store.take_back(
         project.memory_dir,
@@ -286,7 +285,7 @@ async def memory_restore(
     return shaped(committed, Undone)
 
 
-@method("memory.why", "read", NoProjectError, MemoryNotFoundError, NameRefusedError)
+@method("memory.why", "read", *READ_ERRORS, MemoryNotFoundError, NameRefusedError)
 async def memory_why(
     services: Services,
     call: Call,
@@ -297,7 +296,7 @@ async def memory_why(
     scope: SubagentScope | None = None,
 ) -> Why:
     """Where a memory comes from: who wrote it first and last, and when it was used."""
-    directory = (await project_of(services, call, cwd, agent, scope)).memory_dir
+    directory = (await readable(services, call, cwd, agent, scope)).memory_dir
     exists, origin = True, ""
     try:
         origin = (await services.store.read(directory, path)).header.origin
@@ -326,7 +325,7 @@ async def memory_why(
 @method(
     "memory.purge",
     "write",
-    NoProjectError,
+    *READ_ERRORS,
     ChangeNotFoundError,
     MemoryNotFoundError,
     PurgeRefusedError,
@@ -351,7 +350,7 @@ async def memory_purge(
     project. A pattern is searched in everything that memd stores: as plain text without regard to
     case, or with ``regex`` as a regular expression.
     """
-    project = await project_of(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     request = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
     if not dry_run:
         await services.recall.forget()  # its search index holds the texts too

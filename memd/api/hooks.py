@@ -17,6 +17,7 @@ no new set-up.
 - A large result of a search, the web or an MCP server is stored where the settings ask for it, but
   not that of a sub-agent, which may have no tool to read it.
 - An event seen twice under one prompt id is answered once.
+- Where memory is off for the client, an event does nothing and adds nothing.
 - Messages of other agents come with a prompt and after a tool (``delivering``).
 """
 
@@ -110,14 +111,24 @@ class HookMethod:
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
         if kind is Event.TOOL_ASKED:
             return await ruling.before_a_tool(services, call, dialect, event, facts, until=until)
-        key = (event, facts.session_id, facts.prompt_id)
+        project, settings, _ = await services.where(call, facts.cwd)
+        if not project.enabled:
+            return None
+        received = Received(dialect, event, facts, project, settings, messages=messages)
+        return await self._answer_event(services, call, kind, received, until)
+
+    async def _answer_event(
+        self, services: Services, call: Call, kind: Event, received: Received, until: float
+    ) -> dict[str, Any] | str | None:
+        """Return what a hook prints for an event of a conversation, once for each prompt id."""
+        facts, project = received.payload, received.project
+        key = (received.name, facts.session_id, facts.prompt_id)
         if kind not in _REPEATABLE and (facts.agent_id or key in self._events):
             return None  # of a sub-agent, or answered before
-        project, settings, _ = await services.store.where(facts.cwd, call.caller.environment)
-        received = Received(dialect, event, facts, project, settings, messages=messages)
         services.visited(call, project, facts.session_id)
-        if messages:
-            await self.deliveries.note_event(services, call, kind, facts, project, settings)
+        if received.messages:
+            about = (facts, project, received.settings)
+            await self.deliveries.note_event(services, call, kind, *about)
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin

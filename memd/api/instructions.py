@@ -129,7 +129,7 @@ async def instruction_request(
 ) -> InstructionRequest:
     """Return a request about the instruction files of a directory. Raises NoProjectError."""
     environment = call.caller.environment
-    project, settings, _ = await services.store.where(cwd, environment)
+    project, settings, _ = await services.where(call, cwd)
     return InstructionRequest(project, settings, environment, view, touched)
 
 

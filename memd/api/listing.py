@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import AgentName, AnyScope, MemoryFacts, facts_of, project_of
+from memd.api.memory import READ_ERRORS, AgentName, AnyScope, MemoryFacts, facts_of, readable
 from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
 from memd.core import limits
@@ -16,7 +16,6 @@ from memd.core.errors import WrongParameterError
 from memd.core.names import TEAM
 from memd.core.values import Header, newest_first
 from memd.documents.index import load
-from memd.projects.project import NoProjectError
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
 
@@ -51,7 +50,7 @@ class Listed(Result):
     problems: list[str]
 
 
-@method("memory.list", "read", NoProjectError, CursorRefusedError)
+@method("memory.list", "read", *READ_ERRORS, CursorRefusedError)
 async def memory_list(
     services: Services,
     call: Call,
@@ -72,7 +71,7 @@ async def memory_list(
     ``type`` selects those of a type, and ``none`` those without one.
     """
     start = _sort_key(after) if after else None
-    project = await project_of(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     snapshot = await services.store.snapshot(project.memory_dir)
     headers = list(snapshot.headers)
     if scope is not None and not agent:

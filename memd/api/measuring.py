@@ -101,13 +101,13 @@ async def metrics(services: Services, _call: Call) -> Metrics:
 
 
 @method("debug", "read")
-async def debug(services: Services, _call: Call) -> DebugFacts:
+async def debug(services: Services, call: Call) -> DebugFacts:
     """Versions, sizes and counts that help to find a fault, without any text of a person.
 
     It counts every row of the state file, which takes a while where there are many.
     """
     settings, problems = await services.store.settings(None)
-    checks = await quick_checks(services, settings, problems)
+    checks = await quick_checks(services, call, settings, problems)
     places = services.places
     folders = {
         "index": f"{places.state_dir}/index",

@@ -8,6 +8,7 @@ from anyio import to_thread
 from msgspec.structs import asdict, replace
 
 from memd.api import opened
+from memd.api.callers import is_for_an_assistant
 from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
 from memd.core.agents import AgentScope
@@ -50,7 +51,7 @@ class ScopeRefusedError(WrongParameterError):
 
 
 class MemoryOffError(MemdError):
-    """A write was refused because memory is switched off for the project."""
+    """Memory is off for this caller in the project; only a person may still look and remove."""
 
     code = 1010
     kind = "memory_off"
@@ -106,9 +107,9 @@ class Hits(Result):
     hits: tuple[Hit, ...]
 
 
+READ_ERRORS: tuple[type[MemdError], ...] = (NoProjectError, MemoryOffError)
 WRITE_ERRORS: tuple[type[MemdError], ...] = (
-    NoProjectError,
-    MemoryOffError,
+    *READ_ERRORS,
     NameRefusedError,
     InvalidMemoryError,
     IncompleteMemoryError,
@@ -121,7 +122,7 @@ WRITE_ERRORS: tuple[type[MemdError], ...] = (
 @method(
     "memory.read",
     "read",
-    NoProjectError,
+    *READ_ERRORS,
     MemoryNotFoundError,
     NameRefusedError,
     ChangeNotFoundError,
@@ -143,7 +144,7 @@ async def memory_read(
     sub-agent, in its ``scope`` (by default user).
     """
     when = moment("at", at)
-    project = await project_of(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     if when is None:
         file = await services.store.read(project.memory_dir, path)
         await opened.read(services, call, project, path)
@@ -237,7 +238,7 @@ async def memory_delete(
 
     A memory of a team that the project has joined is refused: ``team.remove`` removes it for all.
     """
-    project = await writable(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     by = by_client(call, "memory.delete")
     joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     result = await services.memories.delete(
@@ -246,7 +247,7 @@ async def memory_delete(
     return ChangeMade(change=result.change)
 
 
-@method("memory.search", "read", NoProjectError)
+@method("memory.search", "read", *READ_ERRORS)
 async def memory_search(
     services: Services,
     call: Call,
@@ -258,7 +259,7 @@ async def memory_search(
     scope: SubagentScope | None = None,
 ) -> Hits:
     """Search the memories of a project, or with ``agent`` those of that sub-agent alone."""
-    project = await project_of(services, call, cwd, agent, scope)
+    project = await readable(services, call, cwd, agent, scope)
     hits = await services.recall.search(project, query, limit)
     return Hits(hits=hits)
 
@@ -280,12 +281,10 @@ async def memory_tool(
     ``command`` is the tool's input as the model sent it. With ``agent`` the directory is that
     sub-agent's, in its ``scope`` (by default user).
     """
-    only_reads = command.get("command") == "view"
-    find = project_of if only_reads else writable  # reading is allowed where memory is off
-    project = await find(services, call, cwd, agent, scope)
+    project = await writable(services, call, cwd, agent, scope)  # to look, too: a model asks
     by = by_client(call, "memory.tool", session_id, "assistant")
     answer = await services.memories.tool(project, command, by, request_id=request_id)
-    if only_reads and not answer.is_error:
+    if command.get("command") == "view" and not answer.is_error:
         path = str(command.get("path")).removeprefix(_TOOL_ROOT)
         await opened.read(services, call, project, path, session=session_id)
     return answer
@@ -302,10 +301,9 @@ async def project_of(
     is_agents_scope = scope in {*AgentScope}
     if scope is not None and is_agents_scope != bool(agent):
         raise ScopeRefusedError(scope, agent)
-    environment = call.caller.environment
-    project = await services.store.project(cwd, environment)
+    project, *_ = await services.where(call, cwd)
     if agent:
-        return await of_agent(project, agent, scope or "", environment)
+        return await of_agent(project, agent, scope or "", call.caller.environment)
     return project
 
 
@@ -319,6 +317,24 @@ async def of_agent(
     scope = scope or AgentScope.USER
     directory = await to_thread.run_sync(agent_directory, project, agent, scope, environment)
     return replace(project, memory_dir=directory, client_dir="", source=f"agent, scope {scope}")
+
+
+async def readable(
+    services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
+) -> Project:
+    """Return the project, as ``project_of`` does, to look at its memories or to remove some.
+
+    Raises MemoryOffError where memory is off and the caller is no person.
+    """
+    project = await project_of(services, call, cwd, agent, scope)
+    await check_reader(services, call, project)
+    return project
+
+
+async def check_reader(services: Services, call: Call, project: Project) -> None:
+    """Raise MemoryOffError where memory is off and an assistant or its program asks."""
+    if not project.enabled and await is_for_an_assistant(services, call):
+        raise MemoryOffError(project.reason)
 
 
 async def writable(

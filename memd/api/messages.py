@@ -111,7 +111,7 @@ async def message_send(
     speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
     root = ""
     if speaker is None:
-        root = (await services.store.project(cwd, caller.environment)).root
+        root = (await services.where(call, cwd))[0].root
     return await services.messages.send(
         SendRequest(
             to=to,
@@ -184,7 +184,7 @@ async def message_log(
     limit: Limit = 50,
 ) -> Logged:
     """The messages of a project, or of one agent, newest first and without bodies."""
-    project = await services.store.project(cwd, call.caller.environment)
+    project, *_ = await services.where(call, cwd)
     entries = await services.messages.log(project.root, agent, state or "", before, limit)
     return Logged(messages=entries)
 
@@ -207,7 +207,7 @@ async def message_held(
     """
     if await started_by_an_assistant(services, call):
         raise MessageRefusedError(_READ_BY_THE_PERSON)
-    root = (await services.store.project(cwd, call.caller.environment)).root if cwd else ""
+    root = (await services.where(call, cwd))[0].root if cwd else ""
     return Held(messages=await services.messages.held(root, id_, limit))
 
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from anyio import to_thread
 
-from memd.api.dialects import CLAUDE_CODE
-from memd.api.memory import MemoryOffError, project_of
+from memd.api.memory import MemoryOffError, check_reader, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, NothingToReadError, ended
@@ -29,6 +28,7 @@ from memd.notes.errors import (
 )
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
+from memd.projects.projects import is_claude_code
 from memd.rpc.connection import Call
 from memd.transcripts import reading
 from memd.transcripts.reading import TranscriptRefusedError
@@ -82,7 +82,7 @@ _READ = (
 )
 
 
-@method("notes.read", "read", *_READ, NotesNotFoundError)
+@method("notes.read", "read", *_READ, MemoryOffError, NotesNotFoundError)
 async def notes_read(
     services: Services,
     call: Call,
@@ -97,6 +97,7 @@ async def notes_read(
     than 5,000 tokens since, the notes are first brought up to date without a model.
     """
     request = await notes_request(services, call, cwd, session_id)
+    await check_reader(services, call, request.project)
     return await services.session_notes.read(request, characters=max_chars)
 
 
@@ -208,7 +209,7 @@ async def notes_request(
     services: Services, call: Call, cwd: str, session: str, **members: Any
 ) -> NotesRequest:
     """Return a request about a session's notes, with the project and settings of ``cwd``."""
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     return about(call, project, settings, session, **members)
 
 
@@ -221,7 +222,8 @@ def about(
         project,
         settings,
         session,
-        compacts=project.compacts or caller.client != CLAUDE_CODE,
+        client=caller.client,
+        compacts=project.compacts or not is_claude_code(caller.client),
         environment=dict(caller.environment),
         **members,
     )

@@ -222,7 +222,7 @@ async def _learn(
 
     Conversations that were extracted before are skipped, and those beyond 200 are left for later.
     """
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     jobs: list[str] = []
     more, problems = 0, list(result.problems)
     for talk in sorted(talks, key=_start_time):

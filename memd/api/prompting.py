@@ -52,7 +52,7 @@ async def load_prompt(
     the assistant of that name would load come as a second text. ``union`` is all of them.
     """
     environment = call.caller.environment
-    project, settings, problems = await services.store.where(cwd, environment)
+    project, settings, problems = await services.where(call, cwd)
     services.visited(call, project, session_id)
     loaded = await services.prompts.load(
         project,
@@ -98,7 +98,7 @@ async def prefetch(
         seconds=None if deadline_ms is None else deadline_ms / 1000,
         explain=explain,
     )
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     if not explain:  # with ``explain`` a person looks, and no session works on the project
         services.visited(call, project, session_id)
     return await services.recall.prefetch(project, settings, prompt)
@@ -121,7 +121,7 @@ async def session_start(services: Services, call: Call, *, cwd: str, session_id:
 
     The search index is made ready before the first prompt.
     """
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     services.recall.prepare(project, settings)
     services.visited(call, project, session_id)
     return Done()

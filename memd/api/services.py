@@ -59,7 +59,9 @@ class Prospect(Struct, frozen=True):
 class Starter(Protocol):
     """Starts dreams; the daemon implements it (``daemon/dreaming.py``)."""
 
-    async def request(self, visit: Visit, *, force: bool) -> Requested:
+    async def request(
+        self, project: Project, settings: Settings, visit: Visit, *, force: bool
+    ) -> Requested:
         """Submit a dream that a person requests, unless a gate is closed."""
         ...
 
@@ -140,9 +142,19 @@ class Services(Struct, frozen=True):
         default_factory=lambda: Recent(_SESSIONS)
     )
 
+    async def where(self, call: Call, cwd: str) -> tuple[Project, Settings, tuple[str, ...]]:
+        """Return the caller's project, its settings and a sentence for each problem in their files.
+
+        ``project.enabled`` is the one answer to whether memory is on for this caller there. Raises
+        NoProjectError.
+        """
+        caller = call.caller
+        return await self.store.where(cwd, caller.environment, caller.client, caller.pid)
+
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, so that its team's entries are pulled."""
-        self.team.visited(project.memory_dir)
+        if project.enabled:
+            self.team.visited(project.memory_dir)
         if session:
             client, name = call.caller.client, session[:_SESSION_CHARACTERS]
             self.sessions.pop((client, name), None)  # the newest comes last

@@ -8,7 +8,7 @@ from anyio import to_thread
 
 from memd import __version__
 from memd.api import spending
-from memd.api.doctor import Check, quick_checks
+from memd.api.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
 from memd.api.measuring import resident_bytes
 from memd.api.method import Result, method
 from memd.api.services import SeenSession, Services
@@ -89,7 +89,7 @@ class Status(Result):
 
 
 @method("status", "read")
-async def status(services: Services, _call: Call) -> Status:
+async def status(services: Services, call: Call) -> Status:
     """Versions, uptime, size, jobs, pauses, what waits for a person, the model and its cost."""
     counts = await to_thread.run_sync(services.figures.counts)
     state = await services.jobs.state()
@@ -98,7 +98,9 @@ async def status(services: Services, _call: Call) -> Status:
     projects = sorted(directory for directory in directories if not is_of_agent(directory))
     waiting = await services.reviews.waiting()
     teams, conflicts = await _teams(services)
-    checks = await quick_checks(services, settings, problems)
+    checks = await quick_checks(services, call, settings, problems)
+    is_ok = {check.name: check.detail for check in checks if check.state == "ok"}
+    takes_over = [is_ok[CLAUDE_CODE_CHECK]] if CLAUDE_CODE_CHECK in is_ok else []
     return Status(
         name="memd",
         version=__version__,
@@ -126,7 +128,7 @@ async def status(services: Services, _call: Call) -> Status:
         model=services.models.state(settings),
         spend=await spending.today(services, settings),
         health=[check for check in checks if check.state != "ok"],
-        notes=list(services.notes),
+        notes=[*services.notes, *takes_over],
     )
 
 

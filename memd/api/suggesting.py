@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.memory import MemoryOffError, project_of, readable, writable
 from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
 from memd.projects.project import NoProjectError
@@ -44,14 +44,14 @@ class Offered(Result):
     block: str
 
 
-@method("suggestion.list", "read", NoProjectError)
+@method("suggestion.list", "read", NoProjectError, MemoryOffError)
 async def suggestion_list(services: Services, call: Call, *, cwd: str) -> Waiting:
     """The open suggestions of a project: statements that may be worth remembering.
 
     A suggestion with the ``origin`` ``user`` is a quotation. Any other is a model's wording without
     evidence in the conversation, or with the origin ``outside`` perhaps another's text.
     """
-    project = await project_of(services, call, cwd)
+    project = await readable(services, call, cwd)
     return Waiting(suggestions=await services.suggestions.waiting(project.memory_dir))
 
 
@@ -111,7 +111,7 @@ async def suggestion_surface(
     They are at most three in 600 characters, and each is shown to at most two sessions. A hook gets
     them with its own answer and need not call this.
     """
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     block = await services.suggestions.surface(project, settings, session_id, _SURFACE_SECONDS)
     return Offered(block=block)
 

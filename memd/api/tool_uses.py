@@ -30,7 +30,7 @@ async def take_in_written(services: Services, call: Call, received: Received) ->
     if received.payload.tool_name not in _WRITING_TOOLS:
         return ""
     paths = dialects.named_memories(received.payload, directory)
-    if not (paths and project.enabled and received.settings.enabled):
+    if not paths:
         return ""
     reason = "written by the assistant itself"
     client = call.caller.client
@@ -46,9 +46,9 @@ async def take_in_written(services: Services, call: Call, received: Received) ->
 async def spill_result(services: Services, received: Received, until: float) -> Any:
     """Return a tool's result with its longest text moved to a file, or ``None`` to keep it."""
     payload, settings, name = received.payload, received.settings, received.payload.tool_name
-    is_on = settings.context.hook_spill and received.project.enabled
     can_spill = tool_kind(name) in _SPILLED_KINDS or name.startswith("mcp__")
-    if not (is_on and can_spill and received.dialect.replaces_results) or payload.agent_id:
+    is_on = settings.context.hook_spill and received.dialect.replaces_results
+    if not (is_on and can_spill) or payload.agent_id:
         return None
     text = dialects.longest_text(payload.tool_response)
     request = ContextRequest(received.project, settings, received.session, reader=_READING_TOOL)

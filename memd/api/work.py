@@ -122,7 +122,7 @@ async def extract(
     """Look for memories in a conversation, by a job; answers at once unless ``wait`` is given."""
     if (transcript_path is None) == (messages is None):  # both or neither
         raise NothingToReadError
-    project, settings, _ = await services.store.where(cwd, call.caller.environment)
+    project, settings, _ = await services.where(call, cwd)
     about = {
         "cwd": cwd,
         "session": session_id,

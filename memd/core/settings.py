@@ -18,6 +18,13 @@ INBOUND = ("accept", "hold", "refuse")  # the strictest last
 
 
 @dataclass(frozen=True, slots=True)
+class ClaudeCodeSettings:
+    """``[claude_code]``: what holds where you switched Claude Code's own memory off."""
+
+    bring_memory: bool = option(default=False, doc="bring memd's memory there all the same")
+
+
+@dataclass(frozen=True, slots=True)
 class RecallSettings:
     """``[recall]``: what prefetch brings to a prompt."""
 
@@ -125,8 +132,7 @@ class ContextSettings:
 
     spill: bool = option(default=True, doc="store large results of tools and send their beginning")
     clear: bool = option(
-        default=False,
-        doc="clear old results of tools once a conversation has rested for an hour",
+        default=False, doc="clear old results of tools once a conversation has rested for an hour"
     )
     compact: bool = option(default=True, doc="say when a conversation has to be summarised")
     hook_spill: bool = option(
@@ -235,8 +241,7 @@ class InstructionSettings:
         '["/srv/old/**"]; those of the machine\'s policy are loaded all the same',
     )
     already_said: bool = option(
-        default=True,
-        doc="neither save nor suggest what a project's instruction files say already",
+        default=True, doc="neither save nor suggest what a project's instruction files say already"
     )
 
 
@@ -335,9 +340,7 @@ class SpendSettings:
     dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
     notes_requests_per_day: int = option(500, "requests a day for session notes", 0, 1_000_000)
     compact_requests_per_day: int = option(200, "requests a day for summaries", 0, 1_000_000)
-    progress_requests_per_day: int = option(
-        500, "requests a day for lines of progress", 0, 1_000_000
-    )
+    progress_requests_per_day: int = option(500, "requests a day for progress", 0, 1_000_000)
     runs_per_day: int = option(
         30,
         "runs a day of the program of provider = command, of which each kind of work has its "
@@ -364,6 +367,7 @@ class Settings:
     allow_home: bool = option(
         default=True, doc="the home directory itself, and what lies above it, have a memory"
     )
+    claude_code: ClaudeCodeSettings = field(default_factory=ClaudeCodeSettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
     extract: ExtractSettings = field(default_factory=ExtractSettings)
     dream: DreamSettings = field(default_factory=DreamSettings)

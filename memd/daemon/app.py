@@ -48,6 +48,7 @@ from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
+from memd.projects.projects import CLAUDE_PROGRAM, is_below
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes
 from memd.recall.service import Authorship, Recall
@@ -250,6 +251,7 @@ def _shared(
         home=places.home,
         environ=ports.environ,
         headers=places.headers,
+        below_claude_code=lambda pid: is_below(machine.process, pid, (CLAUDE_PROGRAM,)),
     )
     team = TeamSyncs(
         store,
@@ -258,6 +260,7 @@ def _shared(
         clock,
         relay,
         settings=lambda root: configuration.current(root)[0],
+        memory_off=store.projects.off_by_files,
         on_unexpected=ports.log.unexpected,
     )
     relay.noticed = team.noticed
@@ -323,7 +326,8 @@ async def _open_last(services: Services, last_visits: Visits) -> None:
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
         for visit in (await anyio.to_thread.run_sync(last_visits.all))[:_PROJECTS_OPENED]:
             with suppress(NoProjectError):  # moved or removed
-                project, settings, _ = await services.store.where(visit.cwd, visit.environment)
+                where = services.store.where
+                project, settings, _ = await where(*visit.caller, by_files=True)
                 await services.recall.open(project, settings)
 
 

@@ -9,7 +9,7 @@ Rules of this file
   directory is gone is skipped.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,8 @@ from memd.projects.project import NoProjectError
 from memd.state.tables import Visit, Visits
 from memd.store.service import Store
 
-AUTOMATIC = "automatic"  # the member of a job's request that says that no person requested it
+# Members of a job's request: no person requested it; no caller's variables switch memory on or off.
+AUTOMATIC, _BY_FILES = "automatic", "by_files"
 _MINUTE = 60.0
 
 
@@ -65,16 +66,17 @@ class DreamStarter:
         self._last_begun: Recent[str, float] = Recent()
         self._submitting = anyio.Lock()  # held from the check that no dream is queued until one is
 
-    async def request(self, visit: Visit, *, force: bool) -> Requested:
+    async def request(
+        self, project: Project, settings: Settings, visit: Visit, *, force: bool
+    ) -> Requested:
         """Submit a dream that a person requests, and return its job or the gate that is closed.
 
-        Raises NoProjectError, StateUnusableError, and with ``force`` LockUnusableError.
+        Raises StateUnusableError, and with ``force`` LockUnusableError.
         """
-        project, settings, _ = await self._store.where(visit.cwd, visit.environment)
         gate = await self._closed_gate(project, settings, force=force)
         if gate:
             return Requested(gate=gate)
-        return Requested(job=await self._submit(project, visit, automatic=False))
+        return Requested(job=await self._submit(project, visit))
 
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Submit an automatic dream if it is due and the machine is quiet; return its job, or "".
@@ -82,8 +84,10 @@ class DreamStarter:
         ``visit.session`` does not count among the sessions since the last dream. Raises
         StateUnusableError.
         """
+        if not project.enabled:
+            return ""
         await self.visited(project, visit)
-        return await self._begin_if_due(project, settings, visit)
+        return await self._begin_if_due(project, settings, visit, {AUTOMATIC: True})
 
     async def visited(self, project: Project, visit: Visit) -> None:
         """Store that a project's memory directory was visited now. Raises StateUnusableError."""
@@ -110,7 +114,9 @@ class DreamStarter:
     async def run(self, running: Running) -> dict[str, Any]:
         """Run a dream's job and return its report; an automatic one checks its gates first."""
         request = running.request
-        project, settings, _ = await self._store.where(request["cwd"], request["environment"])
+        caller = (request["cwd"], request["environment"], request["client"])
+        by_files = bool(request.get(_BY_FILES))
+        project, settings, _ = await self._store.where(*caller, by_files=by_files)
         session = request["session"]
         if request.get(AUTOMATIC):
             gate = await self._closed_gate(project, settings, session=session)
@@ -136,14 +142,18 @@ class DreamStarter:
             return
         for visit in visits:
             try:
-                project, settings, _ = await self._store.where(visit.cwd, visit.environment)
-                await self._begin_if_due(project, settings, visit)
+                where = self._store.where
+                project, settings, _ = await where(*visit.caller, by_files=True)
+                by_timer = {AUTOMATIC: True, _BY_FILES: True}
+                await self._begin_if_due(project, settings, visit, by_timer)
             except NoProjectError:
                 continue  # moved or removed; the next visit stores the new path
             except MemdError as error:
                 self._log.warning("no dream begun", cwd=visit.cwd, detail=error.sentence)
 
-    async def _begin_if_due(self, project: Project, settings: Settings, visit: Visit) -> str:
+    async def _begin_if_due(
+        self, project: Project, settings: Settings, visit: Visit, members: Mapping[str, bool]
+    ) -> str:
         """Submit an automatic dream if all conditions hold; return its job, else ""."""
         if not settings.dream.auto:
             return ""
@@ -154,7 +164,7 @@ class DreamStarter:
                 return ""
             if await self._reason_to_wait(project, settings):
                 return ""
-            job = await self._submit(project, visit, automatic=True)
+            job = await self._submit(project, visit, members)
             self._last_begun[project.memory_dir] = self._clock.monotonic()
             return job
 
@@ -177,13 +187,15 @@ class DreamStarter:
         conditions = Conditions(paused, self._priority.in_flight, pressure, seconds_ago)
         return reason_to_wait(conditions, settings)
 
-    async def _submit(self, project: Project, visit: Visit, *, automatic: bool) -> str:
-        """Queue a dream and return the id of its job."""
+    async def _submit(
+        self, project: Project, visit: Visit, members: Mapping[str, bool] | None = None
+    ) -> str:
+        """Queue a dream, with more ``members`` of its request, and return the id of its job."""
         request: dict[str, Any] = {
             "cwd": visit.cwd,
             "client": visit.client,
             "environment": dict(visit.environment),
             "session": visit.session,
-            AUTOMATIC: automatic,
+            **(members or {}),
         }
         return (await self._jobs.submit("dream", project.memory_dir, "", request)).job

@@ -26,6 +26,7 @@ from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.text import read_object
 from memd.core.values import Caller
+from memd.projects.projects import by_files
 from memd.rpc.connection import Call, Connection, Handler, ServerLog
 from memd.rpc.server import contain
 from memd.state.database import StateUnusableError
@@ -93,11 +94,12 @@ async def _extract(
     services: Services, extract: Handler, visit: Visit, grown: _GrownConversation
 ) -> None:
     """Extract from the unread lines of one conversation, and return when that is done."""
-    project, _, _ = await services.store.where(visit.cwd, visit.environment)
+    project, _, _ = await services.store.where(*visit.caller, by_files=True)
     directory = await to_thread.run_sync(os.path.realpath, project.memory_dir)
-    if directory == grown.directory:  # else this cursor does not count there
+    # Otherwise this cursor does not count there.
+    if project.enabled and directory == grown.directory:
         params = {"cwd": visit.cwd, "session_id": grown.session, "transcript_path": grown.path}
-        await extract(_call(visit.client, visit.environment), params | {"wait": True})
+        await extract(_call(visit.client, by_files(visit.environment)), params | {"wait": True})
 
 
 def _call(client: str = "", environment: Mapping[str, str] | None = None) -> Call:

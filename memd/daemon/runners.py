@@ -1,5 +1,6 @@
 """Run each kind of job by passing its request to the service that does the work."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ def runners(
     async def extract(running: Running) -> dict[str, Any]:
         """Run an extraction and publish what it saved; then begin a dream if one is due."""
         request = running.request
-        project, settings, _ = await store.where(request["cwd"], request["environment"])
+        project, settings, _ = await store.where(*_caller(request))
         running.progress("reading")
         about = ExtractRequest(
             session=request["session"],
@@ -62,7 +63,7 @@ def runners(
             saved = facts | {"session": session, "job": running.job.id}
             events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
             await starter.consider(project, settings, visit)
-        else:
+        elif project.enabled:
             await starter.visited(project, visit)
         return facts
 
@@ -73,6 +74,11 @@ def runners(
         summary.KIND: partial(_summarise, store, summaries),
     }
     return {kind: _with_yielding(runner, priority) for kind, runner in by_kind.items()}
+
+
+def _caller(request: Mapping[str, Any]) -> tuple[str, Mapping[str, str], str]:
+    """Return the working directory, variables and name of the caller that submitted a job."""
+    return request["cwd"], request["environment"], request.get("client", "")
 
 
 def _with_yielding(runner: Runner, priority: RequestPriority) -> Runner:
@@ -88,7 +94,7 @@ def _with_yielding(runner: Runner, priority: RequestPriority) -> Runner:
 async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[str, Any]:
     """Update the notes of one session and return the result's facts."""
     request = running.request
-    project, settings, _ = await store.where(request["cwd"], request["environment"])
+    project, settings, _ = await store.where(*_caller(request))
     running.progress("reading")
     result = await notes.run(
         NotesRequest.of(project, settings, request),
@@ -107,7 +113,7 @@ async def _summarise(store: Store, summaries: Summaries, running: Running) -> di
     request = running.request
     if not running.model_allowed:
         return failed_result(BreakerOpenError())
-    project, settings, _ = await store.where(request["cwd"], request["environment"])
+    project, settings, _ = await store.where(*_caller(request))
     return await summaries.run(
         settings,
         request["rounds"],

@@ -74,8 +74,8 @@ class Outlook(Struct, frozen=True):
 
 def switch_gate(project: Project, settings: Settings) -> Gate:
     """Return the gate of the settings, open if memory and dreams are on in this project."""
-    if not (project.enabled and settings.enabled):
-        return Gate(MEMORY_OFF, open=False, says=project.reason or "memory is switched off")
+    if not project.enabled:
+        return Gate(MEMORY_OFF, open=False, says=project.reason)
     if not settings.dream.enabled:
         return Gate(DREAM_OFF, open=False, says="dreams are off")
     return Gate(SWITCHES, open=True, says="memory and dreams are on")

@@ -119,7 +119,7 @@ class Extractions:
 
     def gate(self, settings: Settings, project: Project) -> str:
         """Return the reason why nothing may be extracted, "" if it may."""
-        if not (project.enabled and settings.enabled):
+        if not project.enabled:
             return requests.MEMORY_OFF
         return "" if settings.extract.enabled else requests.EXTRACTION_OFF
 

@@ -27,6 +27,7 @@ class NotesRequest(Struct, frozen=True):
     project: Project
     settings: Settings
     session: str
+    client: str = ""
     compacts: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     transcript_path: str = ""
@@ -39,7 +40,7 @@ class NotesRequest(Struct, frozen=True):
     def switches(self) -> GateFacts:
         """The facts for the gates that need no file."""
         settings, project = self.settings, self.project
-        enabled = project.enabled and settings.enabled and settings.notes.enabled
+        enabled = project.enabled and settings.notes.enabled
         return GateFacts(enabled=enabled, compacts=self.compacts)
 
     def facts(self) -> dict[str, Any]:

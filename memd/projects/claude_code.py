@@ -20,7 +20,8 @@ from typing import Any
 from msgspec import Struct
 
 from memd.core.recent import Recent
-from memd.core.text import read_object
+from memd.core.text import read_json, read_object
+from memd.projects.git import find_checkout
 
 POLICY = (
     "/Library/Application Support/ClaudeCode/managed-settings.json"
@@ -30,19 +31,25 @@ POLICY = (
 _FILE_BYTES = 4 * 1024 * 1024  # of a settings file that are read
 # Options in the settings.
 _EXCLUDES = "claudeMdExcludes"
-_ENABLED, _DIRECTORY = "autoMemoryEnabled", "autoMemoryDirectory"
+ENABLED, _DIRECTORY = "autoMemoryEnabled", "autoMemoryDirectory"
 _COMPACTS = "autoCompactEnabled"
 _NEVER_COMPACTS = ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT")  # variables of the environment
 _FALSY = ("", "0", "false", "no", "off")
 
 
 class ClientMemory(Struct, frozen=True):
-    """Claude Code's memory settings."""
+    """Claude Code's memory settings.
+
+    ``off_in`` is the file of the repository or of the policy that switches memory off, or "", and
+    ``person_off_in`` the person's own one if it does and the policy does not say otherwise.
+    """
 
     enabled: bool = True
     directory: str = ""  # of the memories, "" for the default one
     trusted: bool = True  # false if settings in an untrusted folder chose the directory
     compacts: bool = True  # whether Claude Code compacts a conversation by itself
+    off_in: str = ""
+    person_off_in: str = ""
 
 
 class ClaudeSettings:
@@ -62,7 +69,7 @@ class ClaudeSettings:
         """Return the memory settings for ``place``: a working directory and its project's root."""
         cwd, root = place
         folder = environ.get("CLAUDE_CONFIG_DIR", "")
-        user_file = f"{folder or f'{self._home}/.claude'}/settings.json"
+        user_file = self._user_file(environ)
         repository_files = (
             f"{cwd}/.claude/settings.json",
             f"{cwd}/.claude/settings.local.json",
@@ -74,8 +81,8 @@ class ClaudeSettings:
         # The last file that sets an option wins.
         for path in (user_file, *repository_files, self._policy):
             options = self._read(path)
-            if isinstance(options.get(_ENABLED), bool):
-                enabled = options[_ENABLED]
+            if isinstance(options.get(ENABLED), bool):
+                enabled = options[ENABLED]
             if isinstance(options.get(_COMPACTS), bool):
                 compacts = options[_COMPACTS]
             if isinstance(options.get(_DIRECTORY), str) and options[_DIRECTORY]:
@@ -83,7 +90,29 @@ class ClaudeSettings:
         trusted = source not in repository_files or self._trusts(folder or self._home, cwd)
         switches = [environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS]
         is_disabled = any(value not in _FALSY for value in switches)
-        return ClientMemory(enabled, directory, trusted, compacts and not is_disabled)
+        files = (self._policy, *_repository_files(place, user_file))
+        off_in = next((path for path in files if self._read(path).get(ENABLED) is False), "")
+        return ClientMemory(
+            enabled,
+            directory,
+            trusted,
+            compacts and not is_disabled,
+            off_in,
+            self.person_off_in(environ),
+        )
+
+    def person_off_in(self, environ: Mapping[str, str]) -> str:
+        """Return the person's own file if it switches Claude Code's memory off, else ""."""
+        user_file = self._user_file(environ)
+        if isinstance(self._read(self._policy).get(ENABLED), bool):  # the policy decides
+            return ""
+        return user_file if self._read(user_file).get(ENABLED) is False else ""
+
+    def problems(self, place: tuple[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Return a sentence for each file whose switch of memory cannot be read."""
+        user_file = self._user_file(environ)
+        files = (user_file, *_repository_files(place, user_file), self._policy)
+        return tuple(filter(None, map(_problem, files)))
 
     def excludes(self, config: str) -> tuple[str, ...]:
         """Return the globs of instruction files that are not to be loaded.
@@ -97,6 +126,11 @@ class ClaudeSettings:
             if isinstance(globs, list):
                 result += [glob for glob in globs if isinstance(glob, str)]
         return tuple(result)
+
+    def _user_file(self, environ: Mapping[str, str]) -> str:
+        """Return the path of the person's own settings file."""
+        folder = environ.get("CLAUDE_CONFIG_DIR", "")
+        return f"{folder or f'{self._home}/.claude'}/settings.json"
 
     def _trusts(self, folder: str, cwd: str) -> bool:
         """Return whether the person has trusted a directory or one above it in Claude Code."""
@@ -115,12 +149,49 @@ class ClaudeSettings:
             identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
             cached = self._files.get(path)
             if cached is None or cached[0] != identity:
-                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                with open(descriptor, "rb") as file:
+                with open(path, "rb", opener=_opener) as file:
                     cached = (identity, read_object(file.read(_FILE_BYTES)))
                 self._files[path] = cached
             return cached[1]
         return {}
+
+
+def _repository_files(place: tuple[str, str], user_file: str) -> Iterator[str]:
+    """Yield the settings files by which a repository may switch memory off.
+
+    They lie in the project's root, in the checkout of a worktree and, since Claude Code reads them
+    there, in the working directory. The folder of the person's own settings is no repository's.
+    """
+    cwd, root = place
+    person_folder = os.path.realpath(os.path.dirname(user_file))
+    checkout = find_checkout(cwd) if cwd != root else root
+    for directory in dict.fromkeys((root, checkout, cwd)):
+        folder = f"{directory.rstrip('/')}/.claude"
+        if folder != person_folder:
+            yield f"{folder}/settings.json"
+            yield f"{folder}/settings.local.json"
+
+
+def _problem(path: str) -> str:
+    """Return why the switch of memory in a settings file cannot be read, "" if it can. Blocks."""
+    try:
+        with open(path, "rb", opener=_opener) as file:
+            options = read_json(file.read(_FILE_BYTES))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, ValueError) as error:  # ValueError: no possible file name
+        why = getattr(error, "strerror", None) or "the path has an impossible character"
+        return f"{path} cannot be read: {why}"
+    if not isinstance(options, dict):
+        return f"{path} is no JSON object, so its {ENABLED} does not count"
+    if isinstance(options.get(ENABLED, True), bool):
+        return ""
+    return f"{ENABLED} in {path} must be true or false; it does not count"
+
+
+def _opener(path: str, flags: int) -> int:
+    """Open a file without waiting for the other end of a FIFO."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -49,6 +49,17 @@ class Configuration:
                 self._parsed = {identities: parsed}
             return self._parsed[identities]
 
+    def off_in(self, root: str) -> str:
+        """Return the file that switches memory off for a project's root, "" if none does."""
+        if self.current(root)[0].enabled:
+            return ""
+        repository = f"{root}/{REPOSITORY_FILE}"
+        with self._lock:
+            for path in (repository, self.policy_file):
+                if self._load(path, private=path != repository)[1].get("enabled") is False:
+                    return path
+        return self.user_file
+
     def own(self) -> tuple[Mapping[str, Any], int]:
         """Return the options in the user's own file, and its mtime in ns, 0 without a file."""
         with self._lock:

@@ -1,4 +1,4 @@
-"""Find the memory directory of a client's working directory, and whether memory is on there.
+"""Find the memory directory of a client's working directory.
 
 Only files are read, never a ``git`` process. The directory comes from the client's
 variables, trusted settings, or the place that Claude Code uses. Nothing inside a repository
@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from memd.core import limits
 from memd.core.agents import AgentScope
@@ -20,15 +20,12 @@ from memd.core.values import Project
 from memd.files.directory import PathRefusedError
 from memd.projects.claude_code import ClientMemory
 from memd.projects.git import find_root as git_root
+from memd.projects.switches import CLIENT_SWITCH, FALSY, REMOTE_BASE, Environ, first
 
 # Variables of the environment.
 _CLIENT_OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
 _OVERRIDES = ("MEMD_MEMORY_PATH", _CLIENT_OVERRIDE)  # they name the whole path
-_REMOTE_BASE = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
-_CLIENT_SWITCH = "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
-_SWITCHES = ("MEMD_DISABLE", _CLIENT_SWITCH)  # they switch memory off
 _CLIENT_OPTION = "autoMemoryDirectory"  # an option of Claude Code
-_FALSY = frozenset(("0", "false", "no", "off"))
 _SHORTEST_PATH = 3  # "/" and "/a" are no places for memories
 _WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
@@ -36,8 +33,6 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _MEMORY_FOLDER = "memory"  # it lies where sessions have their folders
 _SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
-
-Environ = Mapping[str, str]
 
 # Why something is refused, in words for the sentence of its error.
 _LINKED = "a part of it is a link"
@@ -144,12 +139,15 @@ def find_project(
     environs: tuple[Environ, Environ],
     home: str,
     client: ClientMemory,
+    *,
+    off: str = "",
 ) -> Project:
     """Return where a working directory keeps its memories, and whether memory is on.
 
     ``place`` is the result of ``locate``. ``environs`` are the client's forwarded variables and the
     daemon's own, which are the fallback except for the full-path overrides. ``client`` are Claude
-    Code's settings. Each refused path becomes a sentence in ``problems``. Raises NoProjectError.
+    Code's settings. ``off`` is the result of ``reason_for_off``. Each refused path becomes a
+    sentence in ``problems``. Raises NoProjectError.
     """
     cwd, root = place
     at_home = any(_at_or_above(path, home) for path in place)
@@ -159,15 +157,14 @@ def find_project(
     base, base_source = projects_folder(settings, environs, home, problems)
     directories = _directories(settings, environs[0], client)
     directory, source = _first_usable(directories, home, problems)
-    reason = _reason_for_off(settings, environs)
     return Project(
         cwd=cwd,
         root=root,
         memory_dir=directory or f"{base}/{slug(root)}/memory",
         source=source or base_source,
         transcripts=base,
-        enabled=not reason,
-        reason=reason,
+        enabled=not off,
+        reason=off,
         problems=tuple(problems),
         client_dir=_client_directory(root, environs, home, client),
         readable="" if at_home else root,
@@ -183,7 +180,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     which a repository may contain, leads the directory elsewhere.
     """
     name = check_component(agent.replace(":", "-"))
-    remote = environ.get(_REMOTE_BASE, "")
+    remote = environ.get(REMOTE_BASE, "")
     if scope not in {*AgentScope}:
         raise UnknownScopeError(scope)
     if scope == AgentScope.USER:
@@ -236,15 +233,15 @@ def _bases(
     settings: Settings, environs: tuple[Environ, Environ], home: str
 ) -> Iterator[tuple[str, str]]:
     """Yield (source, path) of each setting that may name the base directory, strongest first."""
-    yield _REMOTE_BASE, _get(_REMOTE_BASE, environs)
-    yield "MEMD_BASE_DIR", _get("MEMD_BASE_DIR", environs)
+    yield REMOTE_BASE, first(REMOTE_BASE, environs)
+    yield "MEMD_BASE_DIR", first("MEMD_BASE_DIR", environs)
     yield "base_dir", settings.base_dir
     yield from _client_bases(environs, home)
 
 
 def _client_bases(environs: tuple[Environ, Environ], home: str) -> Iterator[tuple[str, str]]:
     """Yield (source, path) of each base directory of Claude Code, the strongest first."""
-    yield "CLAUDE_CONFIG_DIR", _get("CLAUDE_CONFIG_DIR", environs)
+    yield "CLAUDE_CONFIG_DIR", first("CLAUDE_CONFIG_DIR", environs)
     yield "default", f"{home}/.claude"
 
 
@@ -252,14 +249,14 @@ def _client_directory(
     root: str, environs: tuple[Environ, Environ], home: str, client: ClientMemory
 ) -> str:
     """Return the directory that Claude Code loads by itself, "" if its memory is off."""
-    switch = environs[0].get(_CLIENT_SWITCH, "").strip().lower()
-    is_enabled = switch in _FALSY if switch else client.enabled
+    switch = environs[0].get(CLIENT_SWITCH, "").strip().lower()
+    is_enabled = switch in FALSY if switch else client.enabled
     if not is_enabled:
         return ""
     directory = environs[0].get(_CLIENT_OVERRIDE) or client.directory
     if directory:
         return os.path.normpath(_expanded(directory, home))
-    remote = (_REMOTE_BASE, _get(_REMOTE_BASE, environs))
+    remote = (REMOTE_BASE, first(REMOTE_BASE, environs))
     base, _ = _first_usable(iter((remote, *_client_bases(environs, home))), home, [])
     return f"{base}/projects/{slug(root)}/memory"
 
@@ -319,29 +316,6 @@ def _at_or_above(path: str, home: str) -> bool:
         if any(f"{home_path}/".startswith(folder) for home_path in homes):
             return True
     return False
-
-
-def _reason_for_off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
-    """Return why memory is off, "" if it is on; the first variable that is set decides."""
-    for environ in environs:
-        for name in _SWITCHES:
-            if value := environ.get(name, "").strip():
-                return "" if value.lower() in _FALSY else f"{name} is set"
-    if _truthy(_get("CLAUDE_CODE_SIMPLE", environs)):
-        return "the client runs in bare mode (CLAUDE_CODE_SIMPLE)"
-    if _truthy(_get("CLAUDE_CODE_REMOTE", environs)) and not _get(_REMOTE_BASE, environs):
-        return f"the client runs remotely (CLAUDE_CODE_REMOTE) without {_REMOTE_BASE}"
-    return "" if settings.enabled else "memory is switched off in the settings"
-
-
-def _truthy(value: str) -> bool:
-    """Return whether the value of a variable means "yes"."""
-    return bool(value.strip()) and value.strip().lower() not in _FALSY
-
-
-def _get(name: str, environs: tuple[Environ, Environ]) -> str:
-    """Return a variable of the client, else of the daemon, else ""."""
-    return environs[0].get(name) or environs[1].get(name, "")
 
 
 def _encodes(path: str) -> bool:

@@ -1,7 +1,7 @@
 """Projects of one daemon: finding them and their settings."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from msgspec import Struct
@@ -25,6 +25,13 @@ from memd.projects.known import working_directory as working_directory
 from memd.projects.project import NoProjectError, find_project, locate, projects_folder
 from memd.projects.remotes import normalised as normalised
 from memd.projects.remotes import repository_of as repository_of
+from memd.projects.switches import CLAUDE_CODE as CLAUDE_CODE
+from memd.projects.switches import CLAUDE_PROGRAM as CLAUDE_PROGRAM
+from memd.projects.switches import Environ as Environ
+from memd.projects.switches import by_files as by_files
+from memd.projects.switches import is_below as is_below
+from memd.projects.switches import is_claude_code as is_claude_code
+from memd.projects.switches import reason_for_off
 from memd.state.database import StateUnusableError
 from memd.state.tables import Roots, Visit
 
@@ -57,15 +64,24 @@ class ClientFolders(Struct, frozen=True):
 
 
 class Projects:
-    """Finds the projects of working directories, for one daemon."""
+    """Finds the projects of working directories, for one daemon.
+
+    ``below_claude_code`` says whether a process was started by Claude Code, and blocks.
+    """
 
     def __init__(
-        self, configuration: Configuration, roots: Roots, environ: Mapping[str, str], home: str
+        self,
+        configuration: Configuration,
+        roots: Roots,
+        environ: Mapping[str, str],
+        home: str,
+        below_claude_code: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._configuration = configuration
         self._roots = roots  # which project's root uses which memory directory
         self._environ = environ  # the daemon's variables, behind those of a client
         self._home = home
+        self._below_claude_code = below_claude_code
         self._client = ClaudeSettings(home)
 
     def base(self, environ: Mapping[str, str]) -> str:
@@ -74,18 +90,57 @@ class Projects:
         return projects_folder(settings, (environ, self._environ), self._home, [])[0]
 
     def where(
-        self, cwd: str, environ: Mapping[str, str]
+        self,
+        cwd: str,
+        environ: Mapping[str, str],
+        client: str = "",
+        pid: int = 0,
+        *,
+        by_files: bool = False,
     ) -> tuple[Project, Settings, tuple[str, ...]]:
         """Return a project, its settings and a sentence for each problem in their files. Blocks.
 
-        Raises NoProjectError (1009).
+        ``client`` and ``pid`` are the caller's name and process. With ``by_files`` no variable
+        switches memory on or off, as for work that nobody called for. Raises NoProjectError (1009).
         """
         place = locate(cwd)
         settings, problems = self._configuration.current(place[1])
-        client = self._client.memory(place, {**self._environ, **environ})
+        claude = self._client.memory(place, {**self._environ, **environ})
         environs = (environ, self._environ)
-        project = find_project(place, settings, environs, self._home, client)
+
+        def in_claude_code() -> bool:
+            """Return whether the person's own settings of Claude Code count for the caller."""
+            if settings.claude_code.bring_memory:
+                return False
+            return is_claude_code(client) or bool(pid and self._below_claude_code(pid))
+
+        off_in = self._configuration.off_in(place[1])
+        switches = () if by_files else environs
+        off = reason_for_off(switches, off_in, claude, in_claude_code)
+        project = find_project(place, settings, environs, self._home, claude, off=off)
         return with_other_root(project, self._roots), settings, problems
+
+    def off_by_files(self, root: str) -> str:
+        """Return which file switches memory off in a project's root, "" if none does. Blocks."""
+        with suppress(NoProjectError):  # moved or removed
+            return self.where(root, {}, by_files=True)[0].reason
+        return ""
+
+    def claude_code_switch(self, environ: Mapping[str, str]) -> tuple[str, bool]:
+        """Return the person's file that switches Claude Code's memory off, and if memd is off too.
+
+        The file is "" if there is none. Blocks.
+        """
+        path = self._client.person_off_in({**self._environ, **environ})
+        brings = self._configuration.current()[0].claude_code.bring_memory
+        return path, bool(path) and not brings
+
+    def switch_problems(self, cwd: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Return a sentence for each of Claude Code's settings files with no usable switch. Blocks.
+
+        Raises NoProjectError.
+        """
+        return self._client.problems(locate(cwd), {**self._environ, **environ})
 
     def known(self, visits: Iterable[Visit]) -> tuple[KnownProject, ...]:
         """Return all projects that can be found, from visits, stored roots and folders. Blocks.
@@ -95,7 +150,7 @@ class Projects:
         visited = []
         for visit in visits:
             with suppress(NoProjectError):  # moved or removed
-                project = self.where(visit.cwd, visit.environment)[0]
+                project = self.where(visit.cwd, visit.environment, by_files=True)[0]
                 visited.append(known_project(project, visit.at))
         return known_projects(self.base({}), self._roots.all(), visited)
 

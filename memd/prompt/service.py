@@ -26,7 +26,6 @@ _TEAM_FOLDER = TEAM.rstrip("/")
 _REPOSITORY_SCOPE = "project"  # the scope whose memories are in the repository
 _DEFAULT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
 _GUIDELINE_VARIABLES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
-_SWITCHED_OFF = "memory is switched off in the settings"
 
 
 class UnknownModeError(MemdError):
@@ -118,9 +117,9 @@ class Prompts:
         Raises UnknownModeError, AgentNameMissingError and the errors of ``agent_directory``.
         """
         variant = _variant(mode, settings)
-        if not (project.enabled and settings.enabled):
-            reason = project.reason or _SWITCHED_OFF
-            return LoadedPrompt(None, False, reason, project.memory_dir, IndexFacts(), "")  # noqa: FBT003 - a field
+        if not project.enabled:
+            off = (False, project.reason, project.memory_dir)
+            return LoadedPrompt(None, *off, IndexFacts(), "")
         directory, scope = project.memory_dir, scope or _DEFAULT_SCOPE
         if variant is Variant.AGENT:
             if not agent:
@@ -171,7 +170,7 @@ class Prompts:
         It is for a client that loads the private directory's index itself.
         """
         directory = project.memory_dir
-        is_enabled = project.enabled and settings.enabled
+        is_enabled = project.enabled
         # A prompt with a daily log has no section about the team.
         if not is_enabled or settings.prompt.daily_log:
             return ""

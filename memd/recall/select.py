@@ -111,7 +111,7 @@ class Prefetched(Struct, frozen=True):
 
 def gate(project: Project, settings: Settings, query: str) -> str:
     """Return the name of the closed gate, "" if memories may be selected for a query."""
-    if not (project.enabled and settings.enabled):
+    if not project.enabled:
         return MEMORY_OFF
     if not settings.recall.enabled:
         return RECALL_OFF

@@ -100,7 +100,7 @@ class Recall:
 
     def prepare(self, project: Project, settings: Settings) -> None:
         """Schedule indexing before a session's first prompt, if recall is on for the project."""
-        if project.enabled and settings.enabled and settings.recall.enabled:
+        if project.enabled and settings.recall.enabled:
             self.warm(project.memory_dir)
 
     async def open(self, project: Project, settings: Settings) -> None:

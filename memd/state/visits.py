@@ -40,6 +40,11 @@ class Visit:
     session: str = ""
     at: float = field(default=0.0, compare=False)
 
+    @property
+    def caller(self) -> tuple[str, Mapping[str, str], str]:
+        """The working directory, variables and name, as ``Store.where`` takes them."""
+        return self.cwd, self.environment, self.client
+
 
 class Visits:
     """The last visit to each memory directory. Methods block and raise StateUnusableError."""

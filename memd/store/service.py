@@ -28,7 +28,7 @@ from memd.core.settings import Settings
 from memd.core.values import Change, CommitResult, MemoryFile, Plan, Project, Provenance, Snapshot
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
-from memd.projects.projects import Projects
+from memd.projects.projects import Environ, Projects
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
 from memd.state.tables import Roots, TeamTable
@@ -71,6 +71,7 @@ class Store:
         environ: Mapping[str, str],
         disk: Disk | None = None,
         headers: str = "",
+        below_claude_code: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._journal = Journal(database)
         files = HeadersFiles(headers) if headers else None
@@ -84,7 +85,8 @@ class Store:
         self._commits = Commits(self._journal, self._changes, external, self._detection, replaced)
         self._clock, self._events, self._configuration = clock, events, configuration
         self._purger = Purger(database, reading, replaced)
-        self.projects = Projects(configuration, Roots(database), dict(environ), home)  # blocks
+        own = (Roots(database), dict(environ), home)
+        self.projects = Projects(configuration, *own, below_claude_code)  # blocks
         # By real path: whoever changes a directory holds its lock.
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._check_requested = anyio.Event()
@@ -94,23 +96,17 @@ class Store:
         self._callers_paths: Recent[str, str] = Recent()  # by real path: the path that callers use
         self._check_errors: Recent[str, str] = Recent()  # by real path: why the last check failed
 
-    async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
-        """Return where a directory keeps its memories; ``environ`` is what the client forwarded.
-
-        Raises NoProjectError (1009).
-        """
-        return (await self.where(cwd, environ))[0]
-
     async def settings(self, project: Project | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in force and a sentence per problem in their files."""
         root = project.root if project else None
         return await to_thread.run_sync(self._configuration.current, root)
 
     async def where(
-        self, cwd: str, environ: Mapping[str, str]
+        self, cwd: str, environ: Environ, client: str = "", pid: int = 0, *, by_files: bool = False
     ) -> tuple[Project, Settings, tuple[str, ...]]:
-        """Return ``project`` and ``settings`` in one worker thread; raises as they do."""
-        return await to_thread.run_sync(self.projects.where, cwd, environ)
+        """Return what ``Projects.where`` does; raises NoProjectError (1009)."""
+        find = partial(self.projects.where, cwd, environ, client, pid, by_files=by_files)
+        return await to_thread.run_sync(find)
 
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd has ever changed."""

@@ -125,7 +125,7 @@ class Suggestions:
         After ``seconds`` the result is "", and the suggestions are shown with a later prompt.
         Never raises.
         """
-        if not (project.enabled and settings.enabled and settings.extract.suggest):
+        if not (project.enabled and settings.extract.suggest):
             return ""
         directory, until = project.memory_dir, self._clock.monotonic() + seconds
         # The threads may be abandoned: a late one records nothing (see _choose).

@@ -52,9 +52,9 @@ _THREADS = 4  # syncs at once: each waits for its server in a thread
 class TeamSyncs:
     """The syncs of all team directories of this user. One per process; call it on the event loop.
 
-    ``settings`` returns the settings of a project's root and blocks. ``on_unexpected`` gets each
-    unexpected exception. Methods raise TeamNotJoinedError, TeamUnreachableError and
-    TeamRefusedError, and errors of the store and the state file.
+    Both functions of a project's root block: ``settings`` returns its settings, ``memory_off`` why
+    memory is off there or "". ``on_unexpected`` gets each unexpected exception. Methods raise
+    TeamNotJoinedError, TeamUnreachableError, TeamRefusedError, errors of store and state file.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class TeamSyncs:
         events: EventSink,
         *,
         settings: Callable[[str], Settings],
+        memory_off: Callable[[str], str] = lambda _: "",
         on_unexpected: Callable[[BaseException], str],
         link: Callable[[str, str], Link] = Link,
         chance: Callable[[], float] = random.random,
@@ -76,6 +77,7 @@ class TeamSyncs:
         self._clock = clock
         self._events = events
         self._settings = settings
+        self._memory_off = memory_off
         self._on_unexpected = on_unexpected
         self._link = link
         self._random = chance
@@ -119,7 +121,8 @@ class TeamSyncs:
     async def status(self, directory: str) -> TeamStatus:
         """Return the state of a directory's sync, without asking the server."""
         place = await self._place(directory, off=True)
-        return await self._view(place, partial(views.status, off=place.off, review=place.review))
+        off = place.off or await to_thread.run_sync(self._memory_off, place.membership.root)
+        return await self._view(place, partial(views.status, off=off, review=place.review))
 
     async def diff(self, directory: str, path: str = "") -> tuple[TextDiff, ...]:
         """Return diffs of the files that a push would send and of conflicts, or of one path."""
@@ -263,7 +266,8 @@ class TeamSyncs:
         """Sync without a person's request; return the state after it, ``None`` if unknown."""
         try:
             place = await self._place(directory, off=True)
-            if place.off:
+            root = place.membership.root
+            if place.off or await to_thread.run_sync(self._memory_off, root):
                 return None
             with suppress(TeamUnreachableError, TeamRefusedError):
                 sync = partial(syncing.sync, push=place.sends, changed=changed)

@@ -28,6 +28,9 @@ async def test_notes_share_one_request_with_the_next_prompt(
     await caller.write(body="Never mock the database. " + "It hides what breaks. " * 150)
     if not client_loads:
         (claude / "settings.json").write_text('{"autoMemoryEnabled": false}')
+        config = Path(caller.home.places.config)
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text("[claude_code]\nbring_memory = true\n")
     where = {"transcript_path": str(talk.path)}
     assert await hook(caller, "PreCompact", trigger="manual", **where) is None
     started = await hook(caller, "SessionStart", source="compact", **where)

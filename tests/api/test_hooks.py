@@ -54,6 +54,9 @@ async def test_a_long_section_is_cut_at_a_line(caller: Caller) -> None:
     settings = Path(caller.home.path) / ".claude" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text('{"autoMemoryEnabled": false}')
+    config = Path(caller.home.places.config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[claude_code]\nbring_memory = true\n")
     answer = await hook(caller, "SessionStart", source="startup")
     context = answer["hookSpecificOutput"]["additionalContext"]
     assert len(context.encode("utf-16-le")) // 2 <= limits.HOOK_CHARACTERS

@@ -26,7 +26,7 @@ BEFORE = {
 }
 OFF = (
     '{"jsonrpc":"2.0","id":1,"result":{"prompt":null,"enabled":false,'
-    '"reason":"memory is switched off in the settings",'
+    '"reason":"enabled is false in {home}/project/.memd.toml",'
     '"memory_dir":"{home}/.claude/projects/{slug}-project/memory",'
     '"index":{"lines":0,"bytes":0,"cut":""},"etag":"","problems":[]}}\n'
 )

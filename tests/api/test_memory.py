@@ -121,16 +121,14 @@ async def test_nothing_is_written_while_memory_is_off(caller: Caller) -> None:
     assert error.code == 1010
 
 
-async def test_what_is_switched_off_is_shown_and_not_edited(caller: Caller) -> None:
-    """While memory is off the tool's view still answers and an edit is an error of the call."""
+async def test_a_model_s_tool_is_off_too(caller: Caller) -> None:
+    """While memory is off the tool, which a model uses, shows and edits nothing; a person reads."""
     view = {"command": "view", "path": "/memories"}
     assert "0B\t/memories" in (await caller.call("memory.tool", command=view))["text"]
     (Path(caller.cwd) / ".memd.toml").write_text("enabled = false\n")
-    error = await caller.refused(
-        "memory.tool", command={"command": "delete", "path": "/memories/a"}
-    )
-    assert error.kind == "memory_off"
-    assert "0B" in (await caller.call("memory.tool", command=view))["text"]
+    for command in (view, {"command": "delete", "path": "/memories/a"}):
+        assert (await caller.refused("memory.tool", command=command)).kind == "memory_off"
+    assert (await caller.call("memory.list"))["memories"] == []
 
 
 async def test_what_an_assistant_writes_is_the_person_s_only_with_their_words(

@@ -83,6 +83,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
     assert diagnosis["ok"]
     assert states == {
         "python": "ok",
+        "Claude Code's switches": "ok",
         "state": "ok",
         "socket": "ok",
         "settings": "warning",

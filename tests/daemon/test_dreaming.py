@@ -221,7 +221,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     )
     visit = Visit(str(tmp_path / "p"), "c", {})
     project, settings, _ = await store.where(visit.cwd, visit.environment)
-    requested = (await starter.request(visit, force=False)).job
+    requested = (await starter.request(project, settings, visit, force=False)).job
     assert await starter.consider(project, settings, visit) == ""
     assert (await starter.prospect(project, settings)).running == requested
     assert await jobs.cancel(requested)

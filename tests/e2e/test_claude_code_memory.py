@@ -95,6 +95,11 @@ def test_both_mean_the_same_directory(home: Home, option: str, value: Any, lines
     """The client's own directory is memd's; where its memory is off, memd brings the index."""
     settings = Path(home.path) / ".claude/settings.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {option: value}))
+    config = Path(home.places.config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    with config.open("a") as file:  # for the case that the client's own memory is off
+        file.write("\n[claude_code]\nbring_memory = true\n")
+    config.chmod(0o600)
     parts = {"name": "heron", "description": "deploying the heron", "type": "project"}
     ask(home, "memory.write", path="heron.md", **parts, body=FACT.statement)
     with messages_server(text("Understood.")) as server:

@@ -65,7 +65,7 @@ class Machine:
 
     async def project(self, name: str = "app") -> Project:
         """Return a project."""
-        return await self.store.project(self.root(name), {})
+        return (await self.store.where(self.root(name), {}))[0]
 
     async def memory(self, name: str = "app") -> Path:
         """Return the memory directory of a project."""

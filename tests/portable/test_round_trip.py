@@ -45,7 +45,7 @@ async def brought(archives: Archives, source: Path, name: str = "app") -> Import
 
     async def find(reading: ImportReading) -> Mapping[str, ImportTarget]:
         root = archives.project(name).root
-        target = ImportTarget(await archives.store.project(root, {}), {})
+        target = ImportTarget((await archives.store.where(root, {}))[0], {})
         return {"": target} | {project.id: target for project in reading.projects}
 
     async def report(_done: int, _total: int) -> None:

@@ -53,7 +53,8 @@ def test_the_strongest_file_that_speaks_wins(place: Path, number: int) -> None:
         says(place, name, autoMemoryDirectory=f"/m/{name}", autoMemoryEnabled=name == FILES[number])
     for name in FILES[number + 1 :]:
         says(place, name, autoMemoryDirectory="", autoMemoryEnabled="no")
-    assert memory(place) == ClientMemory(directory=f"/m/{FILES[number]}")
+    found = memory(place)
+    assert (found.enabled, found.directory) == (True, f"/m/{FILES[number]}")
 
 
 def test_a_subdirectory_has_its_own_project_settings(place: Path) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from memd.core import places
 from memd.core.names import NameRefusedError
 from memd.core.settings import Settings
 from memd.core.values import Project
@@ -161,35 +160,6 @@ def test_a_directory_that_is_none_gets_a_clear_answer(tmp_path: Path, cwd: str) 
     with pytest.raises(NoProjectError) as caught:
         locate(cwd.replace("{tmp}", str(tmp_path)))
     assert caught.value.sentence.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("client", "daemon", "reason"),
-    [
-        ({}, {}, ""),
-        ({"MEMD_DISABLE": "1"}, {}, "MEMD_DISABLE"),
-        ({"MEMD_DISABLE": "yes"}, {}, "MEMD_DISABLE"),
-        ({"MEMD_DISABLE": ""}, {}, ""),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "true"}, {}, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
-        ({"MEMD_DISABLE": "0", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, {}, ""),
-        ({"MEMD_DISABLE": "Off", "CLAUDE_CODE_SIMPLE": "1"}, {}, ""),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "no"}, {"MEMD_DISABLE": "1"}, ""),
-        ({}, {"MEMD_DISABLE": "1"}, "MEMD_DISABLE"),
-        ({"CLAUDE_CODE_SIMPLE": "1"}, {}, "bare mode"),
-        ({"CLAUDE_CODE_SIMPLE": "false"}, {}, ""),
-        ({"CLAUDE_CODE_REMOTE": "1"}, {}, "remotely"),
-        ({"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/x/y"}, {}, ""),
-    ],
-)
-def test_the_first_switch_that_is_set_decides(
-    home: Path, client: dict[str, str], daemon: dict[str, str], reason: str
-) -> None:
-    """Variables come before bare mode, remote mode and settings; falsy ones force memory on."""
-    assert set(client) | set(daemon) <= set(places.FORWARDED)
-    cwd = str(home / "work" / "proj")
-    results = find_project(locate(cwd), Settings(), (client, daemon), str(home), ClientMemory())
-    assert results.enabled is not bool(reason)
-    assert reason in results.reason
 
 
 def test_an_agents_directory(home: Path) -> None:

@@ -55,7 +55,8 @@ def test_what_a_program_calls_from_below_is_no_client(home: Home, stub: Stub) ->
     settings.parent.mkdir()
     settings.write_text('{"autoMemoryEnabled": false}')
     noted = Path(home.path) / "answer"
-    configure(home, stub.argv("calls", home.places.socket, hook, str(noted)))
+    brings = "[claude_code]\nbring_memory = true\n"
+    configure(home, stub.argv("calls", home.places.socket, hook, str(noted)), brings)
     with daemon_process(home), client(home) as caller:
         assert caller.call("hook", params) is not None
         assert learn(caller, payload["cwd"])["engine"] == "command:env"

@@ -87,8 +87,6 @@ async def test_off_gives_no_prompt_and_the_reason(shelf: Shelf) -> None:
     loaded = await Prompts(shelf).load(off, Settings(), environment={})
     assert (loaded.prompt, loaded.enabled, loaded.etag) == (None, False, "")
     assert loaded.reason == "MEMD_DISABLE is set"
-    switched = await load(shelf, Settings(enabled=False))
-    assert (switched.prompt, switched.reason) == (None, "memory is switched off in the settings")
     assert shelf.made == []
 
 
@@ -139,9 +137,9 @@ async def test_the_shared_part_alone_follows_the_same_switches(shelf: Shelf) -> 
     assert "[Lint](lint.md)" in text
     assert "freeze.md" not in text
     daily = replace(TEAM, prompt=PromptSettings(daily_log=True))
-    off = replace(TEAM, enabled=False)
-    for settings in (Settings(), daily, off):
-        assert await prompts.shared(PROJECT, settings) == ""
+    off = structs.replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
+    for project, settings in ((PROJECT, Settings()), (PROJECT, daily), (off, TEAM)):
+        assert await prompts.shared(project, settings) == ""
     shelf.problems = {"team/MEMORY.md": "team is a link"}
     assert await prompts.shared(PROJECT, TEAM) == ""
 

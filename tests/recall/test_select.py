@@ -56,7 +56,6 @@ def test_gates_on_the_text(query: str, expected: str) -> None:
 def test_gates_on_the_switches_come_first() -> None:
     """Memory off and recall off are told before anything is said about the text."""
     assert select.gate(replace(PROJECT, enabled=False), Settings(), "") == "memory_off"
-    assert select.gate(PROJECT, Settings(enabled=False), "") == "memory_off"
     off = Settings(recall=RecallSettings(enabled=False))
     assert select.gate(PROJECT, off, "") == "recall_off"
 

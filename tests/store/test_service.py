@@ -127,7 +127,7 @@ async def test_a_cancelled_caller_leaves_a_whole_change(tmp_path: Path) -> None:
 async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
     """The store finds a project by its working directory and answers its settings."""
     (home.real / "code").mkdir()
-    project = await home.store.project(str(home.real / "code"), {})
+    project, *_ = await home.store.where(str(home.real / "code"), {})
     assert project.memory_dir.startswith(str(home.real.parent / "home"))
     settings, problems = await home.store.settings(project)
     assert (settings.enabled, problems) == (True, ())

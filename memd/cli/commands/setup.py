@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.cli.setup.checks import client_checks, enabled_plugin
+from memd.cli.setup.checks import client_checks, enabled_plugin, memory_switch
 from memd.cli.setup.clients import ClientRow, MachineFacts, table
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
@@ -142,6 +142,9 @@ def _set_up_client(invocation: Invocation, client: ClientRow) -> SetupReport:
             report.lines.append(f"{client.title}: {words}")
         if not options.dry_run and (report.changed or not plan):
             report.lines += [f"{client.title}: deleted {copy}" for copy in tidy(client)]
+        switch = "" if removes else memory_switch(client, invocation.places.config)
+        if switch:
+            invocation.screen.note(f"{client.title}: {switch}")
     except MemdError as error:
         if options.client:
             raise
@@ -304,6 +307,7 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
             problems = [row["detail"] for row in checks if row["state"] != "ok"]
             remarks = [*problems, *remarks]
             complete = complete and not problems
+        remarks += filter(None, [memory_switch(client, invocation.places.config)])
         paths = [piece.path for piece in client.pieces]
         result.append(
             {

@@ -50,6 +50,24 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
         yield _row(client, "ok", "".join([client.pieces[0].path, *extras]), "")
 
 
+def memory_switch(client: ClientRow, config: str) -> str:
+    """Return what holds if the person switched Claude Code's own memory off, else "".
+
+    ``config`` is the path of memd's settings.
+    """
+    if client.name != "claude-code":
+        return ""
+    path = client.pieces[0].path
+    if value(path, ("autoMemoryEnabled",)) is not False:
+        return ""
+    said = f"autoMemoryEnabled is false in {path}"
+    if value(config, ("claude_code", "bring_memory")) is True:
+        return f"{said}; memd brings memory all the same: claude_code.bring_memory is true"
+    return (
+        f"{said}, so memd is silent there; claude_code.bring_memory = true in {config} changes it"
+    )
+
+
 def value(path: str, keys: jsonc.Path) -> Any:
     """Return the value under the keys of a JSON or TOML file, ``None`` if it cannot be read."""
     data: Any = None
