@@ -97,9 +97,9 @@ class Core:
         """Say whether a change is recorded that is neither done nor taken back."""
         return self.journal.pending() != ()
 
-    def history(self) -> list[str]:
-        """Return the ids of the changes, newest first."""
-        return [change.id for change in history(self.journal, self.directory)]
+    def history(self, path: str = "") -> list[str]:
+        """Return the ids of all changes, or of those of a file, newest first."""
+        return [change.id for change in history(self.journal, self.directory, path)]
 
     def effects(self) -> object:
         """Return what became true with changes, in a form that can be compared."""

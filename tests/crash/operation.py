@@ -19,7 +19,6 @@ from tests.crash.kit import Edit, Edits, Effect, Memory, sha256, topic
 
 OLD_TIME = 1_600_000_000_000_000_000
 REQUEST = "request-1"
-CHANGE = "change"  # the file with the id of the change to be undone
 LONG = "one line of a longer memory\n" * 60
 HAND = b"# Memories\n\nA line by hand.\n\n- [A](a.md) \xe2\x80\x94 about a\n"
 
@@ -31,8 +30,7 @@ def prepare(core: Core) -> None:
     core.commit([Edit(f"{name}.md", topic(name, LONG)) for name in ("b", "c", "sub/d")])
     for name in ("a", "b", "c", "sub/d"):
         os.utime(core.path / f"{name}.md", ns=(OLD_TIME, OLD_TIME))
-    change = core.commit([Edit("b.md", topic("b", "later")), Edit("c.md", None)])
-    (core.root / CHANGE).write_text(change)
+    core.commit([Edit("b.md", topic("b", "later")), Edit("c.md", None)])
 
 
 def write(core: Core) -> None:
@@ -62,7 +60,7 @@ def dream(core: Core) -> None:
 
 def undo(core: Core) -> None:
     """Undo that change: one file gets its text and time back, one comes back."""
-    core.undo((core.root / CHANGE).read_text(), REQUEST)
+    core.undo(core.history("c.md")[0], REQUEST)  # once it is done the request is known
 
 
 def delete(core: Core) -> None:
