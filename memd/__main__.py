@@ -56,8 +56,10 @@ def _gateway(arguments: list[str]) -> int:
     except ModuleNotFoundError as missing:
         if missing.name != "h11":
             raise
-        sys.stderr.write("memd: the gateway needs the extra memdir-daemon[gateway]\n")
-        return 69
+        from memd.core.extras import install_command  # noqa: PLC0415 - only this message needs it
+
+        sys.stderr.write(f"memd: the gateway needs h11 ({install_command('gateway')})\n")
+        return 78
     return gateway(arguments)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from memd.core.errors import MemdError
+from memd.core.extras import install_command
 
 
 class DaemonUnavailableError(MemdError):
@@ -65,10 +66,10 @@ class SdkTooOldError(MemdError, ImportError):
 
     code = 1009
     kind = "sdk_too_old"
-    hint = "pip install -U 'memdir-daemon[anthropic]'"
 
     def __init__(self, version: str) -> None:
         super().__init__(f"anthropic {version} has no middleware", version=version)
+        self.hint = install_command("anthropic")  # type: ignore[misc]  # it fits this installation
 
 
 class RemoteError(MemdError):

@@ -4,6 +4,7 @@ No error contains a credential: ``wire.tame`` removes them from a server's words
 """
 
 from memd.core.errors import MemdError
+from memd.core.extras import install_command
 
 
 class ModelError(MemdError):
@@ -34,10 +35,10 @@ class ModelNotConfiguredError(ModelError):
 class SdkMissingError(ModelNotConfiguredError):
     """The library for models, an optional extra, is not installed."""
 
-    hint = "install it where memd is installed: pip install 'memdir-daemon[anthropic]'"
+    hint = ""
 
     def __init__(self) -> None:
-        super().__init__("the SDK is missing; install memdir-daemon[anthropic]")
+        super().__init__(f"the SDK is missing; install it with: {install_command('anthropic')}")
 
 
 class ProgramMissingError(ModelNotConfiguredError):

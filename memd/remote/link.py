@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from memd import __version__
 from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
+from memd.core.extras import install_command
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,7 +35,7 @@ _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 # Why a server cannot be used, in words for the sentence of its error.
 _NO_ANSWER_IN_TIME = "it did not answer in time"
-_NO_LIBRARY = "the library for it is missing (pip install 'memdir-daemon[team]')"
+_NO_LIBRARY = "the library for it is missing; install it with: {}"
 _BAD_ADDRESS = "its address must be https, or http to this machine"
 _BAD_CERTIFICATE = "its certificate is not trusted here (SSL_CERT_FILE may name its authority)"
 _BAD_HEADER = "a header cannot be sent"
@@ -226,7 +227,8 @@ class Link:
         try:
             import httpx2  # noqa: PLC0415 - in a thread, only where a project has joined
         except ImportError:  # pragma: no cover - the tests have it
-            raise RemoteUnreachableError(self.address, _NO_LIBRARY) from None
+            cause = _NO_LIBRARY.format(install_command("team"))
+            raise RemoteUnreachableError(self.address, cause) from None
         is_https = parts.scheme == "https"
         uses_proxy = is_https and not proxy_bypass(host)
         proxy = getproxies().get("https") if uses_proxy else None

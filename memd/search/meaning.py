@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from memd.core.extras import install_command
 from memd.search.model_files import ModelUnusableError
 from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 
@@ -38,7 +39,6 @@ _MEANING_SHARE = 0.4  # of meaning in the fused score; 0.35 to 0.5 made no clear
 _LEAST_SHARE_OF_BEST = 0.25  # a memory with less of the best fused score is cut
 _SAVED_AFTER = 500  # vectors are saved after so many, so that a crash loses no more
 _FALLBACK = "recall goes on by words"
-_EXTRA_MISSING = f"semantic ranking needs the extra memdir-daemon[semantic]; {_FALLBACK}"
 _PATH_IS_RELATIVE = f"the setting recall.semantic_model must be an absolute path; {_FALLBACK}"
 
 
@@ -251,7 +251,8 @@ def _load(folder: str) -> "tuple[Encoder | None, str]":
         # Imported only if a model is configured, as its libraries cost 80 ms and 40 MB.
         from memd.search.encoder import Encoder  # noqa: PLC0415 - lazy start-up, see above
     except ImportError:
-        return None, _EXTRA_MISSING
+        command = install_command("semantic")
+        return None, f"semantic ranking needs further packages ({command}); {_FALLBACK}"
     try:
         return Encoder(folder), ""
     except ModelUnusableError as error:

@@ -11,13 +11,13 @@ from ipaddress import ip_network
 from typing import Any
 
 from memd.core.errors import MemdError
+from memd.core.extras import install_command
 from memd.core.names import printable
 from memd.server.operations import COMMANDS, Row
 from memd.server.storage import Storage, open_storage
 
 _FILE = "team.db"
-_UNAVAILABLE, _CANNOT_CREATE = 69, 73  # of sysexits
-_INSTALL = "pip install 'memdir-daemon[team-server,team-postgres]'"
+_CANNOT_CREATE, _MISCONFIGURED = 73, 78  # of sysexits
 _PORTS = 65_536
 _NO_ADDRESS = "a host and a port are expected, as 127.0.0.1:8790"
 _DESCRIPTION = """\
@@ -82,8 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"memd-team: {error.sentence}{hint}\n")
         return error.exit_status
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"memd-team: {error.name} is not installed ({_INSTALL})\n")
-        return _UNAVAILABLE
+        command = install_command("team-server", "team-postgres")
+        sys.stderr.write(f"memd-team: {error.name} is not installed ({command})\n")
+        return _MISCONFIGURED
     except OSError as error:
         sys.stderr.write(f"memd-team: {error.filename}: {error.strerror}\n")
         return _CANNOT_CREATE

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
+from memd.core.extras import install_command
 
 _PORTS = 65_536
 _NO_PORT = "{} is no port; ports are below {}"
@@ -20,11 +21,11 @@ class PageMissingError(MemdError):
 
     code = 1100
     kind = "page_missing"
-    hint = "pip install 'memdir-daemon[ui]'"
-    exit_status = 69
+    exit_status = 78
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the page needs {name}, which is not installed", name=name)
+        self.hint = install_command("ui")  # type: ignore[misc]  # it fits this installation
 
 
 def ui(invocation: Invocation) -> None:

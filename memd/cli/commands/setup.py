@@ -282,7 +282,7 @@ def _with_duties(
 def _is_connected(client: ClientRow) -> bool:
     """Return whether memd is in a client's files; ``True`` if they cannot be read."""
     try:
-        return state(client) not in {ABSENT, FOREIGN}
+        return bool(client.pieces) and state(client) not in {ABSENT, FOREIGN}
     except MemdError:
         return True
 

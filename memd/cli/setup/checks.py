@@ -47,7 +47,8 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
         yield _row(client, "warning", detail, fix or remedy)
     if not problems:
         extras = [f", with {extra}" for extra in (MESSAGES, RULES) if has_duty(client, extra)]
-        yield _row(client, "ok", "".join([client.pieces[0].path, *extras]), "")
+        place = client.pieces[0].path if client.pieces else "the installer of memd connects it"
+        yield _row(client, "ok", "".join([place, *extras]), "")
 
 
 def memory_switch(client: ClientRow, config: str) -> str:

@@ -9,6 +9,8 @@ import shlex
 import sys
 import sysconfig
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import metadata
 
 from msgspec import Struct
 
@@ -96,7 +98,8 @@ class ClientRow(Struct, frozen=True):
     """One client: its configuration files, and how to tell that it is installed.
 
     It counts as installed if its ``folder`` exists or one of ``programs``, names separated by
-    spaces, is on PATH. ``next_step`` says what the person does after the set-up.
+    spaces, is on PATH. Without ``pieces`` memd's installer has connected it. ``next_step`` says
+    what the person does after the set-up.
     """
 
     name: str
@@ -269,7 +272,7 @@ def _shells(machine: MachineFacts) -> tuple[ClientRow, ...]:
         f"fpath+=({shlex.quote(functions)}); autoload -Uz _memctl; "
         "(( $+functions[compdef] )) && compdef _memctl memctl || true"
     )
-    rc = Line(f"{machine.folder('ZDOTDIR', '')}/.zshrc", line)
+    rc = Line(f"{machine.folder('ZDOTDIR', '').rstrip('/')}/.zshrc", line)
     target_paths = {
         "bash": f"{data}/bash-completion/completions/memctl",
         "zsh": f"{functions}/_memctl",
@@ -285,13 +288,32 @@ def _shells(machine: MachineFacts) -> tuple[ClientRow, ...]:
             shell if shell == login_shell else "",
             config if shell == "fish" else "",
             (
-                Copy(path, f"{_COMPLETIONS}/{shell}/{os.path.basename(path)}"),
+                # A file that the installer of memd puts in place is the installer's to remove.
+                *(() if _is_installed(path) else (_completion_file(shell, path),)),
                 *((rc,) if shell == "zsh" else ()),
             ),
             f"open a new shell. It needs {needs[shell]}" if shell in needs else "open a new shell",
         )
         for shell, path in target_paths.items()
     )
+
+
+def _completion_file(shell: str, path: str) -> Copy:
+    """Return the file that loads memctl's completion in a shell."""
+    return Copy(path, f"{_COMPLETIONS}/{shell}/{os.path.basename(path)}")
+
+
+def _is_installed(path: str) -> bool:
+    """Return whether an installer put a file in place: pipx makes links, pip records its files."""
+    if not os.path.isfile(path) or os.path.islink(path):
+        return os.path.isfile(path)
+    with suppress(metadata.PackageNotFoundError):
+        recorded = metadata.files("memdir-daemon") or ()
+        name, real_path = os.path.basename(path), os.path.realpath(path)
+        return any(
+            file.name == name and os.path.realpath(file.locate()) == real_path for file in recorded
+        )
+    return False
 
 
 def _plugin_files(name: str, main_file: str, target: str) -> tuple[Copy, ...]:

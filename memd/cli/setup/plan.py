@@ -83,9 +83,9 @@ def has_copies(client: ClientRow) -> bool:
 def state(client: ClientRow) -> str:
     """Return the state that all of a client's files share; if they differ, foreign or outdated.
 
-    Raise FileRefusedError.
+    Without files it is installed. Raise FileRefusedError.
     """
-    states = {piece.state(files.read(piece.path)) for piece in client.pieces}
+    states = {piece.state(files.read(piece.path)) for piece in client.pieces} or {INSTALLED}
     if len(states) == 1:
         return states.pop()
     return FOREIGN if FOREIGN in states else OUTDATED
