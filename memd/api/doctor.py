@@ -15,7 +15,6 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import printable
 from memd.core.settings import Settings
-from memd.core.text import iso_time
 from memd.core.values import Project, Snapshot
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
@@ -96,7 +95,6 @@ async def quick_checks(
         _problems_check("watching", noticed, services.store.watch_problems()),
         await _memberships_check(services),
         await _extraction_check(services),
-        await _clock_check(services),
     ]
 
 
@@ -148,20 +146,6 @@ async def _extraction_check(services: Services) -> Check:
     detail = f"the last {len(failing[0])} of session {printable(newest.session)} failed: {message}"
     remedy = f"memctl job show {newest.job} says more; nothing new is learned until one works"
     return Check(name, "warning", f"{detail}{more}", remedy)
-
-
-async def _clock_check(services: Services) -> Check:
-    """Return a check of whether the time is plausible, so that old data may be removed by age."""
-    clock = services.clock
-    try:
-        reading = await to_thread.run_sync(services.ages.inspect, clock.now(), clock.monotonic())
-    except MemdError as error:
-        return Check("clock", "failed", error.sentence, error.hint)
-    unproved = "" if reading.proved else "; nothing goes by its age before it has run for a day"
-    if reading.problem:
-        remedy = "see whether the time is right; nothing was removed"
-        return Check("clock", "warning", f"{reading.problem}{unproved}", remedy)
-    return Check("clock", "ok", f"{iso_time(reading.at)}{unproved}")
 
 
 def _socket_check(path: str) -> Check:

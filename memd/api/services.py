@@ -28,7 +28,7 @@ from memd.review.service import Reviews
 from memd.rpc.connection import Call
 from memd.rpc.server import Hub
 from memd.rules.service import ToolRules
-from memd.state.tables import Ages, Figures, Runs, SpendTable, UsageTable, Visit
+from memd.state.tables import Figures, Runs, SpendTable, UsageTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
@@ -127,7 +127,6 @@ class Services(Struct, frozen=True):
     models: Models
     spent: SpendTable
     usage: UsageTable
-    ages: Ages
     figures: Figures
     runs: Runs
     priority: RequestPriority

@@ -115,6 +115,7 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
     # ``later``: with a full disk memories can still be read.
     open_state = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
     database = await anyio.to_thread.run_sync(open_state, ports.clock.monotonic)
+    database.file.log_fault = ports.log.unexpected
     ending = ending or Ending()
     parting = _Parting()
     hub = Hub()
@@ -139,7 +140,7 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
                 contexts=services.contexts,
                 forget=services.messages.forget,
             )
-            pruned = (database, services.store, services.ages)
+            pruned = (database, services.store, Ages(database))
             background.start_soon(
                 "retention", partial(prune_records, *pruned, ports.clock, ports.log)
             )
@@ -213,7 +214,6 @@ async def _compose(
         models=models,
         spent=spent,
         usage=UsageTable(database),
-        ages=Ages(database),
         figures=Figures(database, SCHEMAS),
         runs=records,
         priority=priority,

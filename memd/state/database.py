@@ -11,6 +11,8 @@ Rules of this file
 - The file may be removed or damaged while memd runs: each use first checks that the file and its
   log are the ones that were opened, and closes what SQLite cannot read. The next use opens the file
   that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
+- An error of SQLite is the disk's, the file's or a lock's, or else a fault of memd's own: a
+  statement that is wrong, or a row that a constraint refuses. Such a fault is logged with an id.
 - After two failed commits in a row nothing is written until a small test transaction succeeds,
   tried at most once a second (``core/health.py``).
 - A file of an older format is copied (``formats.py``) and migrated in one transaction. If that
@@ -31,7 +33,7 @@ from typing import Any
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
 from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
-from memd.state.errors import StateNotMigratedError
+from memd.state.errors import StateFaultError, StateNotMigratedError
 from memd.state.errors import StateReadOnlyError as StateReadOnlyError
 from memd.state.errors import StateTooNewError as StateTooNewError
 from memd.state.errors import StateUnusableError as StateUnusableError
@@ -72,7 +74,8 @@ class StateFile:
     """The connection to the state file, reopened after the file was lost or damaged.
 
     Its users hold ``lock``. ``repaired`` is the path that a damaged file was renamed to last, and
-    ``notes`` are sentences about what happened to the file.
+    ``notes`` are sentences about what happened to the file. ``log_fault`` logs a fault of memd's
+    own and returns the id of the log's entry.
     """
 
     def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate = None) -> None:
@@ -85,6 +88,7 @@ class StateFile:
         self.repaired: str | None = None  # where the last damaged file is now
         self.notes: list[str] = []
         self.tell: Callable[[str], None] | None = None  # gets each later note
+        self.log_fault: Callable[[Exception], str] = lambda _: "that was not logged"
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
         self._identity = FileIdentity(None, None)  # of the file that is open
@@ -139,13 +143,19 @@ class StateFile:
         self._damages = 0
         self.checkpoints.count_commit()
 
-    def note_failure(self, error: sqlite3.Error) -> None:
-        """Close the file if the error means damage or a connection that cannot be used any more."""
+    def failure(self, error: sqlite3.Error) -> StateUnusableError:
+        """Return the error for the caller of a statement; a fault of memd's own is logged.
+
+        The file is closed if it is damaged or its connection cannot be used any more.
+        """
+        if not formats.is_of_disk(error):
+            return StateFaultError(self.log_fault(error))
         code = formats.code_of(error)
         if code in formats.DAMAGED:
             self._damages += 1
         if code in (*formats.DAMAGED, *formats.STUCK):
             self.close()
+        return StateUnusableError(self.path, str(error))
 
     def _copy_log(self) -> None:
         """Copy what the log has now into the file, without waiting for readers or writers."""
@@ -200,7 +210,7 @@ class StateFile:
             connection.row_factory = sqlite3.Row
             for setting in _SETTINGS:
                 connection.execute(setting)
-            _check(connection, thorough=thorough)
+            formats.check(connection, thorough=thorough)
             migrate = self._migrate and partial(self._migrate, connection.cursor(Cursor))
             sentence = formats.migrate_file(self.path, connection, migrate)
             if sentence:
@@ -274,8 +284,7 @@ class Database:
             try:
                 rows: list[Row] = connection.cursor(Cursor).execute(query, parameters).fetchall()
             except sqlite3.Error as error:
-                self.file.note_failure(error)
-                raise StateUnusableError(self.path, str(error)) from error
+                raise self.file.failure(error) from error
             return rows
 
     def write(self, query: str, parameters: Sequence[object] = (), *, synced: bool = True) -> int:
@@ -322,8 +331,7 @@ class Database:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 connection.rollback()
-            self.file.note_failure(error)
-            raise StateUnusableError(self.path, str(error)) from error
+            raise self.file.failure(error) from error
         finally:
             cursor.close()  # an error's frames would keep it open, and with it the file
 
@@ -377,14 +385,6 @@ def open_database(
 def _by_number(values: Sequence[Any]) -> dict[str, Any]:
     """Return the values with their positions as keys, beginning with "1"."""
     return {str(number): value for number, value in enumerate(values, 1)}
-
-
-def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
-    """Raise sqlite3.Error if a file is damaged; ``thorough`` also checks its indexes."""
-    pragma = "integrity_check" if thorough else "quick_check"
-    result = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
-    if result != "ok":
-        raise sqlite3.DatabaseError(result)
 
 
 @contextmanager

@@ -17,6 +17,24 @@ class StateUnusableError(MemdError):
         super().__init__(f"the state file {path} cannot be used: {cause}", path=path, cause=cause)
 
 
+class StateFaultError(StateUnusableError):
+    """SQLite refused a statement of memd's own; only the log has the cause, under this id.
+
+    The file is as before and can be used, so whoever can do without the statement's result goes on.
+    """
+
+    code = -32603
+    kind = "internal"
+    retryable = False
+    of_disk = False
+    hint = "memctl logs shows the entry with this error id"
+    exit_status = 70
+
+    def __init__(self, error_id: str) -> None:
+        sentence = f"memd failed unexpectedly; its log has error {error_id}"
+        MemdError.__init__(self, sentence, error=error_id)
+
+
 class StateReadOnlyError(StateUnusableError):
     """Two commits in a row failed on the disk; nothing is written until a test write succeeds."""
 

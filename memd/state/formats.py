@@ -23,8 +23,8 @@ FORMAT = 3
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may succeed
 _OF_DISK = (  # the next try may succeed
-    *STUCK,
-    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+    *(*STUCK, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL),
 )
 # The errors of a migration that meets an unexpected row.
 _MIGRATION_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)
@@ -108,6 +108,19 @@ def code_of(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
+def check(connection: sqlite3.Connection, *, thorough: bool) -> None:
+    """Raise sqlite3.Error if a file is damaged; ``thorough`` also checks its indexes."""
+    pragma = "integrity_check" if thorough else "quick_check"
+    result = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
+    if result != "ok":
+        raise sqlite3.DatabaseError(result)
+
+
+def is_of_disk(error: Exception) -> bool:
+    """Return whether the disk, the file or a lock caused an error of SQLite, not a statement."""
+    return code_of(error) in (*_OF_DISK, *DAMAGED)
+
+
 def migrate_file(
     path: str, connection: sqlite3.Connection, migrate: Callable[[], None] | None
 ) -> str:
@@ -128,8 +141,7 @@ def migrate_file(
     except _MIGRATION_ERRORS as error:
         with suppress(sqlite3.Error):  # an open cursor would keep the transaction after closing
             connection.execute("ROLLBACK")
-        is_of_disk = code_of(error) in (*_OF_DISK, *DAMAGED)
-        if not must_migrate or is_of_disk:
+        if not must_migrate or is_of_disk(error):
             raise
         raise StateNotMigratedError(path, (number, FORMAT), str(error)) from error
     if not copy:

@@ -247,3 +247,32 @@ def test_a_file_that_cannot_be_opened_just_now_is_not_put_aside(tmp_path: Path) 
     insert(database)
     assert (count(database), database.file.repaired) == (2, None)
     database.close()
+
+
+def test_a_fault_of_a_statement_is_not_the_disk_s(tmp_path: Path) -> None:
+    """A wrong statement or a refused row is logged and no matter of the disk; the file goes on."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    logged: list[Exception] = []
+
+    def log(error: Exception) -> str:
+        logged.append(error)
+        return f"e{len(logged)}"
+
+    database.file.log_fault = log
+    database.write("CREATE UNIQUE INDEX once ON things (name)")
+    database.write("INSERT INTO things VALUES (?)", ("a",))
+    for query, values in (
+        ("INSERT INTO nothing VALUES (1)", ()),
+        ("INSERT INTO things VALUES (?)", ("a",)),
+        ("INSERT INTO things VALUES (?)", ()),
+        ("INSERT INTO things VALUES (?)", (object(),)),
+    ):
+        for run in (database.read, database.write):
+            with pytest.raises(StateUnusableError) as caught:
+                run(query, values)
+            error = caught.value
+            assert (error.kind, error.retryable, error.of_disk) == ("internal", False, False)
+            assert error.facts == {"error": f"e{len(logged)}"}
+    assert len(logged) == 8
+    assert [row["name"] for row in database.read("SELECT name FROM things")] == ["a"]
+    database.close()
