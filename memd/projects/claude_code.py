@@ -79,8 +79,11 @@ class ClaudeSettings:
         older_option = self._read(f"{folder or self._home}/.claude.json").get(_COMPACTS)
         compacts = older_option is not False
         # The last file that sets an option wins.
-        for path in (user_file, *repository_files, self._policy):
-            options = self._read(path)
+        ranked = (user_file, *repository_files, self._policy)
+        switching = (self._policy, *_repository_files(place, user_file))
+        read = {path: self._read(path) for path in {*ranked, *switching}}
+        for path in ranked:
+            options = read[path]
             if isinstance(options.get(ENABLED), bool):
                 enabled = options[ENABLED]
             if isinstance(options.get(_COMPACTS), bool):
@@ -90,23 +93,17 @@ class ClaudeSettings:
         trusted = source not in repository_files or self._trusts(folder or self._home, cwd)
         switches = [environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS]
         is_disabled = any(value not in _FALSY for value in switches)
-        files = (self._policy, *_repository_files(place, user_file))
-        off_in = next((path for path in files if self._read(path).get(ENABLED) is False), "")
+        off_in = next((path for path in switching if read[path].get(ENABLED) is False), "")
+        policy_says = isinstance(read[self._policy].get(ENABLED), bool)
+        is_off = read[user_file].get(ENABLED) is False and not policy_says
         return ClientMemory(
             enabled,
             directory,
             trusted,
             compacts and not is_disabled,
             off_in,
-            self.person_off_in(environ),
+            user_file if is_off else "",
         )
-
-    def person_off_in(self, environ: Mapping[str, str]) -> str:
-        """Return the person's own file if it switches Claude Code's memory off, else ""."""
-        user_file = self._user_file(environ)
-        if isinstance(self._read(self._policy).get(ENABLED), bool):  # the policy decides
-            return ""
-        return user_file if self._read(user_file).get(ENABLED) is False else ""
 
     def problems(self, place: tuple[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return a sentence for each file whose switch of memory cannot be read."""

@@ -50,9 +50,7 @@ class Configuration:
             return self._parsed[identities]
 
     def off_in(self, root: str) -> str:
-        """Return the file that switches memory off for a project's root, "" if none does."""
-        if self.current(root)[0].enabled:
-            return ""
+        """Return the file that switches memory off for a project's root; call it where one does."""
         repository = f"{root}/{REPOSITORY_FILE}"
         with self._lock:
             for path in (repository, self.policy_file):

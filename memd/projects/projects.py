@@ -114,7 +114,7 @@ class Projects:
                 return False
             return is_claude_code(client) or bool(pid and self._below_claude_code(pid))
 
-        off_in = self._configuration.off_in(place[1])
+        off_in = "" if settings.enabled else self._configuration.off_in(place[1])
         switches = () if by_files else environs
         off = reason_for_off(switches, off_in, claude, in_claude_code)
         project = find_project(place, settings, environs, self._home, claude, off=off)
@@ -131,7 +131,8 @@ class Projects:
 
         The file is "" if there is none. Blocks.
         """
-        path = self._client.person_off_in({**self._environ, **environ})
+        at_home = (self._home, self._home)
+        path = self._client.memory(at_home, {**self._environ, **environ}).person_off_in
         brings = self._configuration.current()[0].claude_code.bring_memory
         return path, bool(path) and not brings
 

@@ -121,17 +121,20 @@ async def test_a_hook_is_no_prompt_that_a_dream_waits_for() -> None:
 
 
 async def test_the_timer_looks_at_all_that_are_known_and_there() -> None:
-    """A directory whose project is gone is passed over, and the others get their dreams."""
+    """A project that is gone or that its files switch off is passed over; the others dream."""
     async with running("min_sessions = 0\nmin_hours = 0.5\n") as daemon:
-        cwds = [daemon.home.project(name) for name in ("a", "b", "c")]
+        cwds = [daemon.home.project(name) for name in ("a", "b", "c", "d")]
+        on = {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0"}
+        await daemon.client.call("hello", {"client": "test", "environment": on})
         for cwd in cwds:
             await daemon.call("session.end", cwd, session_id="s")
-        await daemon.until_dreams(3)
+        await daemon.until_dreams(4)
         shutil.rmtree(cwds[1])
+        Path(cwds[3], ".memd.toml").write_text("enabled = false\n")
         await daemon.tick()
-        await daemon.until_dreams(5)
+        await daemon.until_dreams(6)
         directories = [job["directory"] for job in (await daemon.dreams())[:2]]
-        assert not any("-b/" in directory for directory in directories)
+        assert not any("-b/" in directory or "-d/" in directory for directory in directories)
 
 
 async def test_directories_are_known_after_a_restart() -> None:

@@ -214,6 +214,25 @@ async def test_a_turn_that_nobody_told_of_is_read_at_the_start(missing: Missing)
         assert len(await missing.jobs(client, 2)) == 2
 
 
+async def test_what_grew_where_memory_is_off_is_not_read(missing: Missing) -> None:
+    """A start passes over a project that its files switch off, and reads it once it is on."""
+    path = await begun(missing)
+    missing.say(MORE)
+    old = time.time() - 3600
+    os.utime(path, (old, old))
+    switch = Path(missing.cwd, ".claude/settings.json")
+    switch.parent.mkdir()
+    switch.write_text('{"autoMemoryEnabled": false}')
+    async with missing.daemon() as client:
+        for _ in range(20):
+            await client.call("status")
+            missing.clock.advance(LOOK_SECONDS)
+        assert len(await missing.jobs(client, 1)) == 1
+    switch.unlink()
+    async with missing.daemon() as client:
+        assert len(await missing.jobs(client, 2)) == 2
+
+
 async def test_a_conversation_that_goes_on_is_left_to_its_client(missing: Missing) -> None:
     """What changed a moment ago is looked at once it rests, and not if it changes again."""
     await begun(missing)

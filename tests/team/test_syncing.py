@@ -25,7 +25,7 @@ KEY, PATH, DAY = "releases.md", "team/releases.md", 86_400.0
 
 @asynccontextmanager
 async def lines(
-    folder: Path, names: str = "ab", push: str = "auto"
+    folder: Path, names: str = "ab", push: str = "auto", off: str = ""
 ) -> AsyncIterator[tuple[TeamServer, Relay, list[Device]]]:
     """Make a server, a relay before it, and members' devices that reach it through the relay."""
     clock = FakeClock()
@@ -36,7 +36,8 @@ async def lines(
         async with AsyncExitStack() as stack, anyio.create_task_group() as group:
             devices: list[Device] = []
             for name in names:
-                made = device(folder / name, clock=clock, push=push, chance=lambda: 0.5)
+                more = {"chance": lambda: 0.5, "memory_off": lambda _: off}
+                made = device(folder / name, clock=clock, push=push, **more)
                 devices.append(await stack.enter_async_context(made))
                 await devices[-1].join(line.url, server.invite(name))
                 group.start_soon(devices[-1].syncs.run)
@@ -189,6 +190,21 @@ async def test_review_sends_nothing_by_itself(tmp_path: Path) -> None:
         status = await anna.syncs.status(anna.directory)
         assert (status.state, status.outgoing, status.review) == ("changed", (PATH,), True)
         assert (await anna.syncs.push(anna.directory)).sent == (PATH,)
+
+
+async def test_a_project_that_is_off_is_not_synced(tmp_path: Path) -> None:
+    """Where the files switch memory off nothing comes or goes by itself, and the state says why."""
+    why = "autoMemoryEnabled is false in /p/.claude/settings.json"
+    async with lines(tmp_path, "a", off=why) as (_, line, (anna,)):
+        await anna.write(KEY, memory("releases", "Tag first."))
+        anna.syncs.noticed(anna.directory, [PATH])
+        anna.syncs.visited(anna.directory)
+        for _ in range(40):
+            await calm(anna)
+            anna.clock.advance(10)
+        status = await anna.syncs.status(anna.directory)
+        assert (status.state, status.paused) == ("off", why)
+        assert line.seen == []
 
 
 async def test_another_origin_stops_the_sync(tmp_path: Path) -> None:
