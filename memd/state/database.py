@@ -11,8 +11,7 @@ Rules of this file
 - The file may be removed or damaged while memd runs: each use first checks that the file and its
   log are the ones that were opened, and closes what SQLite cannot read. The next use opens the file
   that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
-- An error of SQLite is the disk's, the file's or a lock's, or else a fault of memd's own: a
-  statement that is wrong, or a row that a constraint refuses. Such a fault is logged with an id.
+- An error that neither the disk, the file nor a lock caused is a fault of memd's own and logged.
 - After two failed commits in a row nothing is written until a small test transaction succeeds,
   tried at most once a second (``core/health.py``).
 - A file of an older format is copied (``formats.py``) and migrated in one transaction. If that
@@ -33,7 +32,8 @@ from typing import Any
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
 from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
-from memd.state.errors import StateFaultError, StateNotMigratedError
+from memd.state.errors import StateFaultError as StateFaultError
+from memd.state.errors import StateNotMigratedError
 from memd.state.errors import StateReadOnlyError as StateReadOnlyError
 from memd.state.errors import StateTooNewError as StateTooNewError
 from memd.state.errors import StateUnusableError as StateUnusableError

@@ -46,7 +46,7 @@ from memd.state.changes import (
     Step,
     file_changes,
 )
-from memd.state.database import StateUnusableError
+from memd.state.database import StateFaultError, StateUnusableError
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.door import ConflictError, without_secrets
 from memd.store.drafts import Prepared, StoreDraft, prepare, prepare_refused
@@ -256,6 +256,8 @@ class Changes:
                 continue
             try:
                 applied = self._journal.mark_applied(record, request.at)
+            except StateFaultError:
+                raise  # it has its entry in the log; the set is completed before the next one
             except StateUnusableError as error:
                 why = error.sentence
                 raise StorageFailedError(record.directory, why, unfinished=True) from error
