@@ -120,7 +120,7 @@ CARRIERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("kind", ["feedback", "user"])
+@pytest.mark.parametrize("kind", ["feedback", pytest.param("user", marks=pytest.mark.full)])
 def test_words_of_others_become_no_rule(
     project: Project, model: Recorder, carrier: str, kind: str
 ) -> None:
