@@ -29,7 +29,7 @@ def differs(chapter: str, reason: str) -> pytest.MarkDecorator:
 
     The mark is strict: once the test passes, the run fails until the mark is removed.
     """
-    expected = (AssertionError, RpcError)
+    expected = (AssertionError, RpcError, pytest.fail.Exception)
     return pytest.mark.xfail(strict=True, raises=expected, reason=f"chapter {chapter}: {reason}")
 
 
