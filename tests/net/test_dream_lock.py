@@ -228,6 +228,7 @@ def test_who_takes_the_lock_over_keeps_it(
     until(lambda: not project.call("dream.status")["running"], "the dream has ended")
     assert (lock(project).read_text(), lock(project).stat().st_mtime_ns) == (words, then)
     assert project.tree() == before
+    assert project.call("dream.status")["proposals"] == 0
 
 
 @pytest.mark.full
