@@ -124,7 +124,7 @@ def test_a_switch_that_is_off_is_named(project: Project, switch: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["{pid}\n", "{pid}", "{pid}\n{ms}\n"])
-@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("force", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_living_holder_keeps_dreams_out(
     project: Project, other: subprocess.Popen[bytes], body: str, *, force: bool
 ) -> None:

@@ -261,6 +261,7 @@ def results_in(request: dict[str, Any]) -> bool:
     return "tool_result" in json.dumps(request["messages"])
 
 
+@pytest.mark.full
 @differs("4.4", "the run is repeated, and its writes are dropped")
 def test_a_run_that_used_its_turns_is_an_end(project: Project, model: Recorder) -> None:
     """A run asks five times at most; what it validly wrote stays, and nothing is repeated."""

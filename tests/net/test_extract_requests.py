@@ -168,7 +168,8 @@ def test_no_more_than_two_suggestions_a_message(project: Project) -> None:
     assert answer["suggested"] <= 2
 
 
-@differs("4.5", "it suggests more than two of twenty messages")
+@pytest.mark.full
+@differs("4.5", "it suggests more than two of a hundred messages")
 def test_suggestions_are_few(project: Project) -> None:
     """Of 100 messages two suggestions are made at most."""
     said = [f"{CLEAR[number % 8]} ({number})" for number in range(100)]
