@@ -211,8 +211,7 @@ HOSTILE = ["-", "--", "\x1b[31m", "a\nb", "../" * 50, "x" * 100_000, "--=", "%s"
 
 @pytest.mark.parametrize(
     "words",
-    [[text] for text in QUICK]
-    + [["show", text] for text in QUICK]
+    [["show", text] for text in QUICK]
     + [pytest.param([text], marks=pytest.mark.full) for text in HOSTILE]
     + [pytest.param(["show", text], marks=pytest.mark.full) for text in HOSTILE],
     ids=lambda words: ascii(" ".join(words))[:20],
@@ -315,7 +314,7 @@ OLD = {
     "conformance": "",
     "agent merge": "",
 }
-SHOWN = ("suggestions", "restore a.md", "top")
+SHOWN = ("suggestions", "top")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,240 @@
+"""A new user's first hours at the command line: what is short, whole and in the person's words."""
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+from resource import RUSAGE_CHILDREN, getrusage
+
+import pytest
+
+from tests.net.kit import Home, Project, differs
+from tests.net.wire import BIN
+
+LONG = "Our integration tests must hit a real Postgres database and never a mock of one"
+
+
+@pytest.fixture
+def known(project: Project) -> Project:
+    """Return a project with one memory whose path and description are long."""
+    path = "feedback_our-integration-tests-must-hit-real.md"
+    project.write(path, f"{LONG}.", name="integration-tests", description=LONG, type="feedback")
+    return project
+
+
+def _lines(project: Project, *words: str) -> list[str]:
+    done = project.memctl(*words, environ={"COLUMNS": "80"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("command", ["list", "log", "status"])
+@differs("7.1", "rows are wider than a terminal")
+def test_rows_fit_in_80_columns(known: Project, command: str) -> None:
+    """No row of a list is wider than 80 columns."""
+    assert max(map(len, _lines(known, command))) <= 80
+
+
+@differs("7.1", "the name comes first, and leaves few columns to the description")
+def test_the_description_comes_first(known: Project) -> None:
+    """A row of a list begins with the description, of which most can be read."""
+    assert _lines(known, "list")[0].startswith(LONG[:40])
+
+
+@differs("7.1", "a sentence is taken for a path and refused")
+def test_a_sentence_makes_a_memory(project: Project) -> None:
+    """The command add with a sentence saves it, and prints name and type."""
+    done = project.memctl("add", "Never deploy on a Friday")
+    assert done.returncode == 0, done.stderr
+    (memory,) = project.call("memory.list")["memories"]
+    assert memory["description"].startswith("Never deploy on a Friday")
+    assert memory["name"] in done.stdout
+    assert memory["type"] in done.stdout
+
+
+@differs("7.1", "a sentence is taken for a path and refused")
+def test_a_name_has_the_words_of_the_content(project: Project) -> None:
+    """The name of a sentence has its content words, not its first words."""
+    assert project.memctl("add", LONG).returncode == 0
+    (memory,) = project.call("memory.list")["memories"]
+    assert "postgres" in memory["name"]
+    assert not {"our", "must", "and"} & set(memory["name"].split("-"))
+
+
+@differs("7.1", "there is no such command")
+def test_remember_adds(project: Project) -> None:
+    """The command remember is add."""
+    assert project.memctl("remember", "Never deploy on a Friday").returncode == 0
+
+
+@differs("7.1", "there is no such command")
+def test_forget_removes(known: Project) -> None:
+    """The command forget is rm."""
+    assert known.memctl("forget", "integration-tests").returncode == 0
+
+
+@differs("7.1", "only a name or path is looked for")
+def test_a_word_that_one_memory_has_shows_it(known: Project) -> None:
+    """The command show with a word of one description prints that memory."""
+    assert LONG in known.memctl("show", "postgres").stdout
+
+
+@differs("6.9", "status does not count them")
+def test_a_conversation_that_was_passed_over_is_counted(project: Project) -> None:
+    """After a run without a person status says that it was not learnt from, and the setting."""
+    talk = project.conversation().user("From now on always use tabs.").assistant("ok")
+    given = {"client": "claude-code", "event": "Stop", "deadline_ms": 10_000}
+    unattended = {"CLAUDE_CODE_SESSION_ATTENDED": "0"}  # as claude -p says to its hooks
+    project.home.call("hook", **given, environment=unattended, payload=talk.payload)
+    assert project.call("job.list")["jobs"] == []
+    done = project.memctl("status")
+    assert "passed over" in done.stdout
+    assert "extract.allow_remote" in done.stdout
+
+
+@differs("7.1", "only the job's number is said")
+def test_a_dream_says_what_it_did(known: Project) -> None:
+    """The command dream --wait ends with a line on what was done, and no number of a job."""
+    (line, *_) = _lines(known, "dream", "--wait", "--force")
+    assert not re.fullmatch(r"completed as j\d+", line)
+
+
+@differs("6.5", "there is no such method")
+def test_the_review_is_a_method(project: Project) -> None:
+    """The list of what waits is a method, for this project and for all."""
+    assert project.call("review.list")["items"] == []
+    assert isinstance(project.call("review.list", all_projects=True)["items"], list)
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+@differs("7.1", "a sentence explains where a model could be configured")
+def test_no_model_is_three_words(known: Project, command: str) -> None:
+    """Where no model is named one short row says so."""
+    (row,) = [line for line in _lines(known, command) if re.match(r"(ok +)?model\b", line)]
+    assert len(row) < 60
+    assert "memctl help models" in row
+
+
+@differs("7.1", "the commands of memctl are listed as a session")
+def test_a_command_is_no_session(known: Project) -> None:
+    """The command status does not list the calls of memctl as sessions."""
+    known.memctl("prefetch", "which database", "--session", "mine")
+    known.memctl("prefetch", "which database")
+    assert not [line for line in _lines(known, "status") if re.match(r"sessions.* memctl", line)]
+
+
+@differs("7.1", "the name of a folder of transcripts is shown")
+def test_a_project_is_named_by_its_folder(own: Home) -> None:
+    """The command status names a project by its path, not by a name with dashes."""
+    project = own.start().project("shop")
+    project.write("a.md", "A.")
+    (row,) = [line for line in _lines(project, "status") if line.startswith("projects")]
+    assert "-w-shop" not in row
+    assert "w/shop" in row
+
+
+@differs("7.1", "a look of the person's counts as use")
+def test_a_look_of_the_person_is_no_use(known: Project) -> None:
+    """What the person asked with memctl prefetch is in no report as recalled."""
+    before = known.home.call("report")["surfaced"]
+    question = "which integration tests hit a real Postgres database"
+    done = known.memctl("prefetch", question, "--session", "mine")
+    assert LONG in done.stdout, done.stderr
+    assert known.home.call("report")["surfaced"] == before
+
+
+@differs("7.1", "the names of files are shown")
+def test_a_report_has_sentences(known: Project) -> None:
+    """The command report says what was learnt in its words, not by the names of files."""
+    shown = "\n".join(_lines(known, "report"))
+    assert LONG[:30] in shown
+    assert ".md" not in shown
+
+
+@differs("7.4", "the whole change is printed")
+def test_a_rehearsal_of_setup_is_short(own: Home) -> None:
+    """The option --dry-run prints three lines a client, and --diff the whole change."""
+    done = own.memctl("--no-start", "setup", "claude-code", "--dry-run")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) <= 3
+    whole = own.memctl("--no-start", "setup", "claude-code", "--diff")
+    assert "UserPromptSubmit" in whole.stdout
+    assert not (own.claude / "settings.json").exists()
+
+
+@differs("7.3", "the line begins with a trap of the shell")
+def test_the_list_of_hooks_says_memd(own: Home) -> None:
+    """Each hook in a client's settings begins with a word that says whose it is."""
+    assert own.memctl("--no-start", "setup", "claude-code").returncode == 0
+    hooks = json.loads((own.claude / "settings.json").read_text())["hooks"]
+    commands = [
+        entry["command"] for rows in hooks.values() for row in rows for entry in row["hooks"]
+    ]
+    assert len(commands) >= 6
+    assert all(command.startswith(": memd;") for command in commands)
+
+
+@pytest.mark.full
+@differs("7.4", "no such option, and what it would remove stays")
+def test_uninstalling_leaves_only_memories(own: Home) -> None:
+    """The command setup --remove --all leaves neither spool nor hook nor backup, but memories."""
+    project = own.start().project()
+    project.write("a.md", "A.")
+    assert own.memctl("setup", "claude-code").returncode == 0
+    own.stop()
+    (own.state / "spool").mkdir(parents=True, exist_ok=True)
+    (own.state / "spool/1").write_text("{}")
+    done = own.memctl("--no-start", "setup", "--remove", "--all", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not (own.state / "spool").exists()
+    assert not (own.path / "h/.local/share/memd").exists()
+    assert "a.md" in project.tree()
+
+
+@differs("7.1", "a flat list of more than a hundred commands")
+def test_help_is_a_screen_in_groups(own: Home) -> None:
+    """The help has two groups of some twenty commands; the others are in help all."""
+    shown = own.memctl("--help").stdout
+    assert "Daily" in shown
+    assert "Now and then" in shown
+    assert "load-prompt" not in shown
+    assert len(shown.splitlines()) < 50
+    assert "load-prompt" in own.memctl("help", "all").stdout
+
+
+def _seconds(project: Project, *command: str) -> float:
+    """Return the median of the processor time of a program, of seven runs."""
+    found = []
+    for _ in range(7):
+        before = getrusage(RUSAGE_CHILDREN)
+        subprocess.run(
+            command,
+            env=project.home.environ,
+            cwd=project.cwd,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        after = getrusage(RUSAGE_CHILDREN)
+        found.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return statistics.median(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        (["list"], 4.0),
+        (["status"], 4.0),
+        (["search", "postgres"], 4.0),
+        (["--help"], 5.0),
+        (["--version"], 1.2),
+    ],
+    ids=str,
+)
+@differs("7.1", "a command takes twice as much and more")
+def test_a_command_costs_few_interpreters(known: Project, words: list[str], most: float) -> None:
+    """The processor time of a command is a small multiple of that of a bare Python."""
+    bare = _seconds(known, sys.executable, "-I", "-S", "-c", "pass")
+    assert _seconds(known, f"{BIN}/memctl", *words) <= most * bare
