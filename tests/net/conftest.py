@@ -52,6 +52,7 @@ def model(home: Home) -> Iterator[Recorder]:
     """Return the model that the shared home asks; set its script or play answers."""
     recorder = Recorder()
     home.configure(recorder.settings())
+    home.call("resume")  # the failures of an earlier test may have paused its model
     yield recorder
     recorder.close()
 

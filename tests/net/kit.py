@@ -216,7 +216,7 @@ class Conversation:
         self.project = project
         self.session = session
         self.path = project.folder / f"{session}.jsonl"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        project.folder.mkdir(parents=True, exist_ok=True)
         self._last: str | None = None
         place = {"cwd": project.cwd, "transcript_path": str(self.path)}
         self.payload = {"session_id": session, **place}

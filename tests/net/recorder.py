@@ -61,8 +61,6 @@ class Recorder:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answer one connection of a recorder."""
-
     recorder: Recorder
     protocol_version = "HTTP/1.1"
 

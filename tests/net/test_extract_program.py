@@ -52,6 +52,8 @@ class Program:
         model = f'[model]\nprovider = "command"\nargv = {argv}\n'
         self.settings = f"{model}[dream]\nauto = false\n[spend]\n"
         home.configure(f"{self.settings}runs_per_day = 10000\n")
+        if home.process:
+            home.call("resume")  # an earlier test's failures may have paused its program
         self.plan()
 
     def plan(self, *answers: Any, **members: Any) -> None:

@@ -310,9 +310,9 @@ class Sender:
             client.call("agent.end", key=key)
 
 
-def test_messages_come_only_to_hooks_that_ask(project: Project) -> None:
+def test_messages_come_only_to_hooks_that_ask(own: Home) -> None:
     """A message for a session is part of an answer only to a hook set up with --messages."""
-    session = Sender(Session(project)).session
+    session = Sender(Session(own.start().project())).session
     session.more = {}
     assert "API has changed" not in session.ask("go on")
     session.more = {"messages": True}
@@ -321,7 +321,7 @@ def test_messages_come_only_to_hooks_that_ask(project: Project) -> None:
 
 
 @differs("7.3", "the block does not say how to answer")
-def test_a_message_ends_with_the_way_to_answer(project: Project) -> None:
+def test_a_message_ends_with_the_way_to_answer(own: Home) -> None:
     """Below a message stands the command that answers it."""
-    shown = Sender(Session(project)).session.ask("go on")
+    shown = Sender(Session(own.start().project())).session.ask("go on")
     assert "memctl message send" in shown or "send_message" in shown

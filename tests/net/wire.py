@@ -115,10 +115,7 @@ class Client(AbstractContextManager["Client"]):
 
 
 class Mcp(Client):
-    """``memctl mcp`` as a client runs it; its standard input and output are one end of a pair.
-
-    ``call("tools/list")`` returns a result, and raises ``RpcError``.
-    """
+    """``memctl mcp`` as a client runs it; its standard input and output are one end of a pair."""
 
     def __init__(self, environ: Mapping[str, str], cwd: str) -> None:
         ours, theirs = socket.socketpair()
