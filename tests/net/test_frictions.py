@@ -117,6 +117,7 @@ def test_no_model_is_three_words(known: Project, command: str) -> None:
     assert "memctl help models" in row
 
 
+@pytest.mark.full
 @differs("7.1", "the commands of memctl are listed as a session")
 def test_a_command_is_no_session(known: Project) -> None:
     """The command status does not list the calls of memctl as sessions."""
@@ -125,6 +126,7 @@ def test_a_command_is_no_session(known: Project) -> None:
     assert not [line for line in _lines(known, "status") if re.match(r"sessions.* memctl", line)]
 
 
+@pytest.mark.full
 @differs("7.1", "the name of a folder of transcripts is shown")
 def test_a_project_is_named_by_its_folder(own: Home) -> None:
     """The command status names a project by its path, not by a name with dashes."""

@@ -140,6 +140,7 @@ def test_whatever_of_memd_is_missing_the_prompt_goes_on(hook: Hook) -> None:
         shutil.copytree(kept, hook.folder, symlinks=True)
 
 
+@pytest.mark.full
 @differs("7.3", "what another program prints in the interpreter's place is printed")
 def test_a_broken_interpreter_prints_nothing(hook: Hook) -> None:
     """A program that prints and fails in the interpreter's place stays without effect."""
@@ -161,6 +162,7 @@ def test_without_processes_the_prompt_goes_on(hook: Hook) -> None:
     assert (done.returncode, done.stdout, done.stderr) == HARMLESS
 
 
+@pytest.mark.full
 def test_any_bytes_on_standard_input_are_harmless(hook: Hook) -> None:
     """An empty, torn or foreign payload is as good as none."""
     for sent in ("", " \n", "[1]", "hello", '{"a":', '{"cwd": "\\ud800"}'):
@@ -176,7 +178,13 @@ def test_a_start_can_be_forbidden(hook: Hook) -> None:
     assert not Path(hook.home.socket).exists()
 
 
-@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        "Stop",
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("PreCompact", "SessionEnd")),
+    ],
+)
 def test_an_end_without_a_daemon_is_kept(hook: Hook, event: str) -> None:
     """The place of the conversation goes to a private file of at most 4 KiB, without its words."""
     sent = hook.payload(event, last_assistant_message="the words " * 10_000)
@@ -300,6 +308,7 @@ def _held_open(hook: Hook, event: str) -> str:
     return str(printed, "utf-8")
 
 
+@pytest.mark.full
 @differs("7.3", "the hook waits for the end of its input until its deadline")
 def test_a_payload_counts_as_soon_as_it_is_whole(own: Home) -> None:
     """A client that keeps the pipe open gets its answer all the same."""
@@ -308,6 +317,7 @@ def test_a_payload_counts_as_soon_as_it_is_whole(own: Home) -> None:
     assert "7001" in _held_open(Hook(own, project), "UserPromptSubmit")
 
 
+@pytest.mark.full
 def test_the_newest_hook_file_comes_with_the_daemon(hook: Hook) -> None:
     """A daemon brings the file of an older memd to its own version; the lines stay as they are."""
     file = hook.folder / "hook.py"

@@ -63,6 +63,7 @@ def test_each_version_of_the_handshake_is_served(project: Project, version: str)
         assert {"tools", "resources", "prompts"} <= set(result["capabilities"])
 
 
+@pytest.mark.full
 def test_an_unknown_version_gets_the_newest(project: Project) -> None:
     """For a version of the future memd proposes the newest that it speaks."""
     with closing(project.mcp()) as client:
@@ -220,6 +221,7 @@ def test_an_assistant_talks_with_another_agent(own: Home) -> None:
         assert "seen, thanks" not in _text(client.tool("read_messages"))
 
 
+@pytest.mark.full
 def test_the_server_speaks_for_the_agent_that_started_it(own: Home) -> None:
     """Where the process that runs memctl mcp is an agent, the server registers no other."""
     project = own.start().project()

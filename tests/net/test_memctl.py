@@ -48,6 +48,7 @@ def test_a_mistake_is_answered_with_the_nearest(
     assert "raceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_where_no_word_is_near_none_is_named(known: Project) -> None:
     """A name that resembles no memory is answered with where all are listed."""
     done = known.memctl("show", "xylophone")
@@ -135,6 +136,7 @@ def test_add_takes_the_body_from_standard_input(known: Project) -> None:
     assert "Other words." in known.read("new.md")
 
 
+@pytest.mark.full
 def test_a_whole_file_can_be_added(known: Project) -> None:
     """The option --file of add writes the file's text with its head."""
     file = known.path / "draft"
@@ -189,6 +191,7 @@ def test_a_foreign_server_is_not_ours(own: Home) -> None:
     assert "raceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_an_interrupt_ends_with_130(known: Project) -> None:
     """Ctrl-C in the middle of a command ends it quietly."""
     environ = known.home.environ
@@ -259,6 +262,7 @@ def test_a_terminal_obeys_no_memory(known: Project) -> None:
     assert text in known.memctl("show", "evil.md").stdout
 
 
+@pytest.mark.full
 def test_colour_is_for_terminals_that_want_it(known: Project) -> None:
     """A pipe gets no colour, and a terminal none where NO_COLOR is set."""
     assert "\x1b[" not in known.memctl("log").stdout
@@ -275,6 +279,7 @@ def test_what_goes_for_good_needs_a_yes(known: Project) -> None:
     assert "9911" in known.read("broker.md")
 
 
+@pytest.mark.full
 @differs("7.1", "purge asks no question, and always needs --yes")
 def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
     """On a terminal the person is asked."""
