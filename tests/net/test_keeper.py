@@ -15,7 +15,7 @@ import asyncio, copy, json, sys, warnings
 warnings.simplefilter("ignore")
 from anthropic import Anthropic, AsyncAnthropic
 from memd.client.context import Keeper
-given = json.loads(sys.argv[1])
+given = json.load(sys.stdin)
 keeper = Keeper(".", "sdk-1", seconds=given.get("seconds", 20), **given.get("keeper", {}))
 api = {"base_url": given["url"], "api_key": "x", "max_retries": 2}
 client = Anthropic(**api).with_middleware(keeper)
@@ -76,7 +76,7 @@ def _looks(request: dict[str, Json]) -> list[dict[str, Json]]:
 def _run(project: Project, url: str, turns: int, **given: Any) -> Any:
     """Run a program with Keeper in a project; return what it printed."""
     sent = {"url": url, "prompt": PROMPT, "turns": turns, **given}
-    done = project.home.run(PYTHON, "-c", AGENT, json.dumps(sent), cwd=project.cwd)
+    done = project.home.run(PYTHON, "-c", AGENT, input=json.dumps(sent), cwd=project.cwd)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -254,12 +254,13 @@ def _all_state(project: Project) -> object:
     return found, kept, uses, project.tree()
 
 
-def test_looking_changes_nothing(project: Project, reader: Page) -> None:
+def test_looking_changes_nothing(home: Home, reader: Page) -> None:
     """After all views no use is counted, nothing is marked, no session or job has begun."""
-    project.call("memory.list")  # notes what other programs changed
+    project = home.project()
+    project.write(PATH, "The zebra broker listens on 9911.", description="the zebra broker")
     before = _all_state(project)
     for view in (*VIEWS, "memory", "usage", "index", "agents", "rules", "spend"):
-        reader.view(view, path=PATH, q="zebra broker")
+        assert reader.view(view, cwd=project.cwd, path=PATH, q="zebra broker").status == 200
     assert _all_state(project) == before
 
 
