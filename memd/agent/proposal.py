@@ -13,12 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.core.names import INDEX, TEAM
-from memd.core.text import one_line, sha256
+from memd.core.text import sha256
 from memd.core.values import Draft, Effect, FileEdit, Pointer, Tree
 from memd.documents import document, index
 from memd.documents.document import FrontmatterNotEditableError
-
-_TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 
 
 class Proposed(Struct, frozen=True):
@@ -110,7 +108,6 @@ class ChangePlan:
         edits: list[FileEdit] = []
         left: list[str] = []
         merged: list[str] = []
-        pointers: dict[str, Pointer] = {}
         for file in self.proposal.files:
             live = tree.index() if file.path == INDEX else _content(tree, file.path)
             stamped_file = stamped(file, session=self._session, modified=self._modified)
@@ -123,9 +120,7 @@ class ChangePlan:
                 continue
             if live != file.base:
                 merged.append(file.path)
-            if file.base is None and file.path != INDEX:
-                pointers[file.path] = _pointer(file.path, edit.content)
-        pointers |= {path: line for path, line in self._pointers.items() if path not in left}
+        pointers = {path: line for path, line in self._pointers.items() if path not in left}
         edits += _index_edit(tree.index(), self._pointers, edits)
         self.left, self.merged = tuple(left), tuple(merged)
         effects = self._effects(self) if callable(self._effects) else self._effects
@@ -184,11 +179,3 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
     else:
         content = document.merge(file.base, file.content, live, file.path)
     return None if content is None else FileEdit(file.path, content, base, origin=file.origin)
-
-
-def _pointer(path: str, content: bytes) -> Pointer:
-    """Return the index line of a memory, made of its name and description."""
-    memory = document.parse(content, path)
-    title = one_line(memory.name, _TITLE_CHARACTERS)
-    hook = one_line(memory.description, _HOOK_CHARACTERS)
-    return Pointer(title, hook)

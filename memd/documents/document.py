@@ -33,6 +33,7 @@ from memd.documents.frontmatter_edit import (
 from memd.documents.frontmatter_edit import edit
 from memd.documents.heads import slug as slug
 from memd.documents.wording import WordedMemory as WordedMemory
+from memd.documents.wording import is_name_of_statement as is_name_of_statement
 from memd.documents.wording import memory_of_statement as memory_of_statement
 from memd.documents.wording import name_of_statement as name_of_statement
 from memd.documents.wording import new as new

@@ -30,14 +30,17 @@ _LINK_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*')\s*\Z""")  # behind a
 _LEADS_OUT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")  # an address, or a path from a home
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")  # a sign with the backslash of Markdown
 _FENCE = re.compile(rb"[ ]{0,3}(`{3,}|~{3,})")  # begins or ends a code block
-_TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
 _CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NO_WORD = re.compile(r"[\W_]+")
 _LEADING_DOTS = re.compile(r"\A(?:\./)+")
 _CACHED_INDEXES = 4  # whose entries stay in memory: an update reads the old index and the new one
 _CACHED_LINES = 16_384  # whose paths stay in memory: 8 MiB with the next bound
 _CACHED_LINE_BYTES = 1024  # a longer line is not one of memd's, and is read anew each time
+
+
+TITLE_CHARACTERS = 80
 
 
 class EntryLine(Struct, frozen=True):
@@ -125,7 +128,7 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
 
 
 def pointer_line(path: str, pointer: Pointer) -> str:
-    """Return the line of a memory: ``- [Title](path) — hook``, about 150 characters at most."""
+    """Return the line of a memory: ``- [Title](path) — hook``, the hook a sentence at most."""
     return _composed("- ", f"({_SPECIAL.sub(_percent, path)})", pointer)
 
 
@@ -141,13 +144,20 @@ def _parts(raw: bytes) -> tuple[str, str, str, str]:
 
 
 def _composed(bullet: str, target: str, pointer: Pointer) -> str:
-    """Return the line of an entry, with its title and hook cut to fit."""
-    title = one_line(_CONTROL.sub(" ", pointer.title), _TITLE_CHARACTERS) or "Untitled"
+    """Return the line of an entry, with its title and hook cut to fit.
+
+    A hook that has only the words of the title is left out.
+    """
+    title = one_line(_CONTROL.sub(" ", pointer.title), TITLE_CHARACTERS) or "Untitled"
     escaped = re.sub(r"([\\\[\]])", r"\\\1", title)
     head = f"{bullet}[{escaped}]{target}"
-    room = limits.INDEX_LINE_CHARACTERS - len(head) - len(" — ")
-    hook = one_line(_CONTROL.sub(" ", pointer.hook), room) if room > 1 else ""
-    return f"{head} — {hook}" if hook else head
+    hook = one_line(_CONTROL.sub(" ", pointer.hook), limits.INDEX_HOOK_CHARACTERS)
+    return f"{head} — {hook}" if hook and not same_words(title, hook) else head
+
+
+def same_words(title: str, hook: str) -> bool:
+    """Return whether a title and a hook have the same words, whatever stands between these."""
+    return _NO_WORD.sub(" ", title.casefold()).split() == _NO_WORD.sub(" ", hook.casefold()).split()
 
 
 def _percent(match: re.Match[str]) -> str:

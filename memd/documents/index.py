@@ -28,6 +28,9 @@ from memd.documents.entries import read as read
 from memd.documents.entries import with_pointer as with_pointer
 from memd.documents.frontmatter import BOM
 from memd.documents.index_merge import merge as merge
+from memd.documents.pointers import is_own_title as is_own_title
+from memd.documents.pointers import of_memory as of_memory
+from memd.documents.pointers import with_followed_lines as with_followed_lines
 from memd.text.invisible import without_directions
 
 _DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt

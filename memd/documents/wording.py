@@ -11,8 +11,7 @@ from msgspec import Struct
 from memd.core import limits
 from memd.core.names import SUFFIX
 from memd.core.text import one_line, sha256
-from memd.core.values import MemoryType, Pointer
-from memd.documents.entries import pointer_line
+from memd.core.values import MemoryType
 from memd.documents.frontmatter import scalar
 from memd.text.words import words
 
@@ -20,19 +19,18 @@ _WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")
 _ARTICLES = frozenset({"a", "an", "the"})
 _NAME_WORDS = 6
 _MOST_NAME_WORDS = 10  # of a name whose first words say nothing
-_TITLE_CHARACTERS = 50
 _LEAST_WORDS = 2  # fewer say nothing about a memory
 _HASH_CHARACTERS = 8  # of the name of a memory whose statement has too few words
 
 
 class WordedMemory(Struct, frozen=True):
-    """A new memory that says one thing; ``pointer`` is its line in the index."""
+    """A new memory that says one thing."""
 
     path: str
+    name: str
     description: str
     body: str
     content: bytes
-    pointer: Pointer
 
 
 def new(
@@ -89,13 +87,16 @@ def memory_of_statement(
         number += 1
         name = f"{first_name}-{number}"
         path = f"{kind}_{name}{SUFFIX}"
-    description = one_line(statement, limits.INDEX_LINE_CHARACTERS)
+    description = one_line(statement, limits.INDEX_HOOK_CHARACTERS)
     body = f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n"
     content = new(name, description, kind, body, session=session, modified=modified)
-    title = one_line(statement[:1].upper() + statement[1:], _TITLE_CHARACTERS)
-    room = limits.INDEX_LINE_CHARACTERS - len(pointer_line(path, Pointer(title, "")))
-    hook = one_line(description, max(room, _TITLE_CHARACTERS))
-    return WordedMemory(path, description, body, content, Pointer(title, hook))
+    return WordedMemory(path, name, description, body, content)
+
+
+def is_name_of_statement(name: str, statement: str) -> bool:
+    """Return whether memd gives this name to a memory of a statement, or did so."""
+    own = name_of_statement(statement)
+    return name == own or re.fullmatch(rf"{re.escape(own)}-\d+", name) is not None
 
 
 def name_of_statement(statement: str) -> str:

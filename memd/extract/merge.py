@@ -24,11 +24,11 @@ from memd.core import text
 from memd.core.covered import Covered, CoveredText, in_no_file
 from memd.core.names import INDEX
 from memd.core.text import SAID, said_line
-from memd.core.values import FOREIGN, Draft, FileEdit, MemoryFile, Pointer, Tree
+from memd.core.values import FOREIGN, Draft, FileEdit, MemoryFile, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError, WordedMemory
-from memd.documents.index import entries, pointer_line, with_pointer
+from memd.documents.index import of_memory, pointer_line
 from memd.extract.already_said import already_said
 from memd.extract.candidates import Candidate
 from memd.extract.markers import without_request
@@ -58,11 +58,10 @@ class Merged(Struct, frozen=True):
     refused: tuple[str, ...] = ()
 
     def without(self, paths: Container[str]) -> "Merged":
-        """Return this without the changes of some files, and without their index lines."""
+        """Return this without the changes of some files."""
         draft = self.draft
         edits = tuple(edit for edit in draft.edits if edit.path not in paths)
-        pointers = {path: line for path, line in draft.pointers.items() if path not in paths}
-        return replace(self, draft=replace(draft, edits=edits, pointers=pointers))
+        return replace(self, draft=replace(draft, edits=edits))
 
 
 def merge(
@@ -117,9 +116,6 @@ class _Work:
         self._used_paths: set[str] = set()  # of all memories, with case folded
         self._words: dict[str, set[str]] = {}  # of the descriptions, by path
         self._edits: dict[str, FileEdit] = {}  # by path
-        self._pointers: dict[str, Pointer] = {}  # of new memories, by path
-        # The old description of each updated memory and its new line of the index, by path.
-        self._updated: dict[str, tuple[str, Pointer]] = {}
         for header in tree.headers():
             self._used_paths.add(header.path.casefold())
             # Other memories are neither compared nor updated.
@@ -152,15 +148,14 @@ class _Work:
             note = f"**Update {text.iso_time(candidate.at)[:10]}:** {new}\n\n{quotation}\n"
             self._update(memory, note, target)
             return
-        if self._is_refused(memory.path, None, memory.content, memory.pointer):
+        if self._is_refused(memory, memory.path, None, memory.content):
             return
         self._used_paths.add(memory.path.casefold())
         self._edits[memory.path] = FileEdit(memory.path, memory.content, base="")
-        self._pointers[memory.path] = memory.pointer
 
     def draft(self) -> Draft:
         """Return the change set."""
-        return Draft((*self._edits.values(), *self._index_edit()), self._pointers)
+        return Draft(tuple(self._edits.values()))
 
     def _similar_memories(self, words: set[str]) -> list[str]:
         """Return the paths of the memories whose descriptions share most words, best first."""
@@ -185,25 +180,23 @@ class _Work:
             body = f"{file.body.rstrip()}\n\n{note}"
         try:
             fields = {"description": memory.description, "metadata.modified": self._modified}
-            if _is_named_after(file.header.name, file.header.description):
+            if document.is_name_of_statement(file.header.name, file.header.description):
                 fields["name"] = document.name_of_statement(memory.description)
             head = document.with_fields(file.content[: len(file.content) - len(old_body)], fields)
         except FrontmatterNotEditableError:
             return
         content = head + body.encode("utf-8", "replace")
-        if self._is_refused(path, file.content, content, memory.pointer):
-            return
-        self._edits[path] = FileEdit(path, content, file.hash)
-        pointer = Pointer(memory.pointer.title, memory.description)
-        self._updated[path] = (file.header.description, pointer)
+        if not self._is_refused(memory, path, file.content, content):
+            self._edits[path] = FileEdit(path, content, file.hash)
 
     def _is_refused(
-        self, path: str, before: bytes | None, content: bytes, pointer: Pointer
+        self, memory: WordedMemory, path: str, before: bytes | None, content: bytes
     ) -> bool:
         """Return whether the store would refuse a file or its index line for a credential.
 
         The words around a sentence count too: a value that ends a line may go on in the next one.
         """
+        pointer = of_memory(memory.name, memory.description)
         line = f"{pointer_line(path, pointer)}{_NEXT_POINTER}"
         try:
             check_secrets(path, before, content)
@@ -212,35 +205,6 @@ class _Work:
             self.refused.append(str(error.facts["rule"]))
             return True
         return False
-
-    def _index_edit(self) -> list[FileEdit]:
-        """Return an edit of the index that updates the lines of updated memories, if any.
-
-        Title and hook are replaced only if they are the beginning of the old description.
-        """
-        before = self._tree.index() if self._updated else None
-        content = before or b""
-        updated = dict(self._updated)
-        for entry in entries(content):
-            # Of several lines to one memory ``with_pointer`` changes the first.
-            old, new = updated.pop(entry.path, (None, Pointer("", "")))
-            if old is not None and entry.hook and _is_beginning(entry.hook, old):
-                title = new.title if _is_beginning(entry.title, old) else entry.title
-                content = with_pointer(content, entry.path, Pointer(title, new.hook))
-        if before is None or content == before:
-            return []
-        return [FileEdit(INDEX, content, base=text.sha256(before))]
-
-
-def _is_beginning(words: str, description: str) -> bool:
-    """Return whether a title or hook is the beginning of a description, whatever the case."""
-    return description.casefold().startswith(words.rstrip("…").rstrip().casefold())
-
-
-def _is_named_after(name: str, description: str) -> bool:
-    """Return whether a memory has the name that memd makes of its description."""
-    own = document.name_of_statement(description)
-    return name == own or re.fullmatch(rf"{own}-\d+", name) is not None
 
 
 def stated(candidate: Candidate) -> str:

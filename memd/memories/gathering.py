@@ -8,12 +8,11 @@ in the new one.
 from collections.abc import Iterator
 
 from memd.core.names import INDEX, SUFFIX, TEAM, NameRefusedError, check_name
-from memd.core.text import one_line, sha256
+from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.documents import index
 
 _MOST_NAMES = 100  # that are tried for one memory
-_TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 _NO_TEAM = "a sub-agent has no team"
 _NAMES_ARE_TAKEN = "there are too many memories of this name"
 
@@ -27,9 +26,6 @@ def plan_take(file: MemoryFile, old_index: bytes) -> Plan:
     header = file.header
     entries = {entry.path: entry for entry in index.entries(old_index)}
     entry = entries.get(header.path)
-    title = entry.title if entry else header.name or header.path
-    hook = entry.hook if entry else header.description
-    pointer = Pointer(one_line(title, _TITLE_CHARACTERS), one_line(hook, _HOOK_CHARACTERS))
 
     def plan(tree: Tree) -> Draft:
         """Return the new file under the first free name, nothing if it is already there."""
@@ -42,7 +38,8 @@ def plan_take(file: MemoryFile, old_index: bytes) -> Plan:
                 edit = FileEdit(
                     path, file.content, base="", mtime_ns=header.mtime_ns, origin=header.origin
                 )
-                return Draft(edits=(edit,), pointers={path: pointer})
+                line = {path: Pointer(entry.title, entry.hook)} if entry else {}
+                return Draft(edits=(edit,), pointers=line)
             if old.content == file.content:
                 return Draft()
         raise NameRefusedError(header.path, _NAMES_ARE_TAKEN)

@@ -18,7 +18,7 @@ from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
 from memd.documents import index
 from memd.memories import tool_files, tool_text
 from memd.memories.tool_text import ROOT
-from memd.memories.writing import check_place, with_new_hook
+from memd.memories.writing import check_place
 
 _TEXT_PARAMETERS = {  # by command
     "view": ("path",),
@@ -204,8 +204,9 @@ def _rename(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str
         edits.append(FileEdit(source, None, base=file.hash))
         edits.append(FileEdit(target, content, base="", mtime_ns=file.header.mtime_ns))
         entry = lines.get(source)
-        # The store makes a line from the memory's name; another title was given by somebody.
-        if entry is not None and entry.title != file.header.name:
+        # The store makes a line from the memory's head; another title was given by somebody.
+        header = file.header
+        if entry and not index.is_own_title(entry.title, header.name, header.description):
             pointers[target] = Pointer(entry.title, entry.hook)
     return Draft(tuple(edits), pointers), _success_text(command)
 
@@ -249,21 +250,14 @@ def _make_draft(
     command: ToolCommand, tree: Tree, file: MemoryFile | None, text: str, stamp: Stamp
 ) -> Draft:
     """Return the edit that gives a file (``None`` for the index) a new text, and its index line."""
-    raw_index = tree.index()
     if file is None:
-        return Draft((FileEdit(INDEX, text.encode(), base=sha256(raw_index or b"")),))
+        return Draft((FileEdit(INDEX, text.encode(), base=sha256(tree.index() or b"")),))
     path = file.header.path
     check_place(path)
     if text == _shown_text(command.path, file.content):
         return Draft()
     content = tool_files.stored(path, text, file, session=stamp.session, modified=stamp.modified)
-    edits = [FileEdit(path, content, base=file.hash)]
-    has_own_head = tool_files.shown(content) != content.decode()  # whose description memd updates
-    if raw_index is not None and has_own_head:
-        new_index = with_new_hook(raw_index, file.header, tool_files.description(path, text))
-        if new_index != raw_index:
-            edits.append(FileEdit(INDEX, new_index, base=sha256(raw_index)))
-    return Draft(tuple(edits))
+    return Draft((FileEdit(path, content, base=file.hash),))
 
 
 def _files_at(tree: Tree, path: str, given_path: str) -> list[MemoryFile]:

@@ -18,11 +18,10 @@ from memd.core.names import (
     check_stored_name,
     in_catalogue,
 )
-from memd.core.text import one_line, sha256
+from memd.core.text import sha256
 from memd.core.values import (
     Draft,
     FileEdit,
-    Header,
     MemoryFile,
     MemoryType,
     Plan,
@@ -32,8 +31,6 @@ from memd.core.values import (
 )
 from memd.documents import document, index
 
-_TITLE_CHARACTERS = 80
-_HOOK_CHARACTERS = 120
 _DESCRIPTION_CHARACTERS = 1000
 _NEEDS_TEAM_SCOPE = "a memory of the team is written with scope team"
 _NO_PLACE = "logs and indexes are not memories"
@@ -169,38 +166,19 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         # A shared memory does not name a session of this machine.
         content = _new_content(writing, old, session="" if is_team else session, modified=modified)
         parsed = document.validate(content, writing.path)
-        pointer = Pointer(
-            one_line(writing.title or parsed.name, _TITLE_CHARACTERS),
-            one_line(writing.hook or parsed.description, _HOOK_CHARACTERS),
-        )
+        own = index.of_memory(parsed.name, parsed.description)
+        hook = writing.hook or (parsed.description if writing.title else own.hook)
+        pointer = Pointer(writing.title or own.title, hook)
         edits = [FileEdit(writing.path, content, base=_replaced_hash(writing.base_hash, old))]
         old_index = tree.index()
-        # The store adds a missing line, but does not change an existing one.
-        if old_index is not None:
-            new_index = old_index
-            if writing.title or writing.hook:
-                new_index = index.with_pointer(old_index, writing.path, pointer)
-            elif old is not None and parsed.description != old.header.description:
-                new_index = with_new_hook(old_index, old.header, parsed.description)
+        # The store makes memd's lines of the heads; these words are the writer's.
+        if old_index is not None and (writing.title or writing.hook):
+            new_index = index.with_pointer(old_index, writing.path, pointer)
             if new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
         return Draft(edits=tuple(edits), pointers={} if is_team else {writing.path: pointer})
 
     return plan
-
-
-def with_new_hook(raw_index: bytes, header: Header, description: str) -> bytes:
-    """Return an index with a new description as a memory's hook, if the old one was its hook.
-
-    ``header`` is the memory's header so far. Another hook was written by somebody, and stays.
-    """
-    for entry in index.entries(raw_index):
-        if entry.path == header.path:
-            is_from_header = entry.hook == one_line(header.description, _HOOK_CHARACTERS)
-            if is_from_header and entry.hook:
-                pointer = Pointer(entry.title, one_line(description, _HOOK_CHARACTERS))
-                return index.with_pointer(raw_index, entry.path, pointer)
-    return raw_index
 
 
 def plan_delete(path: str, base_hash: str | None, *, joined: bool) -> Plan:

@@ -124,8 +124,11 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
 def draft_with_lines(paths: Collection[str], tree: Tree) -> Draft:
     """Return the draft that corrects the index and gives these memories a line in it."""
     headers = tree.headers()
-    lines = {header.path: Pointer(header.name, header.description) for header in headers}
-    pointers = {path: lines[path] for path in paths if path in lines}
+    pointers = {
+        header.path: index.of_memory(header.name, header.description)
+        for header in headers
+        if header.path in paths
+    }
     return StoreDraft(pointers=pointers, mend_index=True)
 
 

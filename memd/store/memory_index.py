@@ -40,6 +40,7 @@ def updated_index(
     ``pointers`` are lines that the draft gives, by the path of the memory; other new lines are made
     from the memories' heads.
     """
+    content = _with_followed_lines(content, changes)
     texts_after = {step.path: changes.bodies[step.after] for step in changes.own() if step.after}
     deleted = {step.path for step in changes.own() if not step.after}
     entries = read(content or b"")
@@ -69,6 +70,20 @@ def updated_index(
         )
         return content_without_dangling, _INDEX_IS_FULL
     return updated, ""
+
+
+def _with_followed_lines(content: bytes | None, changes: MemorySteps) -> bytes | None:
+    """Return the index in which memd's lines of changed memories say what their heads now say."""
+    heads: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}  # before and after, by path
+    for step in changes.own():
+        if step.before and step.after:
+            before, after = (
+                document.parse(changes.bodies[text], step.path).fields[:2]
+                for text in (step.before, step.after)
+            )
+            if before != after:
+                heads[step.path] = before, after
+    return index.with_followed_lines(content, heads) if content and heads else content
 
 
 def matches_files(tree: LiveTree) -> bool:
@@ -147,17 +162,15 @@ def _lines_from_heads(
 ) -> dict[str, Pointer]:
     """Return index lines made from the name and the description in the heads of memories.
 
-    ``texts_after`` are the texts that the set writes, by path. The result may also have lines of
-    other memories than those of ``paths``.
+    ``texts_after`` are the texts that the set writes, by path.
     """
     lines: dict[str, Pointer] = {}
     for path in paths:
         if path in texts_after:
             name, description, *_ = document.parse(texts_after[path], path).fields
-            lines[path] = Pointer(name, description)
+            lines[path] = index.of_memory(name, description)
     if len(lines) < len(paths):  # reading all headers is slow, and seldom needed
-        live_lines = {
-            header.path: Pointer(header.name, header.description) for header in tree.headers()
-        }
-        lines = live_lines | lines
+        for header in tree.headers():
+            if header.path in paths and header.path not in lines:
+                lines[header.path] = index.of_memory(header.name, header.description)
     return lines

@@ -56,7 +56,7 @@ def _index_lines(entries: dict[str, Fields]) -> dict[str, Pointer]:
     ``entries`` are the fields of the team's memories by path.
     """
     rows = [
-        (_TYPE_ORDER[kind], name.casefold(), path, Pointer(name, description))
+        (_TYPE_ORDER[kind], name.casefold(), path, index.of_memory(name, description))
         for path, (name, description, kind, _) in entries.items()
     ]
     rows.sort(key=lambda row: row[:3])  # a pointer has no order

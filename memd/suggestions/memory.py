@@ -41,7 +41,6 @@ def accepted(
     )
     return worded.path, Draft(
         edits=(FileEdit(worded.path, worded.content, base=""),),
-        pointers={worded.path: worded.pointer},
         effects=(SuggestionDecided(suggestion.id, TAKEN),),
     )
 

@@ -40,14 +40,13 @@ def changed(*files: Proposed) -> ChangePlan:
     return ChangePlan(RunProposal(files), session="s1", modified=AT)
 
 
-def test_a_new_memory_is_stamped_and_listed() -> None:
-    """It says which session made it and when, whatever it claims, and gets its line."""
+def test_a_new_memory_is_stamped() -> None:
+    """It says which session made it and when, whatever it claims."""
     claimed = memory("n").replace("  type:", "  originSessionId: forged\n  type:")
     draft = changed(Proposed("n.md", None, claimed.encode())).plan(_Tree({}))
     read = document.parse(draft.edits[0].content or b"", "n.md")
     assert (read.metadata["originSessionId"], read.metadata["modified"]) == ("s1", AT)
     assert draft.edits[0].base == ""
-    assert draft.pointers["n.md"].title == "n"
 
 
 def test_others_changes_are_merged_or_left() -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from memd.core.text import sha256
-from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Pointer
+from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType
 from memd.documents import document
-from memd.documents.index import pointer_line
+from memd.documents.index import of_memory, pointer_line, with_followed_lines
 from memd.extract.candidates import Candidate
 from memd.extract.merge import merge, stated
 from memd.extract.requests import ExtractionResult
@@ -68,10 +68,13 @@ class Directory:
     def write(self, edits: tuple[FileEdit, ...]) -> None:
         """Write what a draft wants."""
         for edit in edits:
-            if edit.path == "MEMORY.md":
-                self.lines = edit.content
-            elif edit.content is not None:
-                self.put(edit.path, edit.content)
+            assert edit.content is not None
+            old = self.files.get(edit.path)
+            self.put(edit.path, edit.content)
+            if old and self.lines:  # as the store does
+                headers = (old.header, self.files[edit.path].header)
+                before, after = ((header.name, header.description) for header in headers)
+                self.lines = with_followed_lines(self.lines, {edit.path: (before, after)})
 
     def body(self) -> str:
         """Return the body of the rule."""
@@ -84,6 +87,12 @@ class Result:
     def __init__(self, draft: Draft) -> None:
         result = ExtractionResult("completed").of(draft)
         self.draft, self.saved, self.updated = draft, result.saved, result.updated
+
+
+def line_of(candidate: Candidate, path: str = PATH) -> str:
+    """Return the line of the index that a candidate's memory gets."""
+    worded = word(candidate)
+    return pointer_line(path, of_memory(worded.name, worded.description)) + "\n"
 
 
 def run(tree: Directory, *candidates: Candidate) -> Result:
@@ -100,18 +109,27 @@ def tree() -> Directory:
     run(result, said(RULE))
     other = document.new("x", "Unrelated words", MemoryType.USER, "Y.", session="", modified="m")
     result.put("user_x.md", other)
-    result.lines = (pointer_line(PATH, word(said(RULE)).pointer) + "\n").encode()
+    result.lines = line_of(said(RULE)).encode()
     return result
 
 
-def test_something_new_is_a_valid_memory_with_an_index_line() -> None:
-    """A new memory is based on there being none, names its session, and gets a pointer."""
+def test_something_new_is_a_valid_memory() -> None:
+    """A new memory is based on there being none and names its session."""
     merged = run(Directory(), said("always sign commits"))
     (edit,) = merged.draft.edits
     assert (edit.base, merged.saved, merged.updated) == ("", (edit.path,), ())
     assert edit.content is not None
     assert document.validate(edit.content, edit.path).metadata["originSessionId"] == "s2"
-    assert set(merged.draft.pointers) == {edit.path}
+
+
+def test_what_looks_like_a_credential_once_it_is_cut_is_refused() -> None:
+    """A token counts as it stands in description and index line, and the rest is merged."""
+    note = "xoxb-2847362910-9182736450-AbCdEfGhIjKlMnOpQ1234567890"
+    long = "the sandbox of the northern region has a database of its own since the spring, "
+    text = f"{long}{long}it is {note}"
+    merged = merge((said(text), said(RULE)), Directory(), session="s", at=AT)
+    assert merged.refused == ("slack-token",)
+    assert [edit.path for edit in merged.draft.edits] == [PATH]
 
 
 def test_what_is_known_changes_nothing(tree: Directory) -> None:
@@ -126,8 +144,7 @@ def test_more_and_the_opposite_update_the_memory(tree: Directory, text: str) -> 
     merged = run(tree, said(text))
     assert (merged.saved, merged.updated) == ((), (PATH,))
     assert tree.body() == word(said(text)).body
-    pointer = Pointer(word(said(text)).pointer.title, text)
-    assert (tree.lines or b"").decode() == pointer_line(PATH, pointer) + "\n"
+    assert (tree.lines or b"").decode() == line_of(said(text))
     assert not run(tree, said(text)).draft.edits
 
 
@@ -222,22 +239,20 @@ def test_candidates_of_one_run_meet_each_other() -> None:
 
 
 def test_a_hook_of_the_persons_own_stays(tree: Directory) -> None:
-    """The index line is only rewritten where memd wrote it; without an index there is no edit."""
+    """The index line is only rewritten where memd wrote it."""
     own = f"- [Mine]({PATH}) — my own words\n".encode()
     tree.lines = own
     assert run(tree, said(OPPOSITE)).updated == (PATH,)
     assert tree.lines == own
-    tree.lines = None
-    assert [edit.path for edit in run(tree, said(RULE)).draft.edits] == [PATH]
 
 
 def test_a_correction_leaves_the_old_rule_nowhere() -> None:
     """Title and hook of the index line, and the name in the head, say what holds now."""
     tree, old, new = Directory(), said("Never commit to main."), said("You may commit to main.")
     (path,) = run(tree, old).saved
-    tree.lines = (pointer_line(path, word(old).pointer) + "\n").encode()
+    tree.lines = line_of(old, path).encode()
     assert run(tree, new).updated == (path,)
-    assert tree.lines.decode() == pointer_line(path, word(new).pointer) + "\n"
+    assert tree.lines.decode() == line_of(new, path)
     assert tree.files[path].header.name == "you-may-commit-to-main"
 
 

@@ -188,15 +188,9 @@ async def test_what_was_asked_for_and_not_taken_is_told(bench: Bench) -> None:
     assert facts["refused"] == 1
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        f"Remember that the sandbox key is {samples.secret()[:20]}1234567890",
-        "Remember that the note is xoxb-2847362910-9182736450-AbCdEfGhIjKlMnOpQ1234567890",
-    ],
-)
-async def test_a_refused_sentence_takes_nothing_with_it(bench: Bench, secret: str) -> None:
+async def test_a_refused_sentence_takes_nothing_with_it(bench: Bench) -> None:
     """What only looks like a credential in its file is refused and counted, the rest is saved."""
+    secret = f"Remember that the sandbox key is {samples.secret()[:20]}1234567890"
     done = await bench.run(secret, RULE)
     assert (len(done.saved), len(done.refused)) == (1, 1)
     more = await bench.run(secret, RULE, "Always answer in British English.")

@@ -7,7 +7,7 @@ from memd.core import limits
 from memd.core.names import check_name
 from memd.core.values import MemoryType
 from memd.documents import document
-from memd.documents.index import pointer_line
+from memd.documents.index import of_memory, pointer_line
 from memd.extract.candidates import Candidate
 from tests.extract.statements import word
 
@@ -50,6 +50,7 @@ def test_any_words_become_a_valid_memory(text: str, kind: MemoryType) -> None:
     """Whatever was said, name, description and index line are valid and within their bounds."""
     worded = word(candidate(text, kind))
     check_name(worded.path)
-    assert len(pointer_line(worded.path, worded.pointer)) <= limits.INDEX_LINE_CHARACTERS + 60
+    pointer = of_memory(worded.name, worded.description)
+    assert len(pointer_line(worded.path, pointer)) < limits.INDEX_HOOK_CHARACTERS + 300
     if worded.description:
         assert document.validate(worded.content, worded.path).type is kind

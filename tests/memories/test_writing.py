@@ -93,25 +93,20 @@ def test_a_damaged_memory_is_replaced_only_whole() -> None:
 def test_a_title_rewrites_the_line_that_is_there() -> None:
     """A title or hook for a memory that has a line changes that line."""
     old = document.new("a", "d", MemoryType.USER, "text", session="", modified="x")
-    raw = b"# mine\n- [Old](a.md) \xe2\x80\x94 old\n"
+    raw = b"# mine\n- [Old](a.md) \xe2\x80\x94 a hook\n"
     draft = write(FakeTree({"a.md": old}, raw), Writing("a.md", title="New", hook="now"))
     assert draft.edits[1].path == "MEMORY.md"
     assert draft.edits[1].base == sha256(raw)
     assert b"[New](a.md)" in (draft.edits[1].content or b"")
-    same = Writing("a.md", title="Old", hook="old")
+    same = Writing("a.md", title="Old", hook="a hook")
     assert len(write(FakeTree({"a.md": old}, raw), same).edits) == 1
 
 
-def test_a_line_follows_the_description_that_it_repeats() -> None:
-    """A hook that is the old description becomes the new one; one of a person's own stays."""
+def test_the_index_is_left_to_the_store() -> None:
+    """A new description is no edit of the index: the store lets memd's lines follow."""
     old = document.new("a", "on", MemoryType.USER, "text", session="", modified="x")
-    derived, own = (f"- [A](a.md) — {hook}\n".encode() for hook in ("on", "mine"))
-    changed = write(FakeTree({"a.md": old}, derived), Writing("a.md", description="off"))
-    assert changed.edits[1:] == (
-        FileEdit("MEMORY.md", "- [A](a.md) — off\n".encode(), base=sha256(derived)),
-    )
-    kept = write(FakeTree({"a.md": old}, own), Writing("a.md", description="off"))
-    assert len(kept.edits) == 1
+    tree = FakeTree({"a.md": old}, "- [A](a.md) — on\n".encode())
+    assert [edit.path for edit in write(tree, Writing("a.md", description="off")).edits] == ["a.md"]
 
 
 def test_the_hash_that_was_read_goes_along() -> None:

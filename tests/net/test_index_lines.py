@@ -1,0 +1,112 @@
+"""A line of the index says its memory's whole sentence once, and follows it (chapter 1.6)."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.net.kit import Project
+
+SENTENCE = (
+    "Our integration tests must hit a real Postgres, never SQLite or a mock, because mocked"
+    " tests passed and the migration broke production twice last spring."
+)
+NEW = "The queue of orders has exactly one consumer for each region, so that nothing is sent twice."
+LINE = re.compile(r"- \[(?P<title>[^]]+)\]\((?P<path>[^)]+)\)(?: — (?P<hook>.+))?")
+
+
+def learn(project: Project, sentence: str = SENTENCE) -> str:
+    """Let memd learn the sentence from a conversation; return the memory's path."""
+    said = {"role": "user", "content": f"Remember: {sentence}"}
+    messages = [said, {"role": "assistant", "content": "I will."}]
+    done = project.call("extract", session_id=f"s{len(sentence)}", messages=messages, wait=True)
+    (path,) = done["saved"]
+    return str(path)
+
+
+def add(project: Project) -> str:
+    """Save it with ``memctl add``; return the memory's path."""
+    fields = ("--name", "tests", "--description", SENTENCE, "--type", "feedback", "--body", "x")
+    assert project.memctl("add", "tests.md", *fields).returncode == 0
+    return "tests.md"
+
+
+def write(project: Project) -> str:
+    """Write it through the socket; return the memory's path."""
+    project.write("tests.md", SENTENCE, type="feedback", description=SENTENCE)
+    return "tests.md"
+
+
+def drop(project: Project) -> str:
+    """Put the file there as another program does; return the memory's path."""
+    head = f"name: tests\ndescription: {SENTENCE}\ntype: feedback"
+    project.put("tests.md", f"---\n{head}\n---\n\n{SENTENCE}\n")
+    project.write("other.md", NEW)
+    return "tests.md"
+
+
+def line_of(project: Project, path: str) -> tuple[str, str]:
+    """Return title and hook of the one line of a memory."""
+    lines = [LINE.fullmatch(line) for line in project.read().splitlines()]
+    (found,) = [match for match in lines if match and match["path"] == path]
+    return found["title"], found["hook"] or ""
+
+
+@pytest.mark.parametrize("writer", [learn, add, write, drop])
+def test_a_line_says_the_whole_sentence_once(
+    project: Project, writer: Callable[[Project], str]
+) -> None:
+    """The title is short and no beginning of the hook, which is the whole sentence."""
+    title, hook = line_of(project, writer(project))
+    assert hook == SENTENCE
+    assert len(title) <= 60
+    assert "…" not in title
+    assert not SENTENCE.casefold().startswith(title.casefold())
+
+
+def test_a_short_sentence_is_said_once(project: Project) -> None:
+    """Where the sentence fits into the title there is no hook."""
+    learn(project, "Never deploy on a Friday.")
+    assert project.read().count("Friday") == 1
+
+
+@pytest.mark.parametrize("writer", [learn, add, write, drop])
+def test_a_line_follows_its_memory(project: Project, writer: Callable[[Project], str]) -> None:
+    """After an update the line says what now holds, and undo brings the old line back."""
+    path = writer(project)
+    before = project.read()
+    project.call("memory.write", path=path, description=NEW, name="order-queue", body=f"{NEW}\n")
+    assert line_of(project, path) == ("order-queue", NEW)
+    assert project.memctl("undo").returncode == 0
+    assert project.read() == before
+
+
+def test_the_tool_of_the_messages_api_lets_it_follow_too(project: Project) -> None:
+    """An edit by ``memory.tool`` is an edit like any other."""
+    path = write(project)
+    command = {"command": "str_replace", "path": f"/memories/{path}"}
+    words = {"old_str": f"description: {SENTENCE}", "new_str": f"description: {NEW}"}
+    done = project.call("memory.tool", command={**command, **words})
+    assert not done["is_error"]
+    assert line_of(project, path)[1] == NEW
+
+
+def test_a_line_by_hand_stays(project: Project) -> None:
+    """What a person wrote in the index stays through an edit of the memory."""
+    write(project)
+    project.put("MEMORY.md", "# Mine\n\n- [Tests](tests.md) — ask Ada before you mock\n")
+    project.call("memory.write", path="tests.md", description=NEW, body=f"{NEW}\n")
+    assert project.read() == "# Mine\n\n- [Tests](tests.md) — ask Ada before you mock\n"
+
+
+def test_a_line_of_an_earlier_version_follows(project: Project) -> None:
+    """A line that was cut is memd's own: it stays until its memory changes, then it is whole."""
+    path = learn(project)
+    old = f"- [{SENTENCE[:49]}…]({path}) — {SENTENCE[:43]}…\n"
+    index = project.put("MEMORY.md", old, days_old=3)
+    mtime = index.stat().st_mtime_ns
+    project.call("load_prompt")
+    project.call("dream", force=True, wait=True)
+    assert (project.read(), index.stat().st_mtime_ns) == (old, mtime)
+    project.call("memory.write", path=path, description=NEW, name="order-queue", body=f"{NEW}\n")
+    assert line_of(project, path) == ("order-queue", NEW)
