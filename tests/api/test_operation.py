@@ -92,7 +92,6 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "stored results": "ok",
         "teams": "ok",
         "recovery": "ok",
-        "clock": "ok",
         "extraction": "ok",
         "watching": "ok",
         "project": "ok",
@@ -111,19 +110,6 @@ async def test_doctor_sees_a_lost_socket_and_a_project_that_is_none(caller: Call
     diagnosis = await caller.client.call("doctor", {"cwd": f"{caller.home.path}/none"})
     failed = {check["name"] for check in diagnosis["checks"] if check["state"] == "failed"}
     assert (diagnosis["ok"], failed) == (False, {"socket", "project"})
-
-
-async def test_doctor_names_a_clock_that_jumped(caller: Caller) -> None:
-    """A jump is a warning with its size, and so is a clock behind the newest change."""
-    await caller.plain("doctor")
-    caller.clock.jump(200 * 86_400)
-    await caller.write()
-    checks = (await caller.plain("doctor"))["checks"]
-    assert (checks[-1]["state"], "ahead by 200 days" in checks[-1]["detail"]) == ("warning", True)
-    caller.clock.jump(-200 * 86_400)
-    detail = (await caller.plain("doctor"))["checks"][-1]["detail"]
-    assert "back by 200 days" in detail
-    assert "200 days behind the newest recorded change" in detail
 
 
 async def test_shutdown_answers_first(caller: Caller) -> None:
