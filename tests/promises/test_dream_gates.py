@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
@@ -80,6 +81,10 @@ class Choice(NamedTuple):
             enabled=self.dreams, auto=self.auto, min_hours=self.hours, min_sessions=self.sessions
         )
         return Settings(enabled=self.enabled, dream=dream)
+
+    def project(self, place: "Place") -> Project:
+        """Return the project of a place, with memory on or off as chosen."""
+        return replace(place.project, enabled=self.enabled)
 
 
 CHOICES = {
@@ -201,7 +206,7 @@ def test_each_combination_has_its_answer_and_its_cost(
         counted: Counter[str] = Counter()
         keeper = Gatekeeper(FakeClock(NOW), counting(counted))
         gate = keeper.first_closed_gate(
-            place.project, choice.settings, force=choice.force, session=ME
+            choice.project(place), choice.settings, force=choice.force, session=ME
         )
         cost = (counted["time"], counted["scan"], counted["lock"])
         if (gate, cost) != documented(at, transcripts, body, choice):
@@ -218,10 +223,10 @@ def test_the_status_agrees_with_the_gates(place: Place, choice: Choice) -> None:
             place.lock(at, body)
             counted: Counter[str] = Counter()
             keeper = Gatekeeper(FakeClock(NOW), counting(counted))
-            reported = keeper.outlook(place.project, choice.settings)
+            reported = keeper.outlook(choice.project(place), choice.settings)
             assert counted == {"time": 1, "scan": 2, "lock": 1}
             requested = keeper.first_closed_gate(
-                place.project, choice.settings, force=False, session=""
+                choice.project(place), choice.settings, force=False, session=""
             )
             assert reported.gate == requested
             assert counted["scan"] == 2
