@@ -29,8 +29,19 @@ LOAD = {
 TYPED = {"begun": "My\\ f", "in quotes": '"My f', "in single quotes": "'My f", "nothing": ""}
 
 
-@pytest.mark.parametrize("typed", TYPED.values(), ids=TYPED)
-@pytest.mark.parametrize("shell", SHELLS)
+FULL = pytest.mark.full
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        pytest.param(text, id=name, marks=() if text == "My\\ f" else FULL)
+        for name, text in TYPED.items()
+    ],
+)
+@pytest.mark.parametrize(
+    "shell", [pytest.param(name, marks=() if name == "bash" else FULL) for name in SHELLS]
+)
 def test_a_name_with_blanks_is_completed_whole(project: Project, shell: str, typed: str) -> None:
     """A tab completes the name quoted, so that the command that is entered then shows it."""
     if shutil.which(shell) is None:
@@ -65,6 +76,7 @@ def _typed(project: Project, shell: tuple[str, ...], lines: tuple[str, str]) -> 
     return shown
 
 
+@pytest.mark.full
 def test_no_key_says_how_to_get_one(project: Project) -> None:
     """Messages without an agent's key are refused with what is missing and what gives a key."""
     for words in (("message", "read"), ("message", "ack", "m1")):
@@ -78,7 +90,14 @@ def test_no_key_says_how_to_get_one(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("list",), ("status",), ("team", "status"), ("undo",), ("dream",), ("job", "list")]
+    "words",
+    [
+        ("list",),
+        *(
+            pytest.param(words, marks=FULL)
+            for words in (("status",), ("team", "status"), ("undo",), ("dream",), ("job", "list"))
+        ),
+    ],
 )
 def test_an_option_of_other_commands_is_refused_by_name(own: Home, words: tuple[str, ...]) -> None:
     """The hint never names the option that was given."""
@@ -94,17 +113,22 @@ def test_an_option_of_other_commands_is_refused_by_name(own: Home, words: tuple[
 @pytest.mark.parametrize(
     "words",
     [
-        ("team", "join", "https://127.0.0.1:1"),
         ("team", "leave"),
-        ("team", "push"),
-        ("team", "share", "a.md"),
-        ("team", "remove", "a.md", "--reason", "old"),
-        ("team", "drop", "a.md"),
-        ("team", "accept"),
         ("rm", "a.md"),
-        ("purge", "--pattern", "a"),
-        ("setup", "claude-code", "--dry-run"),
-        ("service", "uninstall", "--dry-run"),
+        *(
+            pytest.param(words, marks=FULL)
+            for words in (
+                ("team", "join", "https://127.0.0.1:1"),
+                ("team", "push"),
+                ("team", "share", "a.md"),
+                ("team", "remove", "a.md", "--reason", "old"),
+                ("team", "drop", "a.md"),
+                ("team", "accept"),
+                ("purge", "--pattern", "a"),
+                ("setup", "claude-code", "--dry-run"),
+                ("service", "uninstall", "--dry-run"),
+            )
+        ),
     ],
 )
 def test_yes_is_taken_wherever_something_may_be_asked(own: Home, words: tuple[str, ...]) -> None:
@@ -113,6 +137,7 @@ def test_yes_is_taken_wherever_something_may_be_asked(own: Home, words: tuple[st
     assert done.returncode != 2, done.stderr
 
 
+@pytest.mark.full
 def test_what_is_in_no_conflict_is_not_found(project: Project, tmp_path: Path) -> None:
     """Each way to resolve a memory that is in no conflict is refused in the same sentence."""
     data = {"MEMD_TEAM_DATA": str(tmp_path / "server")}

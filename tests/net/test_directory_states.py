@@ -346,6 +346,7 @@ def test_a_rehearsal_makes_no_directory(project: Project) -> None:
         assert not project.memory.exists()
 
 
+@pytest.mark.full
 def test_memctl_goes_on_after_a_removal(project: Project) -> None:
     """After rm -rf of the directory memctl adds, lists and takes back as if nothing had been."""
     with _in_state(project, State(_remove)) as before:
@@ -357,6 +358,7 @@ def test_memctl_goes_on_after_a_removal(project: Project) -> None:
         assert project.tree() == {path: text for path, (text, _) in before.files.items()}
 
 
+@pytest.mark.full
 def test_memctl_names_what_is_wrong(project: Project) -> None:
     """Where the directory is a file, each command says so in one sentence and fails."""
     with _in_state(project, STATES["a file"]):
@@ -368,6 +370,7 @@ def test_memctl_names_what_is_wrong(project: Project) -> None:
         assert project.memctl("log").returncode == 0
 
 
+@pytest.mark.full
 def test_a_killed_daemon_finds_the_state_at_its_start(own: Home) -> None:
     """A daemon that starts where a directory is gone or a file answers as before, and recovers."""
     own.start()

@@ -29,7 +29,12 @@ def player(own: Home) -> Iterator[Player]:
     player.close()
 
 
-@pytest.mark.parametrize("name", FILES)
+SLOW = {"memctl"}  # it runs sixty programs
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full if name in SLOW else ()) for name in FILES]
+)
 def test_exchanges_keep_their_shape_and_meaning(name: str, player: Player) -> None:
     """Each recorded request gets the recorded answer, but for times, ids, sizes and wording."""
     path = FOLDER / f"{name}.json"

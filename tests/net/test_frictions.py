@@ -14,6 +14,8 @@ from tests.net.wire import BIN
 
 LONG = "Our integration tests must hit a real Postgres database and never a mock of one"
 
+pytestmark = pytest.mark.full  # each runs memctl, and most are still marked
+
 
 @pytest.fixture
 def known(project: Project) -> Project:

@@ -147,6 +147,7 @@ def test_a_rest_in_which_nothing_fits_is_named(project: Project) -> None:
     assert fill(project, "s")[-1]["skipped"] == "session_budget"
 
 
+@pytest.mark.full
 def test_restarts_keep_what_was_given(own: Home) -> None:
     """A resumed session gets nothing twice after memd ended and began again, nor after a kill."""
     project = own.start().project()

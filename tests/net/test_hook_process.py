@@ -178,6 +178,7 @@ def test_a_start_can_be_forbidden(hook: Hook) -> None:
     assert not Path(hook.home.socket).exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "event",
     [
@@ -221,6 +222,7 @@ def _learnt(hook: Hook) -> list[str]:
     return [memory["description"] for memory in found]
 
 
+@pytest.mark.full
 def test_what_was_kept_is_learnt_at_the_next_start(hook: Hook) -> None:
     """A turn that ended without a daemon is learnt from once the next daemon runs, one time."""
     hook.talk.user(SAID).assistant("Noted.")

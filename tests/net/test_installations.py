@@ -12,6 +12,7 @@ EXTRAS = {"jinja2", "starlette", "uvicorn", "anthropic", "h11", "httpx2", "psyco
 PAGE = "'memdir-daemon[ui]'"
 
 
+@pytest.mark.full
 def test_completion_that_pipx_linked_is_no_fault(own: Home, tmp_path: Path) -> None:
     """Doctor reports no file of another installer, and setup neither writes nor removes it."""
     data = own.path / "h/.local/share"
@@ -63,6 +64,7 @@ INSTALLERS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("installer", INSTALLERS)
 def test_a_missing_extra_names_the_command_that_fits(own: Home, bare: Path, installer: str) -> None:
     """A page without its packages ends with 78 and the command of memd's own installer."""

@@ -113,6 +113,7 @@ def talk(_shared_home: Home) -> Talk:
     return Talk(_shared_home)
 
 
+@pytest.mark.full
 def test_large_results_go_out_short(talk: Talk) -> None:
     """A result of a tool goes out as its beginning and the path of the whole."""
     assert b"<persisted-output>" in talk.raw[1]

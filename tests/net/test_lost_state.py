@@ -107,6 +107,7 @@ def test_an_acknowledged_write_survives_a_kill(own: Home) -> None:
     works(project)
 
 
+@pytest.mark.full
 def test_what_others_did_while_memd_was_away_is_noticed(own: Home) -> None:
     """Edits and removals made without memd are external changes with the text before."""
     project = begun(own)

@@ -168,6 +168,7 @@ def test_a_command_starts_a_daemon(own: Home) -> None:
     assert project.memctl("--no-start", "list").returncode == 69
 
 
+@pytest.mark.full
 def test_a_foreign_server_is_not_ours(own: Home) -> None:
     """What answers at the socket in another protocol ends a command with 78."""
     folder = Path(own.socket).parent
@@ -338,6 +339,7 @@ def test_an_old_command_names_its_replacement(own: Home, old: str, new: str) -> 
     assert "is gone" in done.stderr or "no command" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [

@@ -382,6 +382,7 @@ def test_the_home_has_the_persons_settings_only(home: Home) -> None:
             assert client.call("load_prompt", cwd=cwd)["enabled"] is False
 
 
+@pytest.mark.full
 def test_what_waited_for_the_daemon_is_not_learnt(own: Home) -> None:
     """Events in the spool and conversations that grew meanwhile go by the files."""
     project = own.project()

@@ -75,7 +75,7 @@ def _setup(home: Home, *arguments: str) -> str:
     return done.stdout
 
 
-QUICK = ("claude-code", "codex", "opencode", "zsh")
+QUICK = ("claude-code", "zsh")
 SLOW = [pytest.param(name, marks=pytest.mark.full) for name in FILES if name not in QUICK]
 
 
@@ -96,6 +96,7 @@ def test_one_private_copy_and_none_after_removal(own: Home, client: str) -> None
     assert _tree(own) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["claude-code", ""])
 def test_copies_of_older_versions_go(own: Home, name: str) -> None:
     """Numbered copies and a killed setup's draft go; files that only look similar stay."""
@@ -127,6 +128,7 @@ def test_copies_of_older_versions_go(own: Home, name: str) -> None:
     assert not (folder / "settings.json.memd-backup-3").exists()
 
 
+@pytest.mark.full
 def test_a_copy_is_of_the_file_before_memd(own: Home) -> None:
     """Further set-ups keep the first copy; what a person edits meanwhile stays after removal."""
     before = _given(own, "claude-code")

@@ -10,7 +10,7 @@ import pytest
 from tests.net.kit import Home, Project, until
 from tests.net.wire import Json, RpcError
 
-_CLIENTS = ("memctl", "claude-code")
+_CLIENTS = ("memctl", pytest.param("claude-code", marks=pytest.mark.full))
 # Methods that read, with their parameters beside ``cwd``.
 _PROJECT: tuple[tuple[str, dict[str, Json]], ...] = (
     ("doctor", {}),

@@ -241,6 +241,7 @@ def test_several_names_are_refused(project: Project) -> None:
     assert set(project.tree()) == {"MEMORY.md", "a.md"}
 
 
+@pytest.mark.full
 def test_a_killed_daemon_knows_what_was_undone(own: Home) -> None:
     """After SIGKILL and a new start the next undo goes on where the last one stopped."""
     project = own.start().project()
@@ -277,6 +278,7 @@ def test_memctl_undo_twice(project: Project) -> None:
     assert [change["reason"] for change in log[2:4]] == [f"undo of {first}", f"undo of {second}"]
 
 
+@pytest.mark.full
 def test_memctl_undo_after_a_removal(project: Project) -> None:
     """The first thing after rm -rf of a memory directory is an undo: all of it is back."""
     _write(project, "a.md", "One.")
@@ -290,6 +292,7 @@ def test_memctl_undo_after_a_removal(project: Project) -> None:
     assert project.tree() == before
 
 
+@pytest.mark.full
 def test_the_tool_of_mcp_takes_the_newest_back(project: Project) -> None:
     """The tool undo needs no id, and says which change it took back."""
     first, second = _write(project, "a.md", "One."), _write(project, "a.md", "Two.")
