@@ -1,6 +1,7 @@
 """Which methods there are, with which parameters, and what their errors look like."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -94,6 +95,7 @@ CHANGED_AT_LEAST = {
 }
 
 
+@cache
 def _declared(home: Home) -> dict[str, set[str]]:
     """Return each method's permission and parameters; ``?`` marks optional ones."""
     return {

@@ -129,6 +129,7 @@ def test_of_many_daemons_that_start_at_once_one_serves(own: Home) -> None:
         each.communicate(timeout=60)
 
 
+@pytest.mark.full
 def test_a_stale_socket_is_replaced(own: Home) -> None:
     """After a kill the socket file is left, and the next daemon listens in its place."""
     own.start().stop(signal.SIGKILL)
@@ -209,7 +210,7 @@ def test_a_client_sends_nothing_to_a_doubtful_socket(home: Home, fault: str) -> 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="/proc tells what listens")
 def test_nothing_but_the_socket_listens(home: Home) -> None:
-    """The daemon has no TCP or UDP socket, whatever it was asked."""
+    """The daemon listens on no TCP port and has no UDP socket."""
     pid = home.call("hello")["pid"]
     links = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
     held = {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
