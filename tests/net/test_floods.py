@@ -142,11 +142,7 @@ SLOW = differs("8.5", "who opens and drops connections keeps others waiting for 
     [pytest.param(each, marks=SLOW) if "dropped" in each else each for each in FLOODS],
 )
 def test_a_flood_does_not_reach_another_process(crowded: Project, flood: str) -> None:
-    """Others are answered as ever, and memory is bounded and given back.
-
-    On a quiet machine hello has p99 below 50 ms; on a busy one it takes at most twenty times as
-    long as without the flood.
-    """
+    """Others are answered as ever, and memory is bounded and given back."""
     home = crowded.home
     assert home.process is not None
     pid = home.process.pid
@@ -156,6 +152,7 @@ def test_a_flood_does_not_reach_another_process(crowded: Project, flood: str) ->
         p99, highest = _measured(home, pid)
     # Of unread answers there are 32 MiB; the rest is what answers are made of.
     assert highest - before <= 64 * MIB
+    # 50 ms are for a quiet machine: what another makes slow is slow without the flood as well.
     assert p99 <= max(0.050, 20 * quiet)
     until(lambda: home.call("status")["connections"] <= 2)
 

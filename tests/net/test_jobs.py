@@ -147,10 +147,7 @@ def _tried(project: Project) -> tuple[str, int]:
 
 @pytest.mark.full
 def test_failures_in_a_row_pause_a_model(own: Home) -> None:
-    """A failure is tried three times; then the job failed and its model is not asked for a while.
-
-    Status says until when, prompts go on, and the next request of the session covers the range.
-    """
+    """After three tries a job failed, and its model is not asked until resume, or for a while."""
     model = Recorder()
     own.configure(model.settings())
     project = own.start().project()

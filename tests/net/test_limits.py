@@ -90,19 +90,28 @@ def _ended(held: list[socket.socket]) -> list[socket.socket]:
     return select.select(held, [], [], 0)[0]
 
 
-def _alone(home: Home) -> None:
-    """Wait until no connection of earlier tests is left."""
+@pytest.fixture
+def alone(home: Home) -> Iterator[Home]:
+    """Return the shared home while no connection of another test is left, and leave none."""
+
+    def is_alone() -> bool:
+        with suppress(ConnectionError, RpcError):  # too many connections still
+            return bool(home.call("status")["connections"] <= 1)
+        return False
+
     home.close_clients()
-    until(lambda: home.call("status")["connections"] <= 1, "earlier connections have ended")
+    until(is_alone, "earlier connections have ended")
+    yield home
+    home.close_clients()
+    until(is_alone, "the connections of this test have ended")
 
 
-def test_the_longest_idle_connection_gives_way(home: Home) -> None:
+def test_the_longest_idle_connection_gives_way(alone: Home) -> None:
     """The 121st connection of a process is served; its oldest idle one hears why it ends."""
-    _alone(home)
-    with _held(home, OF_A_PROCESS) as held:
+    with _held(alone, OF_A_PROCESS) as held:
         held[0].sendall(GOOD + b"\n")  # the first is no longer the one that was idle longest
         assert held[0].recv(1000)
-        with home.connect() as new:
+        with alone.connect() as new:
             assert new.call("hello")["name"] == "memd"
             (told,) = until(lambda: _ended(held[1:]))
             assert told is held[1]
@@ -111,26 +120,24 @@ def test_the_longest_idle_connection_gives_way(home: Home) -> None:
             assert answer["error"]["data"]["limit"] == OF_A_PROCESS
 
 
-def test_a_subscriber_is_not_idle(home: Home) -> None:
+def test_a_subscriber_is_not_idle(alone: Home) -> None:
     """Of 120 connections the two that do not subscribe give way first."""
-    _alone(home)
     subscribe = request("subscribe") + b"\n"
-    with _held(home, OF_A_PROCESS - 2, subscribe) as busy:
+    with _held(alone, OF_A_PROCESS - 2, subscribe) as busy:
         for each in busy:
             assert each.recv(10_000)
-        with _held(home, 2) as idle, home.connect() as new, home.connect() as newer:
+        with _held(alone, 2) as idle, alone.connect() as new, alone.connect() as newer:
             assert new.call("hello")["pid"] == newer.call("hello")["pid"]
             until(lambda: len(_ended(idle)) == 2)
             assert _ended(busy) == []
 
 
-def test_a_process_without_an_idle_connection_loses_one(home: Home) -> None:
+def test_a_process_without_an_idle_connection_loses_one(alone: Home) -> None:
     """Where all 120 subscribe, one more ends one of that process with the limit's name."""
-    _alone(home)
-    with _held(home, OF_A_PROCESS, request("subscribe") + b"\n") as held:
+    with _held(alone, OF_A_PROCESS, request("subscribe") + b"\n") as held:
         for each in held:
             assert each.recv(10_000)
-        with raw(home) as new:
+        with raw(alone) as new:
             (told,) = until(lambda: _ended([*held, new]))
             (answer,) = answers(rest(told))
         assert answer["error"]["data"]["limit"] == OF_A_PROCESS
