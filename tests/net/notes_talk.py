@@ -1,5 +1,6 @@
 """What tests of notes share: a conversation in a session, and requests about its notes."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ class Session:
         return self._add("assistant", blocks, **usage)
 
     def ran(
-        self, tool: str, result: str = "ok", *, tokens: int = 0, is_error: bool = False, **given: str
+        self,
+        tool: str,
+        result: str = "ok",
+        *,
+        tokens: int = 0,
+        is_error: bool = False,
+        **given: Json,
     ) -> "Session":
         """Add a call of a tool and its result."""
         identity = f"t{len(self.messages)}"
@@ -77,5 +84,5 @@ class Session:
 def form(file: Path) -> list[str]:
     """Return the titles and italic lines of notes on the disk, in order."""
     lines = file.read_text().splitlines()
-    pairs = zip(lines, lines[1:], strict=False)
+    pairs = pairwise(lines)
     return [part for title, guide in pairs if title.startswith("# ") for part in (title, guide)]

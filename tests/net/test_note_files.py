@@ -3,11 +3,13 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, RpcError, differs
+from tests.net.kit import Home, Project, differs
 from tests.net.notes_talk import TITLES, Session, form
+from tests.net.wire import RpcError
 
 BASE = "# Session Title\n_of the client_\nThe client's own words.\n"
 
@@ -18,6 +20,7 @@ def _session(project: Project) -> Session:
 
 
 def written(session: Session) -> str:
+    """Return the notes once they are written."""
     assert session.gate(force=True) is None
     return session.file.read_text()
 
@@ -58,6 +61,7 @@ def test_the_last_line_has_a_hash(session: Session) -> None:
     assert re.search(r" hash=\w+ ", last)
 
 
+@pytest.mark.full
 def test_no_other_state_is_needed(own: Home) -> None:
     """After a restart without the state file growth counts from the last line."""
     session = Session(own.start().project()).user("Build it.").reply(tokens=12_000)
@@ -73,11 +77,12 @@ def test_no_other_state_is_needed(own: Home) -> None:
 def test_a_reader_gets_bounded_sections(project: Project) -> None:
     """Of long notes a reader gets at most 2,000 tokens a section and 12,000 in all."""
     session = Session(project)
-    for number in range(150):
+    for number in range(90):
         session.user(f"Request {number}: " + f"please change module {number} " * 9)
         for tool, name in (("Read", "file_path"), ("Bash", "command")):
             words = f"/p/dir{number}/a_file_with_a_long_name_{number}.py " * 4
-            session.ran(tool, f"error {number} " + "y" * 200, is_error=True, **{name: words})
+            given: dict[str, Any] = {name: words}
+            session.ran(tool, f"error {number} " + "y" * 200, is_error=True, **given)
         session.reply("ok " * 60)
     assert session.gate(force=True) is None
     found = session.read()
@@ -143,7 +148,7 @@ def test_a_persons_line_is_not_lost(session: Session) -> None:
     assert "Mind the ledger of 1998." in session.file.read_text()
 
 
-def test_notes_are_no_memories(home: Home, project: Project, session: Session) -> None:
+def test_notes_are_no_memories(home: Home, project: Project) -> None:
     """No index, search, prefetch, prompt, other session or other project gets a session's notes."""
     assert Session(project).user("The quetzal ledger.").reply().gate(force=True) is None
     call = project.call
@@ -213,8 +218,8 @@ def test_a_transcript_lies_in_its_place(project: Project, tmp_path: Path, kind: 
         "relative": "s1.jsonl",
         "absent": str(tmp_path / "none.jsonl"),
     }[kind]
+    given = {"transcript_path": place, "force": True, "wait": True}
     with pytest.raises(RpcError, match="transcript"):
-        given = {"transcript_path": place, "force": True, "wait": True}
         project.call("notes.update", session_id="s1", **given)
     assert not list(project.folder.rglob("summary.md"))
 
@@ -240,6 +245,7 @@ def test_notes_are_listed_and_deleted(session: Session) -> None:
     assert caught.value.kind == "not_found"
 
 
+@pytest.mark.full
 def test_memctl_shows_and_removes_notes(session: Session) -> None:
     """The command shows a section, the path, the list and JSON, and removes all at once."""
     written(session)

@@ -67,7 +67,8 @@ def test_growth_counts_from_a_smaller_context(project: Project) -> None:
         talk.assistant("Done.", message=message)
         given = {"transcript_path": str(talk.path), "wait": True}
         answer = project.call("notes.update", session_id=talk.session, **given)
-        return answer.get("gate")
+        found: str | None = answer.get("gate")
+        return found
 
     assert gate(90_000) is None
     talk.user("It was about an importer.", isCompactSummary=True)
@@ -143,6 +144,7 @@ def test_the_first_gate_is_named(home: Home, session: Session) -> None:
     assert other.gate() == "off"
 
 
+@pytest.mark.full
 def test_a_paused_daemon_writes_no_notes(own: Home) -> None:
     """While memd is paused an update ends at that gate, and after resume it is written."""
     session = Session(own.start().project()).user("Build it.").reply(tokens=12_000)
