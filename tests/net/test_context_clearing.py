@@ -202,6 +202,7 @@ def test_a_baseline_has_no_text(project: Project) -> None:
     assert "quetzal" not in json.dumps(answer["baseline"])
 
 
+@pytest.mark.full
 def test_a_declared_break_is_no_lost_cache(project: Project) -> None:
     """After a compaction reads may fall, and no lost cache is reported."""
     base: dict[str, Any] = {"system": "You code.", "tools": DECLARED[:1]}

@@ -46,6 +46,7 @@ def test_a_sent_prefix_stays(home: Home, project: Project, change: str) -> None:
     assert talk.sent(**more)[: len(before)] == before
 
 
+@pytest.mark.full
 def test_a_sent_prefix_outlives_a_restart(own: Home) -> None:
     """After a restart, under other settings, the same bytes go out."""
     talk = grown(own.start().project())
@@ -68,7 +69,7 @@ def test_the_same_arguments_give_the_same_plan(project: Project) -> None:
 def test_a_longer_conversation_extends_the_plan(project: Project) -> None:
     """At each step of a conversation the plan for its earlier messages is as it was."""
     talk, before = Talk(project).add(user("x")), list[Any]()
-    for number in range(12):
+    for number in range(6):
         talk.add(*ran(f"t{number}", ("Bash", "Grep", "Foo")[number % 3], lines(400 * number + 1)))
         sent = talk.sent()
         assert sent[: len(before)] == before
@@ -222,6 +223,7 @@ def test_messages_of_any_shape_are_no_failure(project: Project) -> None:
         talk.plan(usage=5)
 
 
+@pytest.mark.full
 def test_cache_marks_are_no_change(project: Project) -> None:
     """A mark for the cache that moves is no other message."""
     talk = grown(project)

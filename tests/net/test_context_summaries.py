@@ -85,6 +85,7 @@ def test_a_model_summarises(project: Project, model: Recorder) -> None:
     assert answer["boundary"]["pre_tokens"] > 10_000
 
 
+@pytest.mark.full
 def test_a_second_summary_keeps_the_persons_words(project: Project, model: Recorder) -> None:
     """What the person said comes out of a summary of a summary as it went in."""
     model.script = lambda _: [text(SUMMARY)]
@@ -135,6 +136,7 @@ def test_tools_give_the_model_no_task(project: Project, model: Recorder) -> None
     assert "tools" not in model.requests[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "answer", ["", "no tags at all", "<analysis>only</analysis>", "<summary># Concepts"]
 )
@@ -190,12 +192,14 @@ def test_three_failures_end_models_for_a_session(own: Home, kind: str) -> None:
         model.close()
 
 
+@pytest.mark.full
 def test_without_waiting_no_model_is_asked(project: Project, model: Recorder) -> None:
     """A compaction that is not waited for goes by facts at once."""
     answer = compact(project, talk(60), wait=False)
     assert (answer["strategy"], model.requests) == ("local", [])
 
 
+@pytest.mark.full
 def test_a_skipped_way_is_not_tried(project: Project, model: Recorder) -> None:
     """Ways that the client skips are passed over."""
     answer = compact(project, talk(60), skip=["notes", "model"])
@@ -227,6 +231,7 @@ def test_facts_stand_in_without_a_model(project: Project) -> None:
     assert not re.search('"(redacted_)?thinking"', text_of(new))
 
 
+@pytest.mark.full
 def test_too_many_words_are_cut_with_a_line(project: Project) -> None:
     """Where the person said too much the newest are whole and each other message begins."""
     messages: Messages = []

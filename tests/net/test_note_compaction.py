@@ -82,6 +82,7 @@ def test_the_boundary_says_what_stays(project: Project) -> None:
     assert boundary["pre_tokens"] > 100_000
 
 
+@pytest.mark.full
 def test_a_large_end_is_bounded(project: Project) -> None:
     """With large messages the kept part ends before 40,000 tokens, even with fewer than five."""
     messages = talk(12, 9_000)
@@ -92,6 +93,7 @@ def test_a_large_end_is_bounded(project: Project) -> None:
     assert len(text_of(kept)) / 4 <= 42_000
 
 
+@pytest.mark.full
 def test_what_notes_do_not_cover_stays(project: Project) -> None:
     """All behind the covered message stays, however much it is below the threshold."""
     messages = talk(60, 1_000)
@@ -141,6 +143,7 @@ def test_a_reply_of_several_records_stays_whole(project: Project) -> None:
     assert ids.count("one") in (0, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["none", "empty"])
 def test_without_notes_the_next_way_is_tried(project: Project, kind: str) -> None:
     """No notes, or empty ones, are no error: what comes next helps, and the reason is given."""
@@ -154,6 +157,7 @@ def test_without_notes_the_next_way_is_tried(project: Project, kind: str) -> Non
     assert answer["strategy"] == "local"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["open call", "short"])
 def test_what_cannot_be_compacted_stays(project: Project, kind: str) -> None:
     """With an open call, or where nothing would be gained, there is no plan."""
@@ -174,6 +178,7 @@ def test_no_model_is_asked(project: Project, model: Recorder) -> None:
     assert model.requests == []
 
 
+@pytest.mark.full
 def test_stored_results_and_the_transcript_are_named(project: Project) -> None:
     """The first message names what was stored in the session's folder, and no other file."""
     messages = talk(60, 1_000)
@@ -191,6 +196,7 @@ def test_stored_results_and_the_transcript_are_named(project: Project) -> None:
     assert "tool-results/passwd" not in words
 
 
+@pytest.mark.full
 def test_long_sections_are_cut(project: Project) -> None:
     """A section over its size is cut, and names the file that has the rest."""
     messages = talk(60, 1_000)
@@ -238,6 +244,7 @@ def test_notes_come_after_a_compaction(project: Project, source: str) -> None:
     assert text.count("<memd-context") == text.count("</memd-context>")
 
 
+@pytest.mark.full
 def test_long_notes_fit_into_a_hook(project: Project) -> None:
     """Notes of a long session come shortened; the current state stays."""
     session = Session(project)

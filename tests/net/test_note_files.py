@@ -74,6 +74,7 @@ def test_no_other_state_is_needed(own: Home) -> None:
     assert session.user("Go on.").reply(tokens=18_000).gate() is None
 
 
+@pytest.mark.full
 def test_a_reader_gets_bounded_sections(project: Project) -> None:
     """Of long notes a reader gets at most 2,000 tokens a section and 12,000 in all."""
     session = Session(project)
@@ -90,6 +91,7 @@ def test_a_reader_gets_bounded_sections(project: Project) -> None:
     assert found["tokens"] <= 12_000
 
 
+@pytest.mark.full
 def test_a_long_section_of_a_person_is_cut_for_readers(session: Session) -> None:
     """A section over its size is cut for a reader and whole in the file."""
     text = written(session)
@@ -224,6 +226,7 @@ def test_a_transcript_lies_in_its_place(project: Project, tmp_path: Path, kind: 
     assert not list(project.folder.rglob("summary.md"))
 
 
+@pytest.mark.full
 def test_notes_are_listed_and_deleted(session: Session) -> None:
     """Notes are listed newest first with title and path; deleted ones leave no folder."""
     other = Session(session.project, "s2").user("Write the manual.").reply()

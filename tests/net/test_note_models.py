@@ -223,6 +223,7 @@ def test_the_local_writer_leaves_a_models_notes(session: Session) -> None:
     assert session.file.read_bytes() == before
 
 
+@pytest.mark.full
 def test_a_model_takes_local_notes_over(
     home: Home, templates: Home, model: Recorder, project: Project
 ) -> None:
@@ -237,6 +238,7 @@ def test_a_model_takes_local_notes_over(
     assert " engine=model " in session.file.read_text()
 
 
+@pytest.mark.full
 def test_a_model_is_not_asked_where_it_is_switched_off(session: Session, model: Recorder) -> None:
     """With notes.use_model off no model is asked."""
     settings = model.settings() + "[notes]\nuse_model = false\n"
@@ -270,6 +272,7 @@ def test_own_prompt_and_template(session: Session, model: Recorder) -> None:
     assert "{{unknown}} $1 \\\\\\\\1 [" in words or "{{unknown}} $1 \\\\1 [" in words
 
 
+@pytest.mark.full
 def test_a_damaged_template_is_named(session: Session) -> None:
     """In the place of a template that cannot be used stands the built-in one; doctor says so."""
     path = session.project.home.claude / "session-memory/config/template.md"
@@ -296,6 +299,7 @@ def test_a_changed_template_is_for_the_next_session(session: Session, model: Rec
     assert form(other.file) == ["# Goal", "_the goal_"]
 
 
+@pytest.mark.full
 def test_a_repository_supplies_nothing(project: Project) -> None:
     """Template, prompt and settings in a checkout change nothing about notes."""
     for folder in (".claude/session-memory/config", "session-memory/config", ".memd"):
