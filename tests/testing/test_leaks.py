@@ -21,7 +21,7 @@ from memd.store.service import Store
 
 kept, where = [], Store.where
 
-async def leaking(self, cwd, environment):
+async def leaking(self, cwd, *caller, **options):
     what = os.path.basename(cwd)
     if what == "descriptor":
         kept.append(os.open("/usr", os.O_RDONLY))
@@ -32,7 +32,7 @@ async def leaking(self, cwd, environment):
             threading.Thread(target=threading.Event().wait, daemon=True).start()
     elif what == "file":
         pathlib.Path(cwd, "left.tmp").touch()
-    return await where(self, cwd, environment)
+    return await where(self, cwd, *caller, **options)
 
 Store.where = leaking
 sys.exit(main(["serve"]))
