@@ -13,14 +13,16 @@ from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.core.names import INDEX, printable
 from memd.core.settings import Settings
+from memd.core.text import decode, sha256
 from memd.core.values import Project, Snapshot
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.state.tables import Job, JobState
+from memd.store.service import Store
 from memd.team.errors import TeamNotJoinedError
 
 CLAUDE_CODE_CHECK = "Claude Code"  # of what holds where the person switched its memory off
@@ -28,17 +30,29 @@ _FULL_SHARE = 0.9  # of the bytes that stored results may use; a warning above i
 _DAY = 86_400
 _NEWEST_JOBS = 100  # that are looked at for extractions that fail
 _FAILURES = 2  # of a session in a row, at least, for a warning
+_NAMED_LINES = 5  # of an index that are named
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
 _NOT_RUN = "it is there; looking costs no run of your plan"
 
 
+class Fix(msgspec.Struct):
+    """A call that applies a remedy, as one change that undo takes back."""
+
+    method: str
+    params: dict[str, str]
+
+
 class Check(msgspec.Struct):
-    """One self-check: ``state`` is ok, warning or failed; ``remedy`` says what helps."""
+    """One self-check: ``state`` is ok, warning or failed; ``remedy`` says what helps.
+
+    ``fix`` is the call that applies the remedy where that can be undone.
+    """
 
     name: str
     state: str
     detail: str
     remedy: str = ""
+    fix: Fix | None = None
 
 
 class Diagnosis(Result):
@@ -199,6 +213,7 @@ async def _project_checks(
         _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
         await to_thread.run_sync(_files_check, project.memory_dir, snapshot),
+        await to_thread.run_sync(_index_check, services.store, project),
         Check(*await fault_line(services, call, cwd)),
         await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
@@ -217,6 +232,34 @@ def _files_check(directory: str, snapshot: Snapshot) -> Check:
     if os.path.isdir(directory) and not os.access(directory, os.W_OK | os.X_OK):
         problems.append(f"memd may not write in {directory}")
     return _problems_check("files", "every memory can be read", problems)
+
+
+def _index_check(store: Store, project: Project) -> Check:
+    """Return a check of whether each line of the index leads to something. Blocks."""
+    try:
+        with store.reading.tree(project.memory_dir) as tree:
+            dangling, content = tree.dangling(), tree.index() or b""
+    except MemdError:  # of a directory that does not exist or cannot be read, named by others
+        dangling, content = (), b""
+    if not dangling:
+        return Check("index", "ok", "every line of MEMORY.md leads to a file")
+    lines = content.splitlines(keepends=True)
+    named = "; ".join(
+        f"{printable(decode(lines[entry.line]).strip())} (line {entry.line + 1})"
+        for entry in dangling[:_NAMED_LINES]
+    )
+    more = len(dangling) - _NAMED_LINES
+    rest = f"; and {more} more" if more > 0 else ""
+    detail = f"lines of {INDEX} in {project.memory_dir} lead to no file: {named}{rest}"
+    gone = {entry.line for entry in dangling}
+    remaining = b"".join(line for number, line in enumerate(lines) if number not in gone)
+    try:
+        params = {"cwd": project.cwd, "path": INDEX, "content": remaining.decode()}
+    except UnicodeDecodeError:
+        return Check("index", "warning", detail, "take these lines out with an editor")
+    fix = Fix("memory.write", {**params, "base_hash": sha256(content)}) if project.enabled else None
+    remedy = "memctl doctor --fix takes these lines out, or the next dream; undo brings them back"
+    return Check("index", "warning", detail, remedy, fix)
 
 
 async def _rules_check(services: Services, directory: str) -> Check:

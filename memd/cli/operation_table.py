@@ -57,10 +57,15 @@ COMMANDS = (
         ("doctor",),
         "check that everything works, with a remedy for what does not",
         "The daemon's self-checks, for the current project too, and on this side the clients' "
-        "hooks and the service. The status is 1 when a check failed.",
+        "hooks and the service. The status is 1 when a check failed. With --fix the remedies that "
+        "undo can take back are applied first: lines of the index that lead to no file go.",
         "operation:doctor",
         method="",
-        examples=(("memctl doctor", "when memory does not behave"),),
+        options=(Option("--fix", "apply the remedies that can be undone"),),
+        examples=(
+            ("memctl doctor", "when memory does not behave"),
+            ("memctl doctor --fix", "take out index lines that lead nowhere"),
+        ),
     ),
     Command(
         ("spend",),

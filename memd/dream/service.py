@@ -259,8 +259,9 @@ class Dreams:
             # From now on a release of the lock sets the dream's time, even after a crash.
             lock_time = LockTaken(dream.directory, dream.lock.taken_ns)
             # The store does not mend an index whose earlier change a person took back.
-            mend_index = all(left.path != INDEX for left in result.wanted.left)
-            return StoreDraft(result.judged.edits, effects=(end, lock_time), mend_index=mend_index)
+            mend = all(left.path != INDEX for left in result.wanted.left)
+            edits, effects = result.judged.edits, (end, lock_time)
+            return StoreDraft(edits, effects=effects, mend_index=mend, drop_dangling=mend)
 
         committed = await self._store.take_back(
             dream.directory, lambda past: partial(plan, past), dream.provenance(first_result.ready)

@@ -63,6 +63,7 @@ class StoreDraft(Draft, frozen=True):
     modes: Mapping[str, int | None] = field(default_factory=dict)  # by path: of restored files
     exact_index: bool = False  # the draft's index is taken byte by byte
     mend_index: bool = False  # the index is checked even if nothing else changes
+    drop_dangling: bool = False  # lines to files that never existed go, too
     conflicts: tuple[str, ...] = ()  # paths that the draft leaves alone
     merged: tuple[str, ...] = ()  # paths whose text was merged with newer work
 
@@ -253,7 +254,9 @@ def _derived_index(
     content, note = wanted.content if wanted else live, ""
     is_exact = wanted is not None and options.exact_index and matches_files(tree)
     if not is_exact:
-        content, note = updated_index(content, pointers, tree, changes)
+        content, note = updated_index(
+            content, pointers, tree, changes, drop_dangling=options.drop_dangling
+        )
     if content is not None and not options.restores:
         _check_index(live, content)
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), note

@@ -33,12 +33,17 @@ class MemorySteps(Struct, frozen=True):
 
 
 def updated_index(
-    content: bytes | None, pointers: Mapping[str, Pointer], tree: LiveTree, changes: MemorySteps
+    content: bytes | None,
+    pointers: Mapping[str, Pointer],
+    tree: LiveTree,
+    changes: MemorySteps,
+    *,
+    drop_dangling: bool = False,
 ) -> tuple[bytes | None, str]:
     """Return the index ``content`` updated for a set, and the reason why it lacks new lines or "".
 
     ``pointers`` are lines that the draft gives, by the path of the memory; other new lines are made
-    from the memories' heads.
+    from the memories' heads. With ``drop_dangling`` a person's lines that lead to nothing go, too.
     """
     content = _with_followed_lines(content, changes)
     texts_after = {step.path: changes.bodies[step.after] for step in changes.own() if step.after}
@@ -54,7 +59,7 @@ def updated_index(
     lines_from_heads = _lines_from_heads(missing - given_lines.keys(), tree, texts_after)
     new_lines = lines_from_heads | given_lines
 
-    of_person = _lines_of_person(entries, existing, deleted, tree)
+    of_person = _lines_of_person(entries, existing, deleted, tree, drop_dangling=drop_dangling)
     updated = index.reconcile(content, must_have_line, new_lines, existing, of_person)
     if updated is not None:
         # A line that came without a step of its memory may lack the mark of foreign words.
@@ -136,12 +141,18 @@ def _has_marked_origin(path: str, text_hash: str | None, bodies: Mapping[str, by
 
 
 def _lines_of_person(
-    entries: Entries, existing: AbstractSet[str], deleted: AbstractSet[str], tree: LiveTree
+    entries: Entries,
+    existing: AbstractSet[str],
+    deleted: AbstractSet[str],
+    tree: LiveTree,
+    *,
+    drop_dangling: bool,
 ) -> frozenset[str]:
     """Return the targets of index lines that lead to no memory, and never did as far as memd knows.
 
     ``existing`` are the files that exist after the set, ``deleted`` those that it deletes. A person
-    may have written such a line, so it stays; but only if the live index has it already.
+    may have written such a line, so it stays; but only if the live index has it already, and with
+    ``drop_dangling`` only if something lies there.
     """
     if entries.named <= existing:  # every line leads to a memory
         return frozenset()
@@ -149,7 +160,9 @@ def _lines_of_person(
     dangling = [
         line
         for line in entries.lines
-        if existing.isdisjoint(line.paths) and live_targets.issuperset(line.paths)
+        if existing.isdisjoint(line.paths)
+        and live_targets.issuperset(line.paths)
+        and not (drop_dangling and not tree.lies(line.paths))
     ]
     targets = {path for line in dangling for path in line.paths}
     never_known = tree.unknown(targets) - deleted

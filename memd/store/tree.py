@@ -4,6 +4,7 @@ The change set is based on exactly these bytes, so a file that somebody saves af
 read it is noticed when it is exchanged.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryDirectory
@@ -16,6 +17,8 @@ from memd.core.names import INDEX, TEAM, check_name, in_catalogue
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile, newest_first
 from memd.documents import document
+from memd.documents.index import IndexEntry, entries
+from memd.documents.index import read as read_index
 from memd.files.directory import Directory, DirectoryMissingError, FileTooLargeError
 from memd.store import catalogue
 
@@ -139,6 +142,30 @@ class LiveTree:
         if some_missing:
             existing |= {path for path in paths if "/" in path}
         return existing
+
+    def dangling(self) -> tuple[IndexEntry, ...]:
+        """Return the entries of the index that lead to nothing, in its order.
+
+        What lies there and is no memory (a link, a file that cannot be read) is something.
+        """
+        content = self.index() or b""
+        lines = {line.number: line.paths for line in read_index(content).lines}
+        existing = self.among({path for paths in lines.values() for path in paths})
+        return tuple(
+            entry
+            for entry in entries(content)
+            if existing.isdisjoint(lines[entry.line]) and not self.lies(lines[entry.line])
+        )
+
+    def lies(self, paths: Collection[str]) -> bool:
+        """Return whether anything lies under one of these paths of index lines.
+
+        ``team/`` counts as if it did: its files come and go with its server.
+        """
+        return any(
+            path.startswith(TEAM) or os.path.lexists(f"{self._directory.path}/{path}")
+            for path in paths
+        )
 
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
         """Return those of ``paths`` under which memd never knew of a memory."""

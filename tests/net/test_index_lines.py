@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.net.kit import Project
+from tests.net.recorder import Recorder, text, tool
 
 SENTENCE = (
     "Our integration tests must hit a real Postgres, never SQLite or a mock, because mocked"
@@ -110,3 +111,90 @@ def test_a_line_of_an_earlier_version_follows(project: Project) -> None:
     assert (project.read(), index.stat().st_mtime_ns) == (old, mtime)
     project.call("memory.write", path=path, description=NEW, name="order-queue", body=f"{NEW}\n")
     assert line_of(project, path) == ("order-queue", NEW)
+
+
+GHOST = "- [Ghost](ghost.md) — a file that never was\n"
+KEPT = (
+    "# Mine\n\n- [Site](https://example.org/a.md)\n- [Logs](logs/)\n- [Notes](../notes.txt)\n"
+    "- [Linked](linked.md) — a link of mine\n"
+)
+
+
+@pytest.fixture
+def haunted(project: Project) -> Project:
+    """Return a project whose index has lines to nothing among lines that stay."""
+    project.write("port.md", "The broker listens on port 9911.")
+    (project.memory / "linked.md").symlink_to("/etc/hostname")
+    project.put("MEMORY.md", f"{KEPT}{GHOST}* [Other](area/other.md)\n{project.read()}")
+    return project
+
+
+def index_check(project: Project) -> dict[str, str]:
+    """Return what doctor says about the index."""
+    checks = project.call("doctor")["checks"]
+    return next(check for check in checks if check["name"] == "index")
+
+
+def test_doctor_names_lines_that_lead_nowhere(haunted: Project) -> None:
+    """The check names the directory and each line, and no line that leads somewhere."""
+    check = index_check(haunted)
+    assert check["state"] == "warning"
+    for words in ("ghost.md", "area/other.md", str(haunted.memory), "memctl doctor --fix"):
+        assert words in check["detail"] + check["remedy"]
+    for words in ("linked.md", "example.org", "notes.txt", "port.md"):
+        assert words not in check["detail"]
+    assert GHOST in haunted.read()
+
+
+def test_a_fix_takes_them_out(haunted: Project) -> None:
+    """Only these lines go, for good, by one change that undo takes back."""
+    before = haunted.read()
+    done = haunted.memctl("doctor", "--fix")
+    assert "undo: memctl undo c" in done.stderr
+    after = haunted.read()
+    assert after == before.replace(GHOST, "").replace("* [Other](area/other.md)\n", "")
+    assert index_check(haunted)["state"] == "ok"
+    haunted.write("more.md", "The queue has one consumer.")
+    assert "ghost" not in haunted.read()
+    assert haunted.memctl("undo").returncode == 0
+    assert haunted.memctl("undo").returncode == 0
+    assert haunted.read() == before
+
+
+def test_a_second_fix_changes_nothing(haunted: Project) -> None:
+    """Where no line leads nowhere no file is written."""
+    haunted.memctl("doctor", "--fix")
+    mtime = (haunted.memory / "MEMORY.md").stat().st_mtime_ns
+    assert "undo" not in haunted.memctl("doctor", "--fix").stderr
+    assert (haunted.memory / "MEMORY.md").stat().st_mtime_ns == mtime
+
+
+def test_a_dream_takes_them_out(haunted: Project) -> None:
+    """The fixed pass removes them; what a person takes back it leaves."""
+    before = haunted.read()
+    haunted.call("dream", force=True, wait=True)
+    assert "ghost" not in haunted.read()
+    assert KEPT in haunted.read()
+    assert haunted.memctl("undo").returncode == 0
+    assert haunted.read() == before
+    haunted.call("dream", force=True, wait=True)
+    assert haunted.read() == before
+
+
+def test_a_change_of_a_memory_takes_no_line_of_a_person(haunted: Project) -> None:
+    """Without a fix or a dream a person's line stays, wherever it leads."""
+    haunted.write("more.md", "The queue has one consumer.")
+    assert GHOST in haunted.read()
+
+
+def test_what_a_model_removes_stays_removed(haunted: Project, model: Recorder) -> None:
+    """A dream's model that takes such a line out is not reverted, and nothing waits for it."""
+    edit = {"file_path": str(haunted.memory / "MEMORY.md"), "old_string": GHOST, "new_string": ""}
+    read = tool("Read", file_path=edit["file_path"])
+    answers = [[read], [tool("Edit", **edit)]]
+    model.script = lambda _: answers.pop(0) if answers else [text("Done.")]
+    done = haunted.call("dream", force=True, wait=True)
+    assert (done["status"], answers) == ("completed", [])
+    assert "ghost" not in haunted.read()
+    assert KEPT in haunted.read()
+    assert haunted.call("dream.status")["proposals"] == 0

@@ -28,11 +28,14 @@ def spend(invocation: Invocation) -> None:
 
 
 def doctor(invocation: Invocation) -> int:
-    """Print each check with its remedy; return non-zero when one failed."""
+    """Print each check with its remedy, after the fixes; return non-zero when one failed."""
     # The home directory is no project, so no check of a project is asked for there.
     is_home = os.path.realpath(invocation.cwd) == os.path.realpath(invocation.surroundings.home)
     try:
-        answer = invocation.call("doctor", cwd=None if is_home else invocation.cwd)
+        cwd = None if is_home else invocation.cwd
+        answer = invocation.call("doctor", cwd=cwd)
+        if invocation.options.fix and _apply_fixes(invocation, answer["checks"]):
+            answer = invocation.call("doctor", cwd=cwd)
         checks, failure_status = list(answer["checks"]), 1
         checks += _version_checks(invocation)
     except DaemonUnavailableError as error:  # the checks that memctl makes itself still help
@@ -48,6 +51,15 @@ def doctor(invocation: Invocation) -> int:
             lines.append(f"        → {check['remedy']}")
     invocation.screen.answer({"ok": ok, "checks": checks}, "\n".join(lines))
     return 0 if ok else failure_status
+
+
+def _apply_fixes(invocation: Invocation, checks: list[dict[str, Any]]) -> bool:
+    """Make the calls that apply remedies, and say how each is undone; return if there were any."""
+    fixes = [(check["name"], check["fix"]) for check in checks if check.get("fix")]
+    for name, fix in fixes:
+        answer = invocation.call(fix["method"], **fix["params"])
+        invocation.screen.note(f"{name}: mended (undo: memctl undo {answer['change']})")
+    return bool(fixes)
 
 
 def watch(invocation: Invocation) -> int:
