@@ -145,8 +145,8 @@ class Player:
             return None
         if key in SENTENCES and text:
             return "<sentence>"
-        if key == "version":
-            return "<version>"
+        if key in {"version", "program"}:
+            return f"<{key}>"
         slug = self._project.folder.name
         for name in ("memory", "transcript", "cwd", "home", "run", "bin"):
             text = text.replace(self._known[name], f"${name}").replace(slug, "$slug")

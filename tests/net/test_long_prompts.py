@@ -60,6 +60,7 @@ def test_a_search_finds_it_too(taught: Project, place: str) -> None:
     assert "tests.md" in [hit["path"] for hit in found["hits"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("length", [2_000, 1_000_000])
 def test_the_hook_prints_it(taught: Project, length: int) -> None:
     """The hook's answer has the rule, behind a megabyte too."""

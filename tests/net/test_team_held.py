@@ -14,6 +14,8 @@ from tests.net.wire import Json, RpcError
 LINES = "Tag the release.\n\nBuild the wheel.\n\nPublish the notes."
 TOKEN = "token: ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
+pytestmark = pytest.mark.full  # a server, two members and their daemons
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamServer]:

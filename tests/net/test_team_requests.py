@@ -265,6 +265,7 @@ def test_no_error_and_no_log_repeats_what_was_sent(tmp_path: Path) -> None:
     assert len(log.splitlines()) > 10
 
 
+@pytest.mark.full
 def test_nothing_is_stored_that_was_refused(tmp_path: Path) -> None:
     """No byte of a credential that a member tries to send is in the server's data."""
     token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"

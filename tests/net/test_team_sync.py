@@ -13,6 +13,8 @@ from tests.net.wire import RpcError
 
 LINES = "Tag the release.\n\nBuild the wheel.\n\nPublish the notes."
 
+pytestmark = pytest.mark.full  # a server, two members and their daemons
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamServer]:
