@@ -99,6 +99,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "paths": "ok",
         "client memory": "ok",
         "files": "warning",
+        "index": "ok",
         "instruction files": "ok",
         "rules": "ok",
     }

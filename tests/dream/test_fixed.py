@@ -175,13 +175,14 @@ async def test_what_is_linked_to_stays(bench: Bench) -> None:
 
 
 async def test_of_two_lines_for_a_memory_the_first_stays(bench: Bench) -> None:
-    """A second line for a memory goes; one to a file that memd never had stays as it is."""
-    own = "# Mine\n- [M](m.md) — x\n- [Never](never.md)\n"
+    """A second line for a memory goes, and so does a line to a file that memd never had."""
+    own = "# Mine\n- [M](m.md) — x\n"
     bench.memory.mkdir(parents=True, exist_ok=True)
-    put(bench, INDEX, f"{own}- [M again](m.md) — y\n", 1)
+    put(bench, INDEX, f"{own}- [Never](never.md)\n- [M again](m.md) — y\n", 1)
     await dream(bench, m=project("The office moves next Friday."), n=project("Another one here."))
     assert stored(bench)[INDEX].startswith(own)
-    assert "M again" not in stored(bench)[INDEX]
+    assert stored(bench)[INDEX].count("(m.md)") == 1
+    assert "never.md" not in stored(bench)[INDEX]
 
 
 async def test_dates_heads_and_pointers(bench: Bench) -> None:
