@@ -260,9 +260,7 @@ class _Gardener:
         lines = [*self.planted.by_hand, ""]
         unlisted = set(list(self._hooks)[::25])
         lines += [f"- [{p[:-3]}]({p}) — {h}" for p, h in self._hooks.items() if p not in unlisted]
-        missing = "- [Long gone](long-gone.md) — a file that memd never saw"
-        self.planted.by_hand += (missing,)
-        lines.append(missing)
+        lines.append("- [Long gone](long-gone.md) — a file that memd never saw")  # goes
         self.planted.files["MEMORY.md"] = ("\n".join(lines) + "\n").encode()
         self.planted.times["MEMORY.md"] = _WRITTEN
 
