@@ -8,7 +8,7 @@ import pytest
 
 from tests.net.clocked_home import clocked_home
 from tests.net.crew import Crew
-from tests.net.kit import PYTHON, Project, differs, until
+from tests.net.kit import PYTHON, Home, Project, differs, until
 from tests.net.wire import RpcError
 
 NAMES = [
@@ -168,8 +168,9 @@ def test_unread_mail_keeps_a_name() -> None:
         assert caught.value.kind == "name_taken"
 
 
-def test_hooks_register_a_session(project: Project) -> None:
+def test_hooks_register_a_session(own: Home) -> None:
     """With ``--messages`` a session is an agent: its title, else client and 4 of its id."""
+    project = own.start().project()
     given = {"client": "claude-code", "event": "SessionStart", "deadline_ms": 10_000}
     titled, plain, quiet = (str(uuid.uuid4()) for _ in range(3))
     payload = {"cwd": project.cwd, "source": "startup"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.net.crew import Crew
-from tests.net.kit import Project, differs
+from tests.net.kit import Home, differs
 from tests.net.wire import Client, Json
 
 GREEN = "the build is green"
@@ -38,9 +38,9 @@ class Session:
 
 
 @pytest.fixture
-def crew(project: Project) -> Crew:
-    """Return one agent that sends."""
-    return Crew(project, "sender")
+def crew(own: Home) -> Crew:
+    """Return one agent that sends; the hooks make this process an agent of a home of its own."""
+    return Crew(own.start().project(), "sender")
 
 
 def test_a_tool_brings_a_message_and_the_next_event_reads_it(crew: Crew) -> None:
