@@ -131,6 +131,7 @@ async def test_instruction_files_that_are_to_be_mended_are_told(caller: Caller) 
         "state": "ok",
         "detail": "1 with 9 characters",
         "remedy": "",
+        "fix": None,
     }
     Path(caller.cwd, "CLAUDE.md").write_text("@none.md\n" + "x" * 40_000)
     (folder / "broken.md").write_text("---\npaths: 3\n---\nx")
