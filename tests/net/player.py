@@ -29,7 +29,7 @@ UNSTABLE = {"waits", "next"}
 # Numbers that differ from run to run.
 NUMBERS = set(str.split("pid rss uptime connections size bytes tokens at mtime session_bytes"))
 _TIME = re.compile(r"((Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d(T[\d:.]+(Z|\+00:00))?")
-_KEY = re.compile(r"\b[\w-]{43}\b")
+_KEY = re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH = re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{16})\b")
 _ID = re.compile(r"[a-z]{1,2}\d+")
