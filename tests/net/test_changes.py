@@ -164,6 +164,7 @@ def test_the_other_name_of_a_file_keeps_its_text(project: Project) -> None:
     assert (other.read_text(), lines(project)) == (before, ["second"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("when", ["while the change waits", "after the change"])
 def test_a_late_save_is_kept(project: Project, when: str) -> None:
     """What a program saves through a file that it opened before a change is not lost."""

@@ -64,6 +64,7 @@ def has_all(messages: Messages, turns: int = 30) -> bool:
     return all(wish in words for wish in [*wishes, "First wish: port the ledger."])
 
 
+@pytest.mark.full
 def test_a_model_summarises(project: Project, model: Recorder) -> None:
     """Its nine sections come first, without its thoughts, with all that the person said."""
     model.script = lambda _: [text(SUMMARY)]

@@ -63,6 +63,7 @@ def test_a_wrong_command_line_is_status_2(home: Home) -> None:
     assert done.stderr
 
 
+@pytest.mark.full
 def test_a_shutdown_lets_open_requests_end(own: Home) -> None:
     """An idle connection ends at once, an open request is answered, and the daemon ends with 0."""
     project = own.start().project()

@@ -214,6 +214,7 @@ def test_a_cancelled_dream_gives_the_time_back(
         assert lock(project).read_text().strip() == ""
 
 
+@pytest.mark.full
 def test_who_takes_the_lock_over_keeps_it(
     project: Project, model: Recorder, other: subprocess.Popen[bytes]
 ) -> None:

@@ -145,6 +145,7 @@ def test_a_whole_file_can_be_added(known: Project) -> None:
     assert "Drafted." in known.read("draft.md")
 
 
+@pytest.mark.full
 def test_memories_are_reached_only_by_the_socket(own: Home) -> None:
     """Without a daemon no command reads or writes a memory, though its file is there."""
     project = own.project()

@@ -95,6 +95,7 @@ def test_no_message_expires_by_age(crew: Crew) -> None:
     assert crew.bodies("bert") == ["kept"]
 
 
+@pytest.mark.full
 @differs("10.3", "a message that five leases did not end is parked")
 def test_a_message_comes_until_it_is_read(crew: Crew) -> None:
     """What is never acknowledged comes again, the eighth time too."""

@@ -190,6 +190,7 @@ def with_model(watched: Watched, said: str) -> Json:
     return watched.line()
 
 
+@pytest.mark.full
 def test_a_model_writes_it_over_the_sessions_prefix(watched: Watched, recorder: Recorder) -> None:
     """The client's prefix is repeated to the byte, for 30 tokens of the named model."""
     line = "Fixing empty index in loader.py"
