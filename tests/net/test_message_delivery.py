@@ -10,6 +10,8 @@ from tests.net.crew import Crew
 from tests.net.kit import Home, differs
 from tests.net.wire import Client, Json
 
+pytestmark = pytest.mark.full  # each has a daemon of its own
+
 GREEN = "the build is green"
 
 

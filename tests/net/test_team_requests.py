@@ -12,6 +12,8 @@ import pytest
 from tests.net.kit import differs
 from tests.net.team_server import Device, TeamServer, entry, memory, serving
 
+pytestmark = pytest.mark.full  # the quick run has test_team_http
+
 KEYS = [  # names that are none of a memory below team/
     "", ".md", "..md", "a.md/", "./a.md", "x//b.md", "x/./b.md", "x/../b.md", "../b.md",
     "/etc/b.md", "b.md.", "b.md ", "b.MD", "b.txt", ".hidden.md", "b.md:x", "x\\b.md", "C:b.md",
