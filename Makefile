@@ -141,7 +141,7 @@ e2e: $(STAMP)     ## the real clients that tests/e2e/install.sh brings, and the 
 	@tests/e2e/install.sh
 	@tests/e2e/loopback.sh $(BIN)/python -m pytest -m e2e $(or $(PART),tests/e2e) -rs
 
-docs: $(STAMP)    ## write the generated documents and manual pages anew from the code
+docs: $(STAMP)    ## write docs/reference and the manual pages in docs/man from the code
 	@$(BIN)/python -m tools.documents
 
 dist: $(STAMP)    ## sdist and wheel of the last commit in dist/, with their SHA-256

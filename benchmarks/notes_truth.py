@@ -1,7 +1,7 @@
 """Whether local notes are true: each quotation stands in the transcript, each number holds.
 
 The transcript is read here by other code than memd's, and the notes by the grammar that
-``docs/design/notes.md`` gives: what stands between backticks is a quotation, the rest are labels.
+``memd/notes/local.py`` gives: what stands between backticks is a quotation, the rest are labels.
 A quotation must stand in a text of the kind that its line speaks of: the person's messages, the
 assistant's, the input of a tool call, or a result.
 """

@@ -1,7 +1,8 @@
 """``make dist``: the sdist and the wheel of the last commit, the same bytes wherever they are made.
 
 The commit is unpacked into an empty folder, so neither what lies in ``build/`` nor what is not
-committed gets into a package, and the wheel is made from the sdist. Times are those of the commit,
+committed gets into a package. There the references are written as ``make docs`` does, and the wheel
+is made from the sdist. Times are those of the commit,
 modes and owners are fixed; setuptools is the version of constraints.txt.
 
 ``make dist-check`` does it in two clones that differ in all else that could leave a trace, compares
@@ -27,6 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = (".ci/", ".gitignore")  # of no use without the repository
+WRITTEN = ("docs/reference/", "docs/man/")  # by tools.documents, not tracked
 MADE = ("PKG-INFO", "setup.cfg")  # what setuptools adds to an sdist, beside its egg-info
 _HOOK = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 _PROGRAM_MODE, _FILE_MODE = 0o755, 0o644
@@ -51,6 +53,7 @@ def build(repository: Path, to: Path) -> Dist:
     with tempfile.TemporaryDirectory() as folder:
         source, unpacked = Path(folder, "commit"), Path(folder, "sdist")
         _unpack(_git(repository, "archive", "HEAD"), source)
+        _write_references(source)
         sdist = _hook("sdist", source, Path(folder, "1"), epoch)
         sdist.write_bytes(repacked(sdist.read_bytes(), epoch))
         _unpack(gzip.decompress(sdist.read_bytes()), unpacked)
@@ -85,16 +88,18 @@ def problems(dist: Dist, tracked: Sequence[str], project: Mapping[str, object]) 
         files = (member.name for member in sdist if not member.isdir())
         in_sdist = {name.partition("/")[2] for name in files}
     top = "-".join(dist.wheel.name.split("-")[:2])
+    written = [name for name in in_sdist if name.startswith(WRITTEN)]
     wanted = {name for name in tracked if name.startswith("memd/")}
-    wanted |= {f"{top}.data/data/{name}" for name in data_files(tracked, project)}
+    wanted |= {f"{top}.data/data/{name}" for name in data_files((*tracked, *written), project)}
     wanted |= {f"{top}.dist-info/licenses/LICENSE"}
     inner = {name for name in in_wheel if name.startswith(f"{top}.dist-info/")}
-    source = {name for name in tracked if not name.startswith(LEFT_OUT)}
+    source = {name for name in tracked if not name.startswith(LEFT_OUT)} | set(written)
+    folders = {name for name in WRITTEN if not any(path.startswith(name) for path in written)}
     made = {name for name in in_sdist if name in MADE or ".egg-info/" in name}
     return [
         *(f"the wheel lacks {name}" for name in sorted(wanted - in_wheel)),
         *(f"the wheel has {name}" for name in sorted(in_wheel - wanted - inner)),
-        *(f"the sdist lacks {name}" for name in sorted(source - in_sdist)),
+        *(f"the sdist lacks {name}" for name in sorted((source | folders) - in_sdist)),
         *(f"the sdist has {name}" for name in sorted(in_sdist - source - made)),
     ]
 
@@ -183,6 +188,13 @@ def _hook(kind: str, source: Path, to: Path, epoch: int) -> Path:
     )
     (result,) = to.iterdir()
     return result
+
+
+def _write_references(source: Path) -> None:
+    """Write the references and manual pages of an unpacked commit below its docs/."""
+    environ = os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "tools.documents"]
+    subprocess.run(command, cwd=source, env=environ, stdout=subprocess.DEVNULL, check=True)
 
 
 def _unpack(archive: bytes, to: Path) -> None:

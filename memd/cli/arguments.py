@@ -35,6 +35,7 @@ from memd.cli.grammar import (
     Option,
     synopsis,
 )
+from memd.core import gone
 
 COMMANDS = (
     *memory_table.COMMANDS,
@@ -163,6 +164,9 @@ class _Parser(argparse.ArgumentParser):
             valid_words = _NAME.findall(names)
             sentence = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
             message = f"{sentence} {wrong_word}"
+            name = f"{self.prog} {wrong_word}".removeprefix("memctl ")
+            if name in gone.COMMANDS:
+                self.exit(2, f"memctl: {name} is gone\n  {gone.COMMANDS[name]}\n")
         elif match := _INVALID_VALUE.search(message):
             flag, kind, value = match.groups()
             allowed = ALLOWED_VALUES.get(kind) or portable_table.ALLOWED_VALUES[kind]

@@ -20,7 +20,7 @@ class MemdError(Exception):
     retryable: ClassVar[bool] = False
     of_model: ClassVar[bool] = False  # a model or its server failed; counts for a job's breaker
     of_disk: ClassVar[bool] = False  # the disk failed; callers that wait for a job get it at once
-    hint: ClassVar[str] = ""
+    hint: str = ""
     exit_status: ClassVar[int] = 1
 
     def __init__(self, sentence: str, **facts: Fact) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
+from memd.core import gone
+
 Value = bool | int | float | str | tuple[str, ...]
 
 
@@ -71,7 +73,7 @@ def applied(
         name = f"{prefix}{key}"
         item = known.get(key)
         if item is None:
-            problems.append(f"{source}: {name} is not an option of memd; it is ignored")
+            problems.append(f"{source}: {_unknown(name)}")
             continue
         if not _is_section(item):
             checked_value, problem = _check(item, value)
@@ -85,6 +87,13 @@ def applied(
         else:
             problems.append(f"{source}: {name} is a table of options, not a value")
     return current
+
+
+def _unknown(name: str) -> str:
+    """Return what is to be said of an option that does not exist."""
+    if name in gone.SETTINGS:
+        return f"{name} is gone, and ignored: {gone.SETTINGS[name]}"
+    return f"{name} is not an option of memd; it is ignored"
 
 
 def _is_section(item: "Field[Any]") -> bool:

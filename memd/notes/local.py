@@ -1,8 +1,7 @@
 """Write the lines of session notes that need no model: the local writer. Pure.
 
 Rules of this file
-- Text between backticks is copied from the transcript; the rest are the words of ``_LABELS``
-  (docs/design/notes.md has the grammar).
+- Text between backticks is copied from the transcript; the rest are the words of ``_LABELS``.
 - A quotation is one line without invisible characters, credentials or the end of a tag or comment.
 - The most important lines come first; lines that do not fit are left out.
 - The writer replaces only its own lines.

@@ -6,6 +6,7 @@ used. Every other error has a code of its own, in its class.
 
 from typing import Any
 
+from memd.core import gone
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import one_line
 
@@ -36,6 +37,8 @@ class UnknownMethodError(MemdError):
     def __init__(self, method: str) -> None:
         shown = one_line(method, _NAME_CHARACTERS)
         super().__init__(f"there is no method {shown}", method=shown)
+        if method in gone.METHODS:
+            self.hint = f"{method} is gone: {gone.METHODS[method]}"
 
 
 class ParamsShapeError(WrongParameterError):

@@ -1,6 +1,6 @@
 """What tests of the local writer share: pieces by hand, and the grammar of its lines.
 
-The grammar is read from docs/design/notes.md, not from the writer.
+The grammar is written down here anew, not taken from the writer.
 """
 
 import re

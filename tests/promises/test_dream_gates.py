@@ -107,7 +107,7 @@ FREE, STAT, SCANS, ALL, ONLY_LOCK = (0, 0, 0), (1, 0, 0), (1, 2, 0), (1, 2, 1), 
 def documented(
     at: float | None, transcripts: dict[str, float], body: bytes, choice: Choice
 ) -> tuple[str, tuple[int, int, int]]:
-    """Return the answer and the cost as docs/design/dream.md and the specification have them."""
+    """Return the answer and the cost as the specification has them."""
     if not choice.enabled:
         return "memory_off", FREE
     if not choice.dreams:

@@ -16,8 +16,17 @@ PROJECT = tomllib.loads((dist.ROOT / "pyproject.toml").read_text("utf-8"))
 TRACKED = ("LICENSE", ".ci/run", "memd/a.py", "memd/b/t.md", "tests/t.py", "clients/x/memd.js")
 DATA = {"tool": {"setuptools": {"data-files": {"share/x": ["clients/x/*.js"]}}}}
 WHEEL = ("memd/a.py", "memd/b/t.md", "m-1.dist-info/licenses/LICENSE", "m-1.dist-info/RECORD")
+MADE = ("docs/reference/cli.md", "docs/man/memd.1")  # by tools.documents
 IN_DATA = "m-1.data/data/share/x/memd.js"
-SDIST = ("LICENSE", "memd/a.py", "memd/b/t.md", "tests/t.py", "clients/x/memd.js", "PKG-INFO")
+SDIST = (
+    "LICENSE",
+    "memd/a.py",
+    "memd/b/t.md",
+    "tests/t.py",
+    "clients/x/memd.js",
+    "PKG-INFO",
+    *MADE,
+)
 
 
 def _archive(names: tuple[str, ...], **values: int) -> bytes:
@@ -40,6 +49,7 @@ def _archive(names: tuple[str, ...], **values: int) -> bytes:
         ((*WHEEL[1:], IN_DATA), SDIST, ["the wheel lacks memd/a.py"]),
         ((*WHEEL, IN_DATA, "tests/t.py"), SDIST, ["the wheel has tests/t.py"]),
         ((*WHEEL, IN_DATA), SDIST[1:], ["the sdist lacks LICENSE"]),
+        ((*WHEEL, IN_DATA), SDIST[:-1], ["the sdist lacks docs/man/"]),
         ((*WHEEL, IN_DATA), (*SDIST, "build/x"), ["the sdist has build/x"]),
     ],
 )

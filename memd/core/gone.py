@@ -1,0 +1,94 @@
+"""Methods, commands and settings of the version before that are gone, with what holds instead.
+
+A call, command line or settings file that still names one is answered with the sentence beside it.
+The tables stand for one release; docs/protocol.md, docs/cli.md and docs/settings.md list the same.
+"""
+
+from collections.abc import Mapping
+
+_NO_REPLACEMENT = "nothing takes its place"
+
+METHODS: Mapping[str, str] = {
+    "agent.merge": _NO_REPLACEMENT,
+    "context.count": "context.plan counts",
+    "context.observe": "context.plan takes the usage of the reply before",
+    "debug": "status and the log have what it said",
+    "job.get": "job.list with job",
+    "job.retry": "ask extract or dream again",
+    "memory.adopt": "save the memory as the person: memory.write, or memctl edit",
+    "memory.restore": "memory.undo with path",
+    "metrics": "status, report and the log have what it said",
+    "project.list": "status lists the projects",
+    "recall.probe": _NO_REPLACEMENT,
+    "restart": "shutdown; the next client or the service manager starts memd",
+    "spend": "report says what models cost",
+    "suggestion.edit": "suggestion.accept with text",
+    "unsubscribe": "close the connection",
+    "usage.list": "report, and memory.why for one memory",
+    "usage.recent": "report, and memory.why for one memory",
+}
+
+COMMANDS: Mapping[str, str] = {
+    "adopt": "memctl edit saves the memory as yours",
+    "agent merge": _NO_REPLACEMENT,
+    "conformance": _NO_REPLACEMENT,
+    "debug": "memctl status and memctl logs have what it said",
+    "discover": "memctl call rpc.discover",
+    "job retry": "memctl extract or memctl dream again",
+    "metrics": "memctl status and memctl report have what it said",
+    "restore": "memctl undo PATH",
+    "session": "memctl call session.start, session.compacted or session.end",
+    "sockname": "memctl config prints the socket",
+    "spend": "memctl report",
+    "suggestions edit": "memctl suggestions accept --text TEXT",
+    "top": "memctl status",
+    "usage": "memctl report, and memctl why for one memory",
+    "version": "memctl --version",
+    "watch": "memctl log -f and memctl logs -f",
+}
+
+SETTINGS: Mapping[str, str] = {
+    "agents.project_scope": "an agent's project memory lies where Claude Code keeps it",
+    "context.days": "stored results are bounded by their size",
+    "dream.check_minutes": "all projects are looked at every 30 minutes",
+    "dream.free_memory_mb": "dreams wait for no free memory",
+    "dream.max_load": "dreams wait for no load",
+    "dream.max_minutes": "a dream ends after 20 minutes",
+    "dream.max_turns": "a dream ends after 30 turns",
+    "dream.on_battery": "dreams also begin on battery",
+    "dream.scan_minutes": "transcripts are looked at every 10 minutes",
+    "dream.unused": "no memory is asked about because nobody used it",
+    "gateway.upstream": "the gateway is gone; Keeper does its work in a program",
+    "instructions.already_said": "a sentence that stands in a loaded file is not saved",
+    "instructions.exclude": "claudeMdExcludes of Claude Code's settings",
+    "journal.days": "history is bounded by journal.mebibytes",
+    "messages.peers": "messages go to agents of this memd only",
+    "messages.per_minute": "an agent sends 60 messages a minute at most",
+    "model.compact": "model.by_kind = { compact = … }",
+    "model.dream": "model.by_kind = { dream = … }",
+    "model.extract": "model.by_kind = { extract = … }",
+    "model.notes": "model.by_kind = { notes = … }",
+    "model.progress": "model.by_kind = { progress = … }",
+    "model.recall": "model.name, or model.by_kind = { recall = … }",
+    "notes.days": "notes are bounded by their number",
+    "notes.prompt": "session-memory/config/prompt.md in Claude Code's folder",
+    "notes.template": "session-memory/config/template.md in Claude Code's folder",
+    "recall.model_seconds": "a model may take 4 s to choose",
+    "recall.seconds": "a prompt waits 5 s where its client does not say",
+    "recall.semantic_model": "memories are ranked by their words",
+    "recall.session_bytes": "60,000 bytes of memories a session",
+    "spend.compact_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
+    "spend.compact_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.dream_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
+    "spend.dream_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.extract_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
+    "spend.extract_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.notes_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
+    "spend.notes_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.progress_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
+    "spend.progress_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.recall_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
+    "spend.recall_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.tokens_per_day": "spend.dollars_per_day and spend.requests_per_day",
+    "team.push": "what is written below team/ is sent at the next sync",
+}
