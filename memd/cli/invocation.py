@@ -69,7 +69,7 @@ class CommandLineError(MemdError):
 
     def __init__(self, sentence: str, *words: object, hint: str = "") -> None:
         super().__init__(sentence.format(*words))
-        self.hint = hint  # type: ignore[misc]  # of this instance alone
+        self.hint = hint  # of this instance alone
 
 
 class NoSuchMemoryError(MemdError):

@@ -69,7 +69,7 @@ class SdkTooOldError(MemdError, ImportError):
 
     def __init__(self, version: str) -> None:
         super().__init__(f"anthropic {version} has no middleware", version=version)
-        self.hint = install_command("anthropic")  # type: ignore[misc]  # it fits this installation
+        self.hint = install_command("anthropic")  # it fits this installation
 
 
 class RemoteError(MemdError):
@@ -82,7 +82,7 @@ class RemoteError(MemdError):
     code: int  # type: ignore[misc]
     kind: str  # type: ignore[misc]
     retryable: bool  # type: ignore[misc]
-    hint: str  # type: ignore[misc]
+    hint: str
     exit_status: int  # type: ignore[misc]
 
     def __init__(self, code: int, message: str, data: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ The tables stand for one release; docs/protocol.md, docs/cli.md and docs/setting
 from collections.abc import Mapping
 
 _NO_REPLACEMENT = "nothing takes its place"
+_DOLLARS = "spend.dollars_per_day holds for all kinds of work together"
+_REQUESTS = "spend.requests_per_day holds for all kinds of work together"
 
 METHODS: Mapping[str, str] = {
     "agent.merge": _NO_REPLACEMENT,
@@ -77,18 +79,18 @@ SETTINGS: Mapping[str, str] = {
     "recall.seconds": "a prompt waits 5 s where its client does not say",
     "recall.semantic_model": "memories are ranked by their words",
     "recall.session_bytes": "60,000 bytes of memories a session",
-    "spend.compact_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
-    "spend.compact_share": "spend.dollars_per_day holds for all kinds of work together",
-    "spend.dream_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
-    "spend.dream_share": "spend.dollars_per_day holds for all kinds of work together",
-    "spend.extract_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
-    "spend.extract_share": "spend.dollars_per_day holds for all kinds of work together",
-    "spend.notes_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
-    "spend.notes_share": "spend.dollars_per_day holds for all kinds of work together",
-    "spend.progress_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
-    "spend.progress_share": "spend.dollars_per_day holds for all kinds of work together",
-    "spend.recall_requests_per_day": "spend.requests_per_day holds for all kinds of work together",
-    "spend.recall_share": "spend.dollars_per_day holds for all kinds of work together",
+    "spend.compact_requests_per_day": _REQUESTS,
+    "spend.compact_share": _DOLLARS,
+    "spend.dream_requests_per_day": _REQUESTS,
+    "spend.dream_share": _DOLLARS,
+    "spend.extract_requests_per_day": _REQUESTS,
+    "spend.extract_share": _DOLLARS,
+    "spend.notes_requests_per_day": _REQUESTS,
+    "spend.notes_share": _DOLLARS,
+    "spend.progress_requests_per_day": _REQUESTS,
+    "spend.progress_share": _DOLLARS,
+    "spend.recall_requests_per_day": _REQUESTS,
+    "spend.recall_share": _DOLLARS,
     "spend.tokens_per_day": "spend.dollars_per_day and spend.requests_per_day",
     "team.push": "what is written below team/ is sent at the next sync",
 }

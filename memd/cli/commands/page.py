@@ -25,7 +25,7 @@ class PageMissingError(MemdError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the page needs {name}, which is not installed", name=name)
-        self.hint = install_command("ui")  # type: ignore[misc]  # it fits this installation
+        self.hint = install_command("ui")  # it fits this installation
 
 
 def ui(invocation: Invocation) -> None:
