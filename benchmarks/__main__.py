@@ -25,8 +25,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import commands, damage, dreaming, first, hooks, level, rules, scale
-from memd.testing import samples
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support import samples
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "commands", "scale")
 LONG = ("level", "rules")  # only where they are named

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks import background, corpus
 from benchmarks.measures import Line, Series, each, size
 from memd.client import hook_file
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 SENDS = 1_000
 WAITS = 500

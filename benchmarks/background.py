@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import corpus
 from benchmarks.measures import Line, RefusedError
 from memd.projects.project import slug
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 EXTRACTIONS = 3
 _DREAMED = 1_000  # memories of the project that dreams

@@ -16,7 +16,7 @@ from benchmarks.context_runs import MODEL, ClearByAge, Played, Way, play
 from benchmarks.context_sessions import SESSIONS, Session, long_run, sessions
 from benchmarks.context_ways import Kept, Proxied, able, prepared, summaries_cost
 from benchmarks.measures import table
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 # What makes a way to play a session: the home of a daemon, a session's name, what the model can.
 Making = Callable[[Home, str, Any], Way]

@@ -16,11 +16,11 @@ import anthropic
 
 from benchmarks.context_sessions import SYSTEM, TOOLS, Fact, Session
 from memd.core.prices import price
-from memd.testing.clock import FakeClock
-from memd.testing.messages import MessagesServer, ScriptedReply, messages_server, text
-from memd.testing.messages_cache import blocks
-from memd.testing.messages_edits import shown
-from memd.testing.messages_request import ReceivedMessage
+from tests.support.clock import FakeClock
+from tests.support.messages import MessagesServer, ScriptedReply, messages_server, text
+from tests.support.messages_cache import blocks
+from tests.support.messages_edits import shown
+from tests.support.messages_request import ReceivedMessage
 
 MODEL = "claude-sonnet-5-5"
 MARK = {"type": "ephemeral"}

@@ -18,11 +18,11 @@ from benchmarks.context_runs import MODEL, Message, Way
 from memd.client.context import Keeper
 from memd.client.stored import MOST_BYTES
 from memd.core.prices import price
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import MessagesServer, messages_server, text
-from memd.testing.messages_cache import blocks
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import ScriptedReply
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import MessagesServer, messages_server, text
+from tests.support.messages_cache import blocks
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import ScriptedReply
 
 COMPACT_AT = 167_000
 _SUMMARIZER = "claude-haiku-5-5"

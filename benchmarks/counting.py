@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from benchmarks.measures import Series
 from memd.conversation.history import count, estimate
-from memd.testing import messages_cache
+from tests.support import messages_cache
 
 ROOT = Path(__file__).resolve().parents[1]
 SORTS = ("code", "JSON", "calls", "prose", "Chinese")

@@ -16,8 +16,8 @@ from benchmarks.measures import Line
 from benchmarks.planted import Fact, Planted, Shape, plant
 from memd.core import limits
 from memd.documents import index
-from memd.testing.daemon import Home, daemon_process, throw_away_home
 from memd.text.links import names, targets
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 _AT_MOST = 5  # a fact that comes later than this is not found
 _LESS = 0.9  # of the copies shall be gone

@@ -20,9 +20,9 @@ from typing import Any
 from benchmarks import background, corpus, measures
 from benchmarks.corpus import Question
 from benchmarks.measures import Line, RefusedError, Series
-from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.messages import Hang, ReceivedMessage, messages_server, text, tools
-from memd.testing.messages_steps import Step
+from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.messages import Hang, ReceivedMessage, messages_server, text, tools
+from tests.support.messages_steps import Step
 
 SIZES = (200, 1_000, 10_000)
 PROMPTS = 2_000  # of each condition at least

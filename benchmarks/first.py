@@ -20,7 +20,7 @@ from benchmarks.measures import Line, table
 from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
 from memd.client.launch import wait_until_up
-from memd.testing.daemon import Home, throw_away_home
+from tests.support.daemon import Home, throw_away_home
 
 SIZES = (200, 1_000, 10_000)
 STARTS = 7  # of each kind

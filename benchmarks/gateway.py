@@ -11,9 +11,9 @@ import time
 from http.client import HTTPConnection
 from typing import Any
 
-from memd.testing.daemon import daemon_process, throw_away_home
-from memd.testing.messages import messages_server, text
 from tests.gateway.gateways import gateway
+from tests.support.daemon import daemon_process, throw_away_home
+from tests.support.messages import messages_server, text
 
 TURNS = 200
 LARGE = "a line of the log\n" * 3_000

@@ -15,8 +15,8 @@ from benchmarks import background, corpus
 from benchmarks.measures import Series, each, table
 from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
-from memd.testing import samples
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support import samples
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 MEMORIES = 1_000

@@ -23,7 +23,7 @@ from benchmarks.corpus import Memory, memory
 from memd.client.aio import AsyncClient
 from memd.portable import kinds
 from memd.portable.archive import open_source
-from memd.testing.daemon import daemon_process, throw_away_home
+from tests.support.daemon import daemon_process, throw_away_home
 
 _AT = "2026-03-02T09:00:00.000Z"
 

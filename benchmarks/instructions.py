@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.measures import Series
 from memd.client.aio import AsyncClient
-from memd.testing.daemon import daemon_here, throw_away_home
+from tests.support.daemon import daemon_here, throw_away_home
 
 SIZES = (5, 200)
 _VIEWS = ("claude", "union")

@@ -19,8 +19,8 @@ from anthropic import Anthropic, APIRequest, AsyncAnthropic, Middleware
 
 from benchmarks.measures import Series, table
 from memd.client.context import Keeper
-from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.messages import messages_server, text
+from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.messages import messages_server, text
 
 TURNS = 300
 HUNG_TURNS = 20  # a bound is met the same way each time

@@ -23,7 +23,7 @@ from benchmarks import corpus
 from benchmarks.background import folder
 from benchmarks.chart import Curve, chart
 from benchmarks.measures import Line
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 MINUTES = 20.0
 MEMORIES = 1_000

@@ -22,7 +22,7 @@ from benchmarks import corpus
 from benchmarks.background import folder
 from benchmarks.load_client import MEMORIES
 from benchmarks.measures import Series
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 CLIENTS, PROCESSES = 64, 8
 SECONDS = 60.0

@@ -20,7 +20,7 @@ from benchmarks.notes_steps import Case
 from benchmarks.notes_truth import Findings, check
 from memd.extract.candidates import statements
 from memd.projects.project import slug
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 PARTS = ("truth", "speed")
 FACTS = 0.95  # of those planted; of the lines, all must be true

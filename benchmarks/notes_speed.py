@@ -19,7 +19,7 @@ from benchmarks.notes_local import local_notes
 from benchmarks.notes_shapes import write
 from memd.client import hook_file
 from memd.projects.project import slug
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 MEGABYTES = (1, 5)
 ROUNDS = 50

@@ -20,7 +20,7 @@ from benchmarks import corpus
 from benchmarks.measures import Line, Series, each
 from memd.core.histogram import RequestTimes
 from memd.daemon.clock import SystemClock
-from memd.testing.daemon import Home, daemon_process, memctl_command, throw_away_home
+from tests.support.daemon import Home, daemon_process, memctl_command, throw_away_home
 
 PARTS = ("record", "top")
 HELLOS = 4_000

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import psutil
 
 from memd.client.blocking import Client
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.ui.served import Served, page_process
 
 SIZES = (1_000, 10_000)

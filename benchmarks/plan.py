@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.measures import Series
 from memd.client.aio import AsyncClient
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import daemon_here, throw_away_home
+from tests.support.clock import FakeClock
+from tests.support.daemon import daemon_here, throw_away_home
 
 LENGTHS = (0, 1_000, 10_000, 50_000)
 _NEW, _BATCH = 100, 2_000

@@ -32,7 +32,7 @@ from benchmarks.recall_sets import (
     conversations,
     mean,
 )
-from memd.testing.daemon import daemon_process, throw_away_home
+from tests.support.daemon import daemon_process, throw_away_home
 
 _READY_SECONDS = 60.0  # for a model to load and to read all memories
 _HEADING = ("ranker", "recall@5", "recall@10", "talks 1-3", "talks 4-5", "all @5", "all @10")

@@ -12,7 +12,7 @@ from benchmarks.hooks import MEMORIES, Clients
 from benchmarks.measures import Line, Series, each, table
 from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 ROUNDS, SOCKET_ROUNDS = 300, 2_000
 NOTHING, TOOL = "Notification", "PreToolUse"

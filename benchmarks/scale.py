@@ -21,7 +21,7 @@ from benchmarks.peers import Floors
 from memd.daemon.clock import SystemClock
 from memd.store.headers_file import HeadersFiles
 from memd.store.reading import DirectoryReader
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 SIZES = (200, 1_000, 10_000, 100_000)
 QUESTIONS = 420

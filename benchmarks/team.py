@@ -30,9 +30,9 @@ from memd.core.text import sha256
 from memd.remote.link import HttpRequest, Link
 from memd.server.storage import open_storage
 from memd.server.values import PutEntry, Session
-from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.team import ORIGIN, REMOTE, invited, team_server
 from tests.server import clusters
+from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.team import ORIGIN, REMOTE, invited, team_server
 
 PARTS = ("pull", "wire", "idle", "load")
 ENTRIES = 5_000

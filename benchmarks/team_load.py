@@ -18,7 +18,7 @@ from memd.core.text import sha256
 from memd.remote.link import HttpRequest, Link
 from memd.server.storage import Storage, open_storage
 from memd.server.values import Role
-from memd.testing.team import REMOTE, team_server
+from tests.support.team import REMOTE, team_server
 
 CLIENTS = 200
 SECONDS = 60.0

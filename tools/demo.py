@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
-from memd.testing import samples
-from memd.testing.daemon import Home, client, daemon_process, memctl, throw_away_home
+from tests.support import samples
+from tests.support.daemon import Home, client, daemon_process, memctl, throw_away_home
 
 T = TypeVar("T")
 _WIDTH = 100

@@ -16,8 +16,8 @@ from typing import IO, Any
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
 from memd.core.agents import MAILBOX_MESSAGES
-from memd.testing import samples
-from memd.testing.daemon import (
+from tests.support import samples
+from tests.support.daemon import (
     Home,
     client,
     daemon_process,

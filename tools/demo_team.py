@@ -13,8 +13,8 @@ from typing import Any
 
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
-from memd.testing.daemon import Home, client, daemon_process, memctl, throw_away_home
-from memd.testing.team import ORIGIN, REMOTE, invited, operate, team_server
+from tests.support.daemon import Home, client, daemon_process, memctl, throw_away_home
+from tests.support.team import ORIGIN, REMOTE, invited, operate, team_server
 from tools.demo import Demo, finished, play
 
 _FREEZE = ("Merges freeze on 2026-03-05.", "", "Kim is the release manager.", "", "Ask Kim.")

@@ -13,7 +13,6 @@ import memd
 
 # Lines; of rooms that are to be split or renamed, what their parts may have together.
 PLAN = {
-    "testing": 2_800,
     "daemon": 1_100,
     "cli": 3_400,
     "api": 2_000,

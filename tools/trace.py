@@ -22,7 +22,7 @@ from types import FrameType
 
 import memd
 from memd.client.launch import Client
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 _ROOT = str(Path(memd.__file__).parent)
 _RECORD = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "

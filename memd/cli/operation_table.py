@@ -341,19 +341,6 @@ COMMANDS = (
         examples=(("claude mcp add memd -- memctl mcp", "tell a client of it"),),
     ),
     Command(
-        ("conformance",),
-        "tell a client's author what is missing",
-        "Runs the program as COMMAND lantern, with MEMD_SOCKET in its environment, and plays the "
-        "daemon: the program has to search the memories of its directory for that word, print the "
-        "path of each hit and end with 0, or say what is wrong and end with another status. Tried "
-        "are framings, pieces, size, unknown messages, errors, hang-ups, an interrupt and no "
-        "daemon at all. The status is 1 where something is wrong.",
-        "shells:conformance",
-        method="",
-        operands=(Operand("COMMAND", "the program and its arguments, behind --", many=True),),
-        examples=(("memctl conformance -- memctl search", "memctl itself"),),
-    ),
-    Command(
         ("completion",),
         "print a completion script",
         "For the shell that is named.",

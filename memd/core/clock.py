@@ -1,6 +1,6 @@
 """The clock as a port: what time it is, and waiting.
 
-The daemon brings the real one (``daemon/clock.py``), tests the one in ``memd.testing.clock``.
+The daemon brings the real one (``daemon/clock.py``), tests a fake one.
 """
 
 from contextlib import AbstractContextManager

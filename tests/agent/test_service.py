@@ -22,11 +22,11 @@ from memd.model.endpoint import Endpoint
 from memd.model.errors import ModelUnavailableError, PromptTooLongError
 from memd.model.port import Ask, Reply, Usage
 from memd.state.database import StateUnusableError
-from memd.testing import messages
-from memd.testing.clock import FakeClock
-from memd.testing.messages import messages_server
 from tests.agent.home import TOKEN, Home, memory
 from tests.scripted_model import HANG, ScriptedModel, calls, says
+from tests.support import messages
+from tests.support.clock import FakeClock
+from tests.support.messages import messages_server
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from memd.agent import operations
 from memd.agent import service as agent
 from memd.agent.service import RunEnd
 from memd.agent.workspace import Workspace
-from memd.testing.clock import FakeClock
 from tests.scripted_model import ScriptedModel, says
+from tests.support.clock import FakeClock
 
 OLD = (
     b"---\nname: old\ndescription: a port\nmetadata:\n  type: project\n  x: 1\n---\n\nIt is 8080.\n"

@@ -11,8 +11,8 @@ from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
 from memd.core.clock_check import DAY_SECONDS
 from memd.daemon.retention import LOOK_SECONDS
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home
 
 PARTS = {
     "name": "test-policy",

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
 from tests.api.caller import Caller
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from anyio import run_process, to_thread
 
 from memd.client.aio import AsyncClient
 from memd.core.values import ORIGINS
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here
 from tests.api import transcripts
 from tests.api.caller import Caller
 from tests.api.ruling import ASKED, FILE, FORCE, WORDS, add, before, remember, states
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 from memd.cli.arguments import parser
 from memd.cli.invocation import Invocation, Surroundings
 from memd.cli.running import run
-from memd.testing.daemon import memctl_command
 from tests.cli.home import Home
+from tests.support.daemon import memctl_command
 
 
 class Stream(io.StringIO):

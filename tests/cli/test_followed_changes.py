@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from memd.testing import daemon
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import Following, following, memctl
 from tests.cli.home import Home
+from tests.support import daemon
+from tests.support.scripted_daemon import ScriptedDaemon, SentProgress
 
 
 def write(home: Home, *names: str) -> None:

@@ -15,9 +15,9 @@ from memd.cli.invocation import (
 )
 from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
 from memd.core.places import SocketPathTooLongError
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, Silence
 from tests.cli.driver import Stream, invocation
 from tests.cli.home import Home
+from tests.support.scripted_daemon import HangUp, ScriptedDaemon, Silence
 
 
 def test_one_connection_serves_all_calls(home: Home) -> None:

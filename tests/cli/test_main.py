@@ -11,9 +11,9 @@ from memd import __version__
 from memd.cli.main import main
 from memd.cli.running import _escaping_stream, run
 from memd.core.places import find
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 
 STATUS = {
     "name": "memd",

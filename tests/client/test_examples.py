@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import (
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import (
     ReceivedMessage,
     ScriptedReply,
     messages_server,
     text,
     tools,
 )
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon
+from tests.support.scripted_daemon import HangUp, ScriptedDaemon
 
 EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
 BLOCKING, ASYNCHRONOUS = re.findall(

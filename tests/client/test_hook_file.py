@@ -8,7 +8,7 @@ import pytest
 
 from memd.client import hook_file
 from memd.core.places import Places
-from memd.testing.daemon import throw_away_home
+from tests.support.daemon import throw_away_home
 
 
 @pytest.fixture(name="places")

@@ -11,10 +11,10 @@ from anthropic import beta_async_tool, beta_tool
 from anthropic.lib.tools import ToolError
 
 from memd.client.context import Keeper
-from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.messages import Failure, MessagesServer, ScriptedReply, messages_server, text
-from memd.testing.messages import tools as calling
 from tests.client.agents import LARGE, LINE, WAYS, asynchronous, blocking, body, history, sent_by
+from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.messages import Failure, MessagesServer, ScriptedReply, messages_server, text
+from tests.support.messages import tools as calling
 
 _OFFSET = re.compile(r"\[bytes \d+ to \d+ of \d+, go on with offset (\d+)\]\n")
 _PATH = re.compile(r"whole at: (.*)")

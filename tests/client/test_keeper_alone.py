@@ -13,7 +13,8 @@ from anthropic import APIStatusError
 
 from memd.client.context import READER, Keeper
 from memd.core.canonical import content_hash
-from memd.testing.messages import (
+from tests.client.agents import LARGE, WAYS, blocking, body, history, sent_by
+from tests.support.messages import (
     Drip,
     Failure,
     Hang,
@@ -23,8 +24,7 @@ from memd.testing.messages import (
     messages_server,
     text,
 )
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
-from tests.client.agents import LARGE, WAYS, blocking, body, history, sent_by
+from tests.support.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.timing import least_seconds
 
 UNBOUND = "claude-haiku-4-5"  # a model whose thinking outlives what stands before it

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.client.memory_tool import AsyncMemoryTool, MemoryTool
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.client.inserter import insert_many
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 Command = dict[str, Any]
 Record = Callable[[str, object], None]

@@ -16,10 +16,10 @@ from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError, ServerRefusedError
 from memd.client.memory_tool import MemoryTool
-from memd.testing.daemon import Home, throw_away_home
 from tests.cli import driver
 from tests.cli.home import Home as CliHome
 from tests.client.stranger import NOBODY, Stranger
+from tests.support.daemon import Home, throw_away_home
 
 ME = os.geteuid()
 only_root = pytest.mark.skipif(ME != 0, reason="only root can become another user")

@@ -14,7 +14,7 @@ from memd.core.values import Project
 from memd.files.disk import Disk
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, ContextTable
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 LARGE = "a line of a log\n" * 4_000
 

@@ -14,8 +14,8 @@ from memd.context.requests import ContextRequest, PlannedContext
 from memd.context.values import Decision
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, ContextTable
-from memd.testing.clock import FakeClock
-from memd.testing.faults import FaultyDisk
+from tests.support.clock import FakeClock
+from tests.support.faults import FaultyDisk
 
 
 class StoredPlanner:

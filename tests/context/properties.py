@@ -11,8 +11,8 @@ from memd.context.requests import MANAGED, THREAD
 from memd.context.values import CLEAR, DROP, KEEP, SPILL
 from memd.conversation.history import count, estimate, tool_kind
 from memd.core.canonical import LEAST_CHARACTERS, START, chained
-from memd.testing.messages_checks import refused
 from tests.context.clients import BOUND_MODEL, Result, Step, applied, results
+from tests.support.messages_checks import refused
 
 _LIMITS = {"shell": 30_000, "search": 20_000}
 _OTHER, _SERVER = 50_000, 100_000

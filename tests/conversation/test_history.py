@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memd.conversation.history import Tail, floor, rounds, tail
-from memd.testing.messages_checks import refused
 from tests.conversation.histories import HistoryMaker, MadeHistory, damage
+from tests.support.messages_checks import refused
 
 SUMMARY = {"role": "user", "content": "What was before."}
 

@@ -28,13 +28,13 @@ from memd.store.changes import ChangeRequest, Changes, StorageFailedError
 from memd.store.door import ConflictError
 from memd.store.tree import LiveTree
 from memd.store.undo import UndoPlan
-from memd.testing.clock import FakeClock
-from memd.testing.countdown import Countdown
-from memd.testing.faults import FaultyDatabase, FaultyDisk
 from tests.changes import history
 from tests.crash.kit import Effect, Memory, Plan
 from tests.store.bench import BY, SCHEMAS
 from tests.stores import store_in
+from tests.support.clock import FakeClock
+from tests.support.countdown import Countdown
+from tests.support.faults import FaultyDatabase, FaultyDisk
 
 Result = values.CommitResult
 REFUSED = errors.MemdError  # every typed error

@@ -43,12 +43,12 @@ from memd.state.journal import Journal
 from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
 from memd.watch import locks
 from tests.crash.cases import restore
 from tests.crash.kill import CHANGING, Point
 from tests.dream.bench import NoModel
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 PRIOR_NS = 1_772_000_000_123_456_789

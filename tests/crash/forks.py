@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memd.testing.countdown import Countdown
 from tests.crash.cases import Case, decision, make_case, restore
 from tests.crash.core import Core, open_core
 from tests.crash.operation import OPERATIONS
+from tests.support.countdown import Countdown
 
 PORTION = 300  # of bodies of up to 1,700 bytes
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
 from memd.dream.gates import Gatekeeper
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 ASKED = {
     "dream_off": DreamSettings(enabled=False),

@@ -39,10 +39,10 @@ from memd.server.log import TeamLog
 from memd.server.serving import ListenAddress, configured
 from memd.server.storage import open_storage
 from memd.server.values import Role
-from memd.testing.daemon import Home, home_environ
 from tests.crash.cases import restore as put_back
 from tests.crash.kill import CHANGING, Point
 from tests.server.servers import REMOTE
+from tests.support.daemon import Home, home_environ
 from tests.team.desks import Desk
 from tests.team.machine import body
 from tests.team.relay import Relay

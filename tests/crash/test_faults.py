@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.countdown import Countdown
 from tests.crash import kill
 from tests.crash.cases import Case, decision, make_case, restore, state
 from tests.crash.conftest import FIGURE
 from tests.crash.core import FAILED, Core, open_core
 from tests.crash.kit import Edit, topic, tree, visible
 from tests.crash.operation import OPERATIONS, REQUEST
+from tests.support.countdown import Countdown
 
 FULL = ("create", "write", "fsync", "sync_folder", "transaction")
 OPENING = ("create", "sync_folder")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.countdown import Countdown
 from tests.crash.cases import make_case, restore
 from tests.crash.core import FAILED, Core, open_core
 from tests.crash.kit import Edit, topic, tree, visible
 from tests.crash.operation import OPERATIONS
+from tests.support.countdown import Countdown
 
 
 def delete(path: str) -> None:

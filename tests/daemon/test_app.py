@@ -8,8 +8,8 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import daemon_here, throw_away_home
+from tests.support.clock import FakeClock
+from tests.support.daemon import daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."

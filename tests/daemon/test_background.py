@@ -11,7 +11,7 @@ from anyio.abc import TaskStatus
 from memd.core.errors import MemdError
 from memd.daemon.background import Background
 from memd.daemon.log import Log
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 _LONG_SECONDS = 1000.0  # longer than any pause

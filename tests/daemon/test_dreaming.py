@@ -30,10 +30,10 @@ from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch.locks import LOCK
 from tests.dream.bench import NoModel
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 CHECK = 30 * 60.0

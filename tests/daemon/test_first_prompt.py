@@ -9,7 +9,7 @@ from benchmarks import corpus
 from memd.daemon.clock import SystemClock
 from memd.recall.indexes import Indexes
 from memd.store.reading import DirectoryReader
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 MEMORIES = 120
 

@@ -16,7 +16,7 @@ from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.daemon.handover import VARIABLE, Handover, received
 from memd.daemon.instance import AlreadyRunningError, Instance
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 NOTE = {"path": "a.md", "name": "a", "description": "d", "type": "user", "body": "b"}
 

@@ -14,9 +14,9 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.daemon.missed import LOOK_SECONDS
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
 from tests.api import transcripts
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."

@@ -18,9 +18,9 @@ from memd.core.agents import BODY_BYTES, MAILBOX_BYTES
 from memd.daemon.peers import check_peer, pass_on
 from memd.messages.errors import PeerRefusedError
 from memd.messages.values import RelayAnswer, RelayedMessage
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.client.stranger import NOBODY, Stranger
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 
 SECONDS = 60.0
 

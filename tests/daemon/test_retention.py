@@ -29,9 +29,9 @@ from memd.state.proposals import Proposal, ProposalTable
 from memd.state.records import PlannedChange, Step
 from memd.state.runs import Runs
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
 from tests.notes.bench import notes_of
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 MEMORY = {"path": "a.md", "name": "a", "description": "about a", "type": "user", "body": "one"}

@@ -27,12 +27,12 @@ from memd.state.runs import Runs
 from memd.state.suggestions import SuggestionTable
 from memd.state.visits import Visits
 from memd.suggestions.service import Suggestions
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch import locks
 from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
 from tests.notes.bench import notes_of
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from memd.client.launch import wait_until_up
-from memd.testing.daemon import Home, daemon_process, throw_away_home
 from tests.crash import kill
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 _CALLS = "umask,mkdir,mkdirat,bind,chmod,fchmod,fchmodat,chown,fchown,fchownat,rename"
 _UMASK = re.compile(r"umask\((0\d*|0)\)")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memd.client.blocking import Client
 from memd.client.errors import RemoteError
 from memd.client.launch import connect
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 MEMD = [sys.executable, "-m", "memd"]
 STARTERS = 8

@@ -17,10 +17,10 @@ from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
-from memd.testing.clock import FakeClock
 from memd.watch import locks
 from tests.scripted_model import Answer, ScriptedModel
 from tests.stores import Sink, store_in
+from tests.support.clock import FakeClock
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 DAY = 86_400.0

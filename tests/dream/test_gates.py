@@ -16,9 +16,9 @@ from memd.core.values import Project
 from memd.dream import gates
 from memd.dream.gates import Conditions, Gatekeeper, Pressure, Sources
 from memd.projects.project import slug
-from memd.testing.clock import FakeClock
 from memd.transcripts.sessions import sessions_of
 from memd.watch import locks
+from tests.support.clock import FakeClock
 
 NOW = 1_760_000_000.0
 HOUR = 3600.0

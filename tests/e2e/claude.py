@@ -12,11 +12,11 @@ from typing import IO, Any
 
 import psutil
 
-from memd.testing.daemon import Home
-from memd.testing.messages import MessagesServer
-from memd.testing.messages_request import ReceivedMessage
 from tests.e2e.hooks import CLAUDE
 from tests.e2e.programs import environ, program, run
+from tests.support.daemon import Home
+from tests.support.messages import MessagesServer
+from tests.support.messages_request import ReceivedMessage
 
 _STREAM = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 

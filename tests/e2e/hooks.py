@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memd.testing.daemon import Home
-from memd.testing.messages import MessagesServer, ScriptedReply, messages_server, text, tools
-from memd.testing.messages_request import ReceivedMessage
 from tests.e2e.mcp import saved
 from tests.e2e.models import GeminiServer, ResponsesServer
 from tests.e2e.programs import ROOT, memctl, program, run
 from tests.e2e.relay import Relay, Step
+from tests.support.daemon import Home
+from tests.support.messages import MessagesServer, ScriptedReply, messages_server, text, tools
+from tests.support.messages_request import ReceivedMessage
 
 CLAUDE = {
     "ANTHROPIC_API_KEY": "sk-ant-dummy",

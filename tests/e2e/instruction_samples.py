@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memd.testing.daemon import throw_away_home
-from memd.testing.messages import messages_server, text, tools
 from tests.e2e.claude import environment
 from tests.e2e.instructions import texts_of
 from tests.e2e.programs import program, run, version
 from tests.instructions.fixture_tree import EXPECTED, marks
+from tests.support.daemon import throw_away_home
+from tests.support.messages import messages_server, text, tools
 
 SAMPLES = EXPECTED / "samples.json"
 _NAMES = "abcdefgh"

@@ -13,11 +13,6 @@ from typing import Any
 import pytest
 
 from memd.instructions.values import View
-from memd.testing.daemon import Home, throw_away_home
-from memd.testing.messages import messages_server, text, tools
-from memd.testing.messages_replies import dump
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import Raw, Step
 from tests.e2e.claude import environment
 from tests.e2e.hooks import CODEX, CODEX_CONFIG
 from tests.e2e.models import GeminiServer, ResponsesServer
@@ -31,6 +26,11 @@ from tests.instructions.fixture_tree import (
     marks,
     sorted_rules,
 )
+from tests.support.daemon import Home, throw_away_home
+from tests.support.messages import messages_server, text, tools
+from tests.support.messages_replies import dump
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import Raw, Step
 
 _PROMPT = "Go on."
 # In a namespace of its own, where /etc is another folder.

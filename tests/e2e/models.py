@@ -2,17 +2,17 @@
 
 Texts and calls of tools.
 
-The script, the record of requests and the delivery are those of ``memd.testing.messages``.
+The script, the record of requests and the delivery are those of ``tests.support.messages``.
 """
 
 import json
 from typing import Any
 
-from memd.testing.messages import MessagesServer
-from memd.testing.messages_connection import ReplyBody
-from memd.testing.messages_replies import dump, event
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import ScriptedReply, Step, Whole
+from tests.support.messages import MessagesServer
+from tests.support.messages_connection import ReplyBody
+from tests.support.messages_replies import dump, event
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import ScriptedReply, Step, Whole
 
 _STREAM = {"Content-Type": "text/event-stream"}
 _JSON = {"Content-Type": "application/json"}

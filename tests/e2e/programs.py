@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

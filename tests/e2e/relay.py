@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memd.testing.daemon import Home, client
 from tests.e2e.programs import HERE, ROOT
+from tests.support.daemon import Home, client
 
 PAGE = ROOT / "docs" / "clients.md"
 _BEGIN = "<!-- runs: make e2e writes what stands between these lines -->"

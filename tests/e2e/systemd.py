@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memd.testing.daemon import memctl_command
 from tests.e2e.programs import INSTALLED, ROOT, ProgramFailedError
+from tests.support.daemon import memctl_command
 
 UID = 12345
 SECONDS = 120.0

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import messages_server, text, tools
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import ScriptedReply
 from tests.e2e.claude import Conversation, conversation, once, stop
 from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks, set_up_opencode
 from tests.e2e.models import GeminiServer, ResponsesServer
 from tests.e2e.programs import MEMCTL, memctl, program, run
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import messages_server, text, tools
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import ScriptedReply
 
 pytestmark = pytest.mark.e2e
 BODY = "the kestrel branch is green again"

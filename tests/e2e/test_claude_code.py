@@ -12,14 +12,14 @@ from statistics import median
 import pytest
 
 from memd.client.launch import wait_until_up
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import MessagesServer, messages_server, text, tools
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import ScriptedReply
 from tests.e2e.claude import Turn, conversation, once, stop
 from tests.e2e.hooks import blocks
 from tests.e2e.programs import learn_from_scripts, memctl
 from tests.e2e.relay import FACTS
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import MessagesServer, messages_server, text, tools
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import ScriptedReply
 
 pytestmark = pytest.mark.e2e
 FACT = FACTS[0]

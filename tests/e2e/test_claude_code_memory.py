@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import messages_server, text, tools
 from tests.e2e.claude import conversation, once
 from tests.e2e.hooks import blocks
 from tests.e2e.programs import learn_from_scripts, memctl
 from tests.e2e.relay import FACTS
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import messages_server, text, tools
 
 pytestmark = pytest.mark.e2e
 _TOLD = "informational"  # how the client shows what a hook tells the person

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import ReceivedMessage, messages_server, text, tools
-from memd.testing.messages_steps import Step
 from tests.e2e.hooks import CLAUDE, set_up_opencode
 from tests.e2e.programs import program, run
 from tests.gateway.gateways import gateway
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import ReceivedMessage, messages_server, text, tools
+from tests.support.messages_steps import Step
 
 pytestmark = pytest.mark.e2e
 SHELL = {"command": "seq 1 2000", "description": "Count"}

@@ -15,8 +15,11 @@ import pytest
 from memd.portable import kinds
 from memd.portable.archive import open_source
 from memd.portable.values import ImportReading, SourceKind
-from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.messages import (
+from tests.e2e.hooks import CODEX, CODEX_CONFIG
+from tests.e2e.models import ResponsesServer
+from tests.e2e.programs import HERE, environ, memctl, program, run
+from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.messages import (
     Hang,
     MessagesServer,
     Raw,
@@ -26,10 +29,7 @@ from memd.testing.messages import (
     text,
     tools,
 )
-from memd.testing.messages_steps import Step
-from tests.e2e.hooks import CODEX, CODEX_CONFIG
-from tests.e2e.models import ResponsesServer
-from tests.e2e.programs import HERE, environ, memctl, program, run
+from tests.support.messages_steps import Step
 
 pytestmark = pytest.mark.e2e
 CURL = ("curl", "--silent", "--show-error", "--fail")

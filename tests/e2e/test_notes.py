@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import MessagesServer, messages_server, text, tools
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import ScriptedReply
 from memd.text.quoting import units
 from tests.e2e.claude import Conversation, Turn, conversation, once, stop
 from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks, set_up_opencode
 from tests.e2e.models import ResponsesServer
 from tests.e2e.programs import memctl, program, run
 from tests.e2e.relay import FACTS
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import MessagesServer, messages_server, text, tools
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import ScriptedReply
 
 pytestmark = pytest.mark.e2e
 FACT = FACTS[0]

@@ -11,15 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import (
+from tests.e2e.programs import program
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import (
     MessagesServer,
     ReceivedMessage,
     ScriptedReply,
     messages_server,
     text,
 )
-from tests.e2e.programs import program
 
 pytestmark = pytest.mark.e2e
 SAID = "From now on never deploy on a Friday."

@@ -19,8 +19,8 @@ import pytest
 from msgspec.structs import replace
 
 from memd import __version__
-from memd.testing.daemon import Home, throw_away_home
 from tests.e2e.programs import ROOT
+from tests.support.daemon import Home, throw_away_home
 
 pytestmark = pytest.mark.e2e
 WHEELS = ROOT / "build" / "wheels"

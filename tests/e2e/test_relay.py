@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
-from memd.testing.daemon import daemon_process, throw_away_home
 from tests.e2e import hooks, mcp, sockets
 from tests.e2e.programs import INSTALLED, ROOT, learn_from_scripts, memctl, program, version
 from tests.e2e.relay import Relay, Run, write_table
+from tests.support.daemon import daemon_process, throw_away_home
 
 pytestmark = pytest.mark.e2e
 LEAST = 12  # programs that a full run has

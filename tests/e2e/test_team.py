@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import messages_server, text, tools
-from memd.testing.team import ORIGIN, REMOTE, invited, operate, team_server
 from tests.e2e.claude import conversation
 from tests.e2e.hooks import blocks
 from tests.e2e.programs import memctl
 from tests.e2e.relay import FACTS
 from tests.e2e.test_claude_code_memory import FILE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import messages_server, text, tools
+from tests.support.team import ORIGIN, REMOTE, invited, operate, team_server
 
 pytestmark = pytest.mark.e2e
 FACT = FACTS[0]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.e2e.programs import HERE, INSTALLED, ROOT, program, run
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.ui.served import Served, page_process
 
 pytestmark = pytest.mark.e2e

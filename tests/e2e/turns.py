@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import quantiles
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import MessagesServer, messages_server, text
 from tests.e2e.claude import conversation
 from tests.e2e.programs import memctl
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import MessagesServer, messages_server, text
 
 TURNS = 20
 _PROMPT = "Tell me in a word what you think of part {} of the heron service."

@@ -17,9 +17,9 @@ from memd.state.runs import Runs
 from memd.state.suggestions import SuggestionTable
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
-from memd.testing.clock import FakeClock
 from tests.scripted_model import Answer, ScriptedModel, says
 from tests.stores import store_of
+from tests.support.clock import FakeClock
 
 NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
 

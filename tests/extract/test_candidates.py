@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from memd.core.values import Message
 from memd.extract.candidates import Candidates, find, statements
 from memd.extract.scorer import Scores
-from memd.testing import samples
 from tests.extract.statements import (
     ANNOUNCED,
     NOT_ANNOUNCED,
@@ -15,6 +14,7 @@ from tests.extract.statements import (
     SAVED,
     SPOKEN_BY_ANOTHER,
 )
+from tests.support import samples
 
 AT = 1_772_550_000.0  # 2026-03-03, a Tuesday
 

@@ -12,9 +12,9 @@ from memd.state.jobs import JobState
 from memd.store.door import SecretInNameError
 from memd.store.drafts import SecretRefusedError
 from memd.store.service import Store
-from memd.testing import samples
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 from tests.extract.bench import Bench, opened
+from tests.support import samples
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ import pytest
 from memd.core.values import FileEdit
 from memd.files.disk import ReadOnlyError
 from memd.store.changes import ChangeRequest, StorageFailedError
-from memd.testing.faults import Countdown, FaultyDisk
 from tests.store.bench import BY, Bench, edits, open_bench, topic
+from tests.support.faults import Countdown, FaultyDisk
 
 START = 1000.0
 

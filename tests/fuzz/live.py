@@ -13,9 +13,9 @@ from anyio.from_thread import start_blocking_portal
 from memd.api.method import Method
 from memd.api.table import methods
 from memd.core import strict_json
-from memd.testing.daemon import daemon_here, throw_away_home
 from tests.fuzz.target import Target, Use
 from tests.rpc.answers import assert_body
+from tests.support.daemon import daemon_here, throw_away_home
 
 INTERNAL = -32603
 # These end the daemon, wait for others, or touch files and servers that the caller names.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 SECONDS = 60.0
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from memd.gateway.connection import HEAD_BYTES
-from memd.testing.daemon import throw_away_home
 from tests.gateway.gateways import (
     SECONDS,
     WAIT,
@@ -24,6 +23,7 @@ from tests.gateway.gateways import (
     gateway,
     raw_upstream,
 )
+from tests.support.daemon import throw_away_home
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd-CASE:  a b \r\n\r\nok"
 END = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from memd.gateway.rewriting import READERS, Rewriter, Rewritten
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.scripted_daemon import ScriptedDaemon, Silence
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.scripted_daemon import ScriptedDaemon, Silence
 
 LINE = "a line of the log\n"
 LARGE = LINE * 4_000

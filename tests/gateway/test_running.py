@@ -16,11 +16,11 @@ import pytest
 from anthropic import Anthropic, beta_tool
 
 from memd.gateway.command import main
-from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.messages import Failure, MessagesServer, messages_server, text
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import Step, thinking, tools
 from tests.gateway.gateways import SECONDS, gateway
+from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.messages import Failure, MessagesServer, messages_server, text
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import Step, thinking, tools
 from tests.timing import least_seconds
 
 KEY = "sk-ant-very-secret-0123456789"

@@ -9,7 +9,7 @@ OTHERS = str.split(
     "checkpointing dreaming exporting gate_driver messaging migrating server_operation teaming "
     "test_checkpoint test_export test_gate_cost test_migration"
 )
-CLOCKS = {"memd.testing.clock", "memd.testing.countdown"}
+CLOCKS = {"tests.support.clock", "tests.support.countdown"}
 
 
 def test_one_file_knows_the_core() -> None:

@@ -17,7 +17,7 @@ from memd.jobs.service import (
 )
 from memd.state.database import Database
 from memd.state.jobs import JobState, JobTable
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 
 class LaterError(MemdError):

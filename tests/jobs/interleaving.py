@@ -21,8 +21,8 @@ from memd.jobs.service import Jobs, Running
 from memd.state import job_rows, jobs
 from memd.state.database import Database, open_database
 from memd.state.jobs import Job, JobState, JobTable
-from memd.testing.clock import FakeClock
 from tests.jobs.bench import LaterError, ModelDownError, NeverError, Sink, Steered, at_work
+from tests.support.clock import FakeClock
 
 SESSIONS, PROJECTS = 5, 3
 _STEPS = 14

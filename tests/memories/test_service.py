@@ -14,8 +14,8 @@ from memd.state import cursors, job_rows, journal
 from memd.state.database import open_database
 from memd.store.door import ConflictError
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 BY = Provenance(Actor.CLIENT, client="t")

@@ -12,8 +12,8 @@ from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS
 from memd.store.drafts import NotSharedError
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

@@ -15,9 +15,9 @@ from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS, TeamTable
 from memd.store.door import NotSharedError
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
 from tests.bases import move_bases
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

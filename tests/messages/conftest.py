@@ -8,8 +8,8 @@ import pytest
 from memd.messages.service import Register
 from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS, AgentTable
-from memd.testing.clock import FakeClock
 from tests.messages.processes import ProcessTable
+from tests.support.clock import FakeClock
 
 
 @pytest.fixture

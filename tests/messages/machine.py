@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memd.client.errors import RemoteError
-from memd.testing.daemon import throw_away_home
 from tests.messages.model import ENDS, TTL, Copy, Model
 from tests.messages.office import Office
+from tests.support.daemon import throw_away_home
 
 HERE = ("anna", "bert", "cleo")
 AGENTS = (*HERE, "dora")

@@ -14,7 +14,7 @@ from memd.messages.service import LeaseHolder, Messages, Register, Speaker
 from memd.messages.values import Received, Registration, SendRequest, Sent
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, AgentTable, MessageTable
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 ROOT = "/home/someone/project"
 

@@ -19,8 +19,8 @@ from memd.client.blocking import Client
 from memd.core.places import find
 from memd.daemon.app import Log, Ports, daemon
 from memd.rpc.listener import make_listener
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, home_environ, throw_away_home
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, home_environ, throw_away_home
 
 _SECONDS = 60.0
 _ROUNDS = 400

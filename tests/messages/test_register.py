@@ -19,8 +19,8 @@ from memd.messages.errors import (
 )
 from memd.messages.service import Register
 from memd.messages.values import Registration
-from memd.testing.clock import FakeClock
 from tests.messages.processes import ProcessTable
+from tests.support.clock import FakeClock
 
 ANN = Registration("/p", "/m", "ann", "claude-code", session="s1")
 DAY = 86_400.0

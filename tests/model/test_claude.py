@@ -16,7 +16,8 @@ from memd.model import errors
 from memd.model.claude import Claude, Connections
 from memd.model.endpoint import Endpoint
 from memd.model.port import Reply, Usage
-from memd.testing.messages import (
+from tests.model.asks import ask
+from tests.support.messages import (
     Cut,
     Drip,
     Failure,
@@ -31,7 +32,6 @@ from memd.testing.messages import (
     text,
     tools,
 )
-from tests.model.asks import ask
 
 # One process imports the SDK, the others need not.
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]

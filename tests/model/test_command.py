@@ -29,9 +29,9 @@ from memd.model.patient import overdue
 from memd.state.database import Database, open_database
 from memd.state.programs import Programs, StartedProgram
 from memd.state.tables import SCHEMAS, SpendTable
-from memd.testing.clock import FakeClock
 from tests.model.asks import ask
 from tests.model.programs import STUB, Stub
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 

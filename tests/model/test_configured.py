@@ -11,9 +11,9 @@ from memd.model.configured import Models
 from memd.model.errors import CapReachedError
 from memd.state.database import Database, open_database
 from memd.state.spend import SCHEMA, SpendTable
-from memd.testing.clock import FakeClock
-from memd.testing.messages import Failure, messages_server, text
 from tests.model.asks import ask
+from tests.support.clock import FakeClock
+from tests.support.messages import Failure, messages_server, text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 CLOCK = FakeClock()

@@ -19,8 +19,8 @@ from memd.model.port import Usage
 from memd.state.caps import Sum
 from memd.state.database import Database, open_database
 from memd.state.spend import SCHEMA, SpendTable
-from memd.testing.clock import FakeClock
 from tests.model.asks import USED, ToldModel, ask, reply
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 CLOCK = FakeClock()

@@ -12,9 +12,10 @@ from memd.model import errors
 from memd.model.configured import Models
 from memd.model.openai import ChatServer
 from memd.model.port import Usage
-from memd.testing.chat import ScriptedChatServer
-from memd.testing.clock import FakeClock
-from memd.testing.messages import (
+from tests.model.asks import ask
+from tests.support.chat import ScriptedChatServer
+from tests.support.clock import FakeClock
+from tests.support.messages import (
     Cut,
     Failure,
     Hang,
@@ -24,8 +25,7 @@ from memd.testing.messages import (
     messages_server,
     text,
 )
-from memd.testing.messages_steps import Script
-from tests.model.asks import ask
+from tests.support.messages_steps import Script
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

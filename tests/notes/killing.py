@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from memd.core.values import Project
 from memd.notes import files
 from memd.notes.sections import NotesCursor, parse, rendered
-from memd.testing.faults import FaultyDisk
+from tests.support.faults import FaultyDisk
 
 
 def text(covers: str) -> str:

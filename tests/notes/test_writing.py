@@ -15,8 +15,8 @@ from memd.core.values import Project
 from memd.files.directory import UnwrittenFileError
 from memd.files.disk import Disk
 from memd.notes import errors, files
-from memd.testing.faults import Countdown, FaultyDisk
 from tests.notes import killing
+from tests.support.faults import Countdown, FaultyDisk
 
 FULL = ("create", "write", "fsync", "sync_folder")
 FAULTS = {

@@ -20,9 +20,9 @@ from memd.projects.configuration import Configuration
 from memd.projects.projects import KnownProject, known_project
 from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS, ImportTable, Visits
-from memd.testing.clock import FakeClock
 from tests.store.bench import topic
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 ALL = frozenset(ExportPart)
 BY = Provenance(Actor.CLIENT, "test", "s1", "", "memory.write", "user")

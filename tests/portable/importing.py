@@ -22,9 +22,9 @@ from memd.portable.service import (
 from memd.state.changes import Journal, ProposalTable
 from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS, ImportTable
-from memd.testing.clock import FakeClock
 from tests.portable.sources import written
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 NOW = 1_772_450_000.0
 

@@ -21,13 +21,13 @@ from memd.portable.marking import marked
 from memd.portable.service import SourceKind
 from memd.review.service import Reviews
 from memd.state.history import Filter
-from memd.testing.clock import FakeClock
-from memd.testing.faults import Countdown, FaultyDisk
 from tests.portable.archives import MTIME_NS, export_of, sealed
 from tests.portable.importing import NOW, Machine, machine, state_of
 from tests.portable.sources import tar_of
 from tests.portable.test_memd_archive import CHANGE, NEW, OTHERS, PROJECT, WHOLE
 from tests.portable.trees import memory
+from tests.support.clock import FakeClock
+from tests.support.faults import Countdown, FaultyDisk
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

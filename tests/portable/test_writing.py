@@ -20,8 +20,8 @@ from memd.portable.errors import DestinationError
 from memd.portable.manifest import Manifest, ProjectRecord
 from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
-from memd.testing.faults import Countdown, FaultyDisk
 from tests.portable.exports import archives_in, checked, content
+from tests.support.faults import Countdown, FaultyDisk
 
 FILES = {
     "projects/app/memory/a.md": b"a" * 900,

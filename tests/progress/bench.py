@@ -15,8 +15,8 @@ from memd.core.settings import Settings
 from memd.model.port import Model
 from memd.progress.fork import SECONDS
 from memd.progress.service import ProgressLines
-from memd.testing.clock import FakeClock
 from tests.stores import Sink
+from tests.support.clock import FakeClock
 
 CACHE: dict[str, Any] = {
     "system": "You are a coder.",

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import memd.testing
 from memd.conversation.pieces import RecordedCall
 from memd.documents import secrets
 from memd.progress.lines import is_line
@@ -17,7 +16,7 @@ from memd.progress.table import line_of
 from memd.transcripts.reading import recent_calls
 from tests.corpora import folder
 
-SAMPLES = Path(memd.testing.__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "support" / "samples"
 VERBS = {"Reading", "Editing", "Searching", "Running", "Fetching"}
 LINES = [
     ("Read", {"file_path": "/p/src/parser.py"}, "Reading parser.py"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import memd
-from memd.testing.daemon import Home, throw_away_home
+from tests.support.daemon import Home, throw_away_home
 
 PROMPT = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "hello"}
 _MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"

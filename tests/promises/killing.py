@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from memd.client.errors import DaemonUnavailableError
-from memd.testing.daemon import Home, client, daemon_process
-from memd.testing.messages import Drip, ReceivedMessage, structured, tools
 from tests.promises.transcripts import Conversation
+from tests.support.daemon import Home, client, daemon_process
+from tests.support.messages import Drip, ReceivedMessage, structured, tools
 
 MARK = re.compile(r"mark-(\d+)-")
 _COUNT = re.compile(r"Look at the last (\d+) pieces")

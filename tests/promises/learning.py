@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 
 from memd.client.aio import AsyncClient
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
-from memd.testing.messages import MessagesServer, ReceivedMessage, messages_server, text, tools
-from memd.testing.messages_steps import Script
 from tests.promises.transcripts import Conversation
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
+from tests.support.messages import MessagesServer, ReceivedMessage, messages_server, text, tools
+from tests.support.messages_steps import Script
 
 MODEL = "claude-sonnet-5-5"  # the one that memd asks where nobody names another
 RULE = "Install packages with pnpm, not with npm"

@@ -10,8 +10,8 @@ import anyio
 
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3eF5"
 OPEN = '[messages]\nper_minute = 1000\ninbound_unregistered = "accept"\n'

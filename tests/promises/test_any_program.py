@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 Exchange = Callable[[str, bytes], bytes]
 NETCAT = shutil.which("nc") or ""

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.testing.daemon import Home, daemon_here, throw_away_home
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ from memd.client.aio import AsyncClient
 from memd.documents.index import manifest
 from memd.files.directory import Directory
 from memd.store.tree import LiveTree
-from memd.testing.daemon import daemon_here, throw_away_home
 from memd.text.invisible import DIRECTIONS
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.daemon import daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"

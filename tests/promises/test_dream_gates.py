@@ -20,9 +20,9 @@ from memd.core.values import Project
 from memd.dream import gates
 from memd.dream.gates import Gatekeeper, Sources
 from memd.projects.project import slug
-from memd.testing.clock import FakeClock
 from memd.transcripts.sessions import sessions_of
 from memd.watch import locks
+from tests.support.clock import FakeClock
 
 NOW = FakeClock().now()
 MINUTE, HOUR = 60.0, 3600.0

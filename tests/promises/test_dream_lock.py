@@ -27,9 +27,9 @@ from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.store.service import Store
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench, NoModel
+from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 
 pytestmark = pytest.mark.anyio
 

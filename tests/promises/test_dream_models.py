@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.testing.messages import ReceivedMessage, text, tools
 from tests.promises.learning import Desk, desk, memory, turn
+from tests.support.messages import ReceivedMessage, text, tools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.daemon import daemon_process
 from tests.promises.hooked import SECONDS, Hooked, hooked
+from tests.support.daemon import daemon_process
 from tests.timing import least_seconds
 
 WORDS = "From now on, always run the integration tests against a real database."

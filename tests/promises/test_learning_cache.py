@@ -13,9 +13,9 @@ import pytest
 from anyio import to_thread
 
 from memd.core.prices import price
-from memd.testing.messages import ReceivedMessage, text, tools
 from tests.promises.learning import MODEL, WISH, Desk, desk, learns, members, nothing, turn
 from tests.promises.transcripts import Conversation
+from tests.support.messages import ReceivedMessage, text, tools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 WORDS = (

@@ -3,7 +3,7 @@
 from concurrent.futures import wait
 
 from benchmarks import level
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from tests.support.daemon import Home, daemon_process, throw_away_home
 
 MEMORIES = 60
 REQUESTS = 150

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 PATH = "shared_log.md"
 APPENDER = """

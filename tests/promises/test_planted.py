@@ -11,13 +11,13 @@ from memd.core.values import MemoryType
 from memd.documents import document
 from memd.extract.service import ExtractionResult, ExtractRequest
 from memd.state.history import Filter
-from memd.testing.messages import ReceivedMessage, text, tools
 from tests.agent.home import TOKEN
 from tests.extract.bench import Bench, opened, quiet
 from tests.promises.learning import MODEL, WISH, desk, memory
 from tests.promises.planted import CARRIERS, QUESTION, Case, cases, obedient
 from tests.promises.transcripts import Conversation
 from tests.scripted_model import says
+from tests.support.messages import ReceivedMessage, text, tools
 
 pytestmark = pytest.mark.anyio
 GUARDED = (MemoryType.FEEDBACK, MemoryType.USER)

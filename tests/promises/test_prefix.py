@@ -14,7 +14,7 @@ import pytest
 from benchmarks.context_runs import ClearByAge, Played, Way, play
 from benchmarks.context_sessions import Session, long_run
 from benchmarks.context_ways import Kept, Proxied, able, prepared
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 TOLERANCE = 0.01
 

@@ -13,7 +13,7 @@ from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
 from memd.state import journal
 from memd.state.database import open_database
-from memd.testing.daemon import Home, daemon_here, throw_away_home
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 # Adds a line of its own to what it has read, by rename or by emptying the file first, and tells

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 HEADROOM = 32 * 1024 * 1024
 # 4 MiB that are a hundred when they are objects, and 4 MiB that a connection has to hold at once.

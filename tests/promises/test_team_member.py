@@ -10,10 +10,10 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from memd.core.names import INDEX
-from memd.testing.messages import ReceivedMessage, text, tools
 from tests.promises.learning import Desk, desk, memory, turn
 from tests.promises.planted import INSTRUCTIONS, KINDS, QUESTION
 from tests.server.servers import TeamServer, team_server
+from tests.support.messages import ReceivedMessage, text, tools
 from tests.team.desks import share_clone
 from tests.team.machine import body
 from tests.team.mallory import NAMES, Mallory, bombs

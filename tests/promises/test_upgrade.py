@@ -14,8 +14,8 @@ import pytest
 
 from memd import __version__
 from memd.client.errors import DaemonUnavailableError
-from memd.testing.daemon import Home, client, throw_away_home
 from tests.installed import installed, package, upgrade
+from tests.support.daemon import Home, client, throw_away_home
 
 RUN = "import sys; from memd.cli.main import main; sys.exit(main())"
 SECONDS = 60

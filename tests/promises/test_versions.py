@@ -12,10 +12,10 @@ import pytest
 import memd
 from memd.cli import hook
 from memd.client import hook_file
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.installed import installed
 from tests.promises.hooked import Hooked, hooked
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 
 SECONDS = 60
 WORDS = "From now on, always run the integration tests against a real database."

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memd.testing import samples
+from tests.support import samples
 
 
 class Conversation:

@@ -20,7 +20,7 @@ from memd.model.port import ModelSource
 from memd.recall.indexes import Indexes
 from memd.recall.service import Prefetched, Prompt, Recall
 from memd.state.ledger import Ledger
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 DAY = 86_400
 NOW = 1_760_000_000

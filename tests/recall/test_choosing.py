@@ -15,8 +15,8 @@ from memd.recall.selector import ModelProbe, probe_of
 from memd.recall.service import Recall
 from memd.state.database import Database
 from memd.state.ledger import Ledger
-from memd.testing.clock import FakeClock
 from tests.recall.shelf import FREEZE, PROJECT, Shelf, ask, remembering
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 

@@ -18,10 +18,10 @@ from memd.state import journal
 from memd.state.database import open_database
 from memd.state.ledger import SCHEMA, Ledger
 from memd.state.tables import SCHEMAS, TeamTable
-from memd.testing.clock import FakeClock
 from tests.bases import move_bases
 from tests.recall.shelf import FREEZE, PROJECT, ask
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
-from memd.testing.clock import FakeClock
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday

@@ -25,8 +25,8 @@ from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
 from memd.state.proposals import RefusedEdits
 from memd.state.proposed import ProposedEdit
 from memd.store.door import SecretRefusedError
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.review.bench import NOW, Bench, accepted, open_bench, topic
+from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher, contain
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 from tests.wire_server import RecordingLog
 
 

@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from memd.core import limits
 from memd.rpc.turns import Party, Turn, Turns
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 
 class Bench:

@@ -13,8 +13,8 @@ from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS, RuleTable
 from memd.store.reading import DirectoryReader
 from memd.store.service import Store
-from memd.testing.clock import FakeClock
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 BY = Provenance(Actor.CLIENT)

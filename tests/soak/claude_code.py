@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memd.client.hook_file import SOURCE as HOOK
 from memd.core.text import iso_time
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 _SURFACED = re.compile(r"^Memory \(saved [^)]*\): (.+):$", re.MULTILINE)
 _EVENT_SECONDS = 0.9  # of the second after which the hook gives an event up

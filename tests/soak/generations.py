@@ -20,10 +20,10 @@ import psutil
 
 from benchmarks import level
 from benchmarks.measures import Line, RefusedError
-from memd.testing.daemon import Home
-from memd.testing.messages import ReceivedMessage, structured, text, tools
 from tests.fuzz import live
 from tests.promises.learning import memory
+from tests.support.daemon import Home
+from tests.support.messages import ReceivedMessage, structured, text, tools
 
 CLIENTS = 4
 _SAMPLE_SECONDS = 0.5

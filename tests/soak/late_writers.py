@@ -17,7 +17,7 @@ from typing import Any
 
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import connect
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 INDEX = "MEMORY.md"
 _SECONDS = 20.0  # for a late save to be seen

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from memd.client.blocking import Client
-from memd.testing.daemon import Home
+from tests.support.daemon import Home
 
 _PAUSE_SECONDS = 0.002  # between two calls: it is one client, not a flood
 

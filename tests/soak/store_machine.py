@@ -16,10 +16,10 @@ from pathlib import Path
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from memd.testing.clock import FakeClock
-from memd.testing.countdown import Countdown
 from tests.crash.core import CONFLICT, REFUSED, Store
 from tests.crash.kit import INDEX, Edit, is_temporary, listed, sha256, tree
+from tests.support.clock import FakeClock
+from tests.support.countdown import Countdown
 
 NAMES = st.sampled_from(["a.md", "b.md", "c.md", "f/d.md", "f/g/e.md"])
 SLOTS = st.integers(0, 1)

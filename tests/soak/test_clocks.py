@@ -12,11 +12,11 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.core.clock_check import DAY_SECONDS
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import daemon_here, throw_away_home
 from tests.daemon.test_retention import MEMORY, changes, looked
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import play
+from tests.support.clock import FakeClock
+from tests.support.daemon import daemon_here, throw_away_home
 
 SEED = 20261122
 STARTS = 5

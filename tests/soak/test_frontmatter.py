@@ -17,10 +17,10 @@ import pytest
 
 from memd.client.blocking import Client
 from memd.client.errors import RemoteError
-from memd.testing.daemon import client, daemon_process, throw_away_home
 from tests import corpora
 from tests.documents.test_document import BOMBS
 from tests.soak.figures import FIGURE
+from tests.support.daemon import client, daemon_process, throw_away_home
 
 Record = Callable[[str, object], None]
 INTERNAL = -32603

@@ -19,10 +19,10 @@ import pytest
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
 from memd.core.places import find
-from memd.testing.daemon import Home, daemon_here, home_environ
 from tests.daemon.test_retention import MEMORY
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
+from tests.support.daemon import Home, daemon_here, home_environ
 
 SEED = 20261122
 ANSWERED_SECONDS = 5.0  # in the full number of rounds; a busy machine adds to those of a sample

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import level
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import messages_server
 from tests.soak.figures import FIGURE
 from tests.soak.generations import Life, answers, generation, leaving, leftovers
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import messages_server
 
 MEMORIES = 200
 _WARM_REQUESTS = 10_000

@@ -13,12 +13,12 @@ import pytest
 
 from memd.client.blocking import Client
 from memd.client.errors import RemoteError
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.portable.archives import export_of
 from tests.portable.sources import tar_of, zip_of
 from tests.portable.test_memd_archive import WHOLE
 from tests.portable.trees import memory
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 MEBIBYTE = 1024 * 1024
 MOST = 150 * MEBIBYTE  # of the whole daemon

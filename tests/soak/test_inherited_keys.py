@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from memd.cli import hook
 from memd.client.launch import connect
 from memd.client.memory_tool import MemoryTool
-from memd.testing.daemon import Home, throw_away_home
 from tests.promises.installed_hook import run_with_launch
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
+from tests.support.daemon import Home, throw_away_home
 
 SEED = 20261124
 CANARY = "canary-4711"

@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from memd.client.launch import connect
-from memd.testing.daemon import Home, throw_away_home
 from tests.soak.figures import FIGURE
 from tests.soak.late_writers import WAYS, Result, Round, killed_after_the_answer, run
+from tests.support.daemon import Home, throw_away_home
 
 SIDE_BY_SIDE = 10
 

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memd.client.blocking import Client
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.leaks import LeakError
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.leaks import LeakError
 
 STEPS = 8
 _AT_ONCE = 12  # most of them wait

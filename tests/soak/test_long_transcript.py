@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from memd.client.blocking import Client
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import MessagesServer, messages_server, text
 from tests.promises.transcripts import Conversation
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.messages import MessagesServer, messages_server, text
 
 pytestmark = pytest.mark.soak
 MEGABYTE = 1_000_000

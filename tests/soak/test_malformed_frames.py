@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.corpora import PLACE, folder
 from tests.rpc.answers import assert_answers
 from tests.soak import second_client
 from tests.soak.figures import FIGURE
 from tests.soak.malformed import every
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 _P99_MILLISECONDS = 50
 _TIMES_ALONE = 10  # what the machine does to one client, it does to the other

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 Record = Callable[[str, object], None]
 ROOT = Path(__file__).parents[2]

@@ -25,8 +25,8 @@ from anyio import to_thread
 from memd.client.aio import AsyncClient
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import wait_until_up
-from memd.testing.daemon import Home, throw_away_home
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, throw_away_home
 
 pytestmark = pytest.mark.anyio
 Record = Callable[[str, object], None]

@@ -12,7 +12,6 @@ from functools import partial
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.promises.installed_hook import (
     BREAKAGES,
     SHORTAGES,
@@ -22,6 +21,7 @@ from tests.promises.installed_hook import (
 )
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, each
+from tests.support.scripted_daemon import ScriptedDaemon
 
 SEED = 20261123
 ANSWER = {"hookSpecificOutput": {"additionalContext": "found"}}

@@ -24,9 +24,9 @@ from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 from memd.documents import index
 from memd.files.directory import Directory
-from memd.testing.daemon import Home, daemon_here, throw_away_home
 from tests import corpora
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 Record = Callable[[str, object], None]
 CANARY = "the-canary-that-nobody-may-see"

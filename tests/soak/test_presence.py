@@ -20,8 +20,8 @@ from memd.messages.service import Register
 from memd.messages.values import Registration
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, AgentTable
-from memd.testing.clock import FakeClock
 from tests.soak.figures import FIGURE
+from tests.support.clock import FakeClock
 
 _LAST = "/proc/sys/kernel/ns_last_pid"
 _WAIT = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]

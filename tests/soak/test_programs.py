@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.model.programs import Stub
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 ROUNDS = 50
 _SAMPLE = 4

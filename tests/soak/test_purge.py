@@ -18,9 +18,9 @@ import pytest
 
 from memd.client.blocking import Client
 from memd.client.launch import connect
-from memd.testing.daemon import Home, throw_away_home
 from tests.soak.figures import FIGURE
 from tests.soak.test_restart import end
+from tests.support.daemon import Home, throw_away_home
 from tests.traces import traces
 
 SIDE_BY_SIDE = 8

@@ -20,9 +20,9 @@ from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import connect
 from memd.documents.index import entries
-from memd.testing.daemon import Home, throw_away_home
 from tests.soak.figures import FIGURE
 from tests.soak.laid import lay
+from tests.support.daemon import Home, throw_away_home
 
 MEMORIES = 500
 WRITERS = 3

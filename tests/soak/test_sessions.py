@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.soak.claude_code import ClaudeCode
 from tests.soak.figures import FIGURE
+from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 STEPS = 16
 _AT_ONCE = 24  # most of them wait

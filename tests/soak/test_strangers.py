@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from memd.client.errors import DaemonUnavailableError, ServerRefusedError
 from memd.client.launch import connect
-from memd.testing.daemon import Home, throw_away_home
 from tests.client.stranger import NOBODY, Stranger
 from tests.client.test_peer import CLIENTS, ME
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
+from tests.support.daemon import Home, throw_away_home
 
 SEED = 20261122
 

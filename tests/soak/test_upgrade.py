@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from memd.client.launch import connect
-from memd.testing.daemon import Home, throw_away_home
 from tests.installed import installed, upgrade
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay
 from tests.soak.upgrading import Load
+from tests.support.daemon import Home, throw_away_home
 
 RUN = "import sys; from memd.cli.main import main; sys.exit(main())"
 SECONDS = 120

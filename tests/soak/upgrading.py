@@ -17,7 +17,7 @@ from typing import Any
 from memd.client import hook_file
 from memd.client.launch import connect
 from memd.mcp.link import DaemonLink
-from memd.testing.daemon import Home, memctl_ended
+from tests.support.daemon import Home, memctl_ended
 
 WRITERS, SENDERS, READERS = 3, 2, 2
 LINES = 60  # of a memory; then the next one is written

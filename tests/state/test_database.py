@@ -15,8 +15,8 @@ from memd.state.database import (
     StateUnusableError,
     open_database,
 )
-from memd.testing.clock import FakeClock
-from memd.testing.faults import Countdown, FaultyDatabase
+from tests.support.clock import FakeClock
+from tests.support.faults import Countdown, FaultyDatabase
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT);"
 

@@ -19,8 +19,8 @@ from memd.state.migration import migrate
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from memd.state.retention import Retention
-from memd.testing.daemon import daemon_here, throw_away_home
 from tests.review.bench import NOW, Bench, accepted, topic
+from tests.support.daemon import daemon_here, throw_away_home
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,9 @@ from memd.core.events import Event
 from memd.core.values import Actor, Draft, FileEdit, Provenance
 from memd.files.disk import Disk
 from memd.state.database import Database, open_database
-from memd.testing.clock import FakeClock
 from tests.store.bench import SCHEMAS
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 BY = Provenance(Actor.CLIENT, client="test", session="s1")
 

@@ -11,7 +11,7 @@ from memd.files.directory import Directory
 from memd.files.disk import real_disk
 from memd.state.records import Step
 from memd.store.apply import Application, ForeignSaveError
-from memd.testing.faults import Countdown, FaultyDisk
+from tests.support.faults import Countdown, FaultyDisk
 
 OLD, NEW = b"old\n", b"new\n"
 TEMP = ".memd-1-0-0123abcd.tmp"

@@ -13,9 +13,9 @@ from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.store.changes import FSYNCS_PER_COMMIT, DirectoryBusyError, StorageFailedError
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.changes import history
 from tests.store.bench import Bench, edits, open_bench, topic
+from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 
 
 @pytest.fixture

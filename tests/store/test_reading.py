@@ -11,11 +11,11 @@ from memd.core.names import concerns
 from memd.files.directory import DirectoryUnusableError, PathRefusedError
 from memd.store.headers_file import HeadersFiles
 from memd.store.reading import DIRECTORIES, UNUSED_SECONDS, DirectoryReader
-from memd.testing.clock import FakeClock
 from memd.watch.inotify import Inotify
 from memd.watch.watch import Watch
 from tests.store.bench import topic
 from tests.store.watched import Copy, open_watched
+from tests.support.clock import FakeClock
 
 
 def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.state.records import ChangeRecord, PlannedChange, Step
 from memd.store.replaced import Replaced
-from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.changes import history
 from tests.store.bench import BY, Bench, edits, open_bench, topic
+from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 
 OLD, NEW, ADDED = topic("a"), topic("a", "new"), topic("n")
 ROWS_KEPT = topic("k")

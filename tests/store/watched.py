@@ -15,10 +15,10 @@ from memd.store.detection import Detection
 from memd.store.headers_file import HeadersFiles
 from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
-from memd.testing.clock import FakeClock
 from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
 from tests.store.bench import BY, Bench, open_bench
+from tests.support.clock import FakeClock
 
 LONG_AGO = 1e9  # a clock of that time takes every file for one that could be saved unseen
 FAR_AHEAD = 2e10  # and this one none

@@ -25,10 +25,10 @@ from memd.state.database import Database, open_database
 from memd.state.tables import OpenSuggestion, SuggestionTable
 from memd.suggestions import block
 from memd.suggestions.service import SHOWN, SuggestionNotFoundError, Suggestions
-from memd.testing.clock import FakeClock
 from memd.text import tags
 from memd.text.quoting import units
 from tests.stores import store_in
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 NOW = 1_772_450_000.0  # 2026-03-02

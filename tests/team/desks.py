@@ -24,8 +24,8 @@ from memd.core.text import sha256
 from memd.core.values import Scope
 from memd.daemon.app import Log, Ports, daemon
 from memd.rpc.listener import make_listener
-from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, throw_away_home
+from tests.support.clock import FakeClock
+from tests.support.daemon import Home, throw_away_home
 from tests.team.relay import Answer, Relay, Sent, relay
 
 REMOTE = "https://github.com/acme/app.git"

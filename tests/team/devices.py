@@ -13,8 +13,8 @@ from memd.state.tables import SCHEMAS, TeamTable
 from memd.store.service import Store
 from memd.team.membership import Memberships
 from memd.team.service import Joined, TeamSyncs
-from memd.testing.clock import FakeClock
 from tests.stores import Sink, store_in
+from tests.support.clock import FakeClock
 
 ORIGIN = "git@github.com:Acme/App.git"
 _BY = Provenance(Actor.CLIENT, client="test")

@@ -14,7 +14,7 @@ from memd.files.directory import UnwrittenFileError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 from memd.team.membership import Memberships, server_address
 from memd.team.values import Membership
-from memd.testing.faults import Countdown, FaultyDisk
+from tests.support.faults import Countdown, FaultyDisk
 
 TOKEN, OTHER = "t" * 43, "u" * 43
 ROW = Membership(

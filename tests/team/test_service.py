@@ -15,10 +15,10 @@ from memd.core.text import sha256
 from memd.files.directory import UnwrittenFileError
 from memd.server.values import Role
 from memd.team.errors import TeamHeldError, TeamRefusedError
-from memd.testing.clock import FakeClock
 from tests.bases import move_bases
 from tests.documents.secret_samples import ALNUM
 from tests.server.servers import TeamServer, team_server
+from tests.support.clock import FakeClock
 from tests.team.devices import ORIGIN, Device, device, memory
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from memd.core.team import Limits
 from memd.server.backup import backup, restore
 from memd.server.storage import open_storage
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
-from memd.testing.clock import FakeClock
 from tests.server.servers import TeamServer, team_server
+from tests.support.clock import FakeClock
 from tests.team.devices import Device, device, memory
 from tests.team.relay import Relay, Sent, relay
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.daemon import client, daemon_process, throw_away_home
+from tests.support.daemon import client, daemon_process, throw_away_home
 from tools.demo import Demo
 
 

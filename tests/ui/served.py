@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from memd.testing.daemon import Home, memctl_command
+from tests.support.daemon import Home, memctl_command
 
 _END_SECONDS = 20
 

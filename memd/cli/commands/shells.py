@@ -1,4 +1,4 @@
-"""completion, conformance, help, hook, mcp and version: commands for shells and programs."""
+"""completion, help, hook, mcp and version: commands for shells and programs."""
 
 import sys
 from collections.abc import Iterator
@@ -112,16 +112,6 @@ def mcp(invocation: Invocation) -> None:
     options, places = invocation.options, invocation.places
     fixed, start = bool(options.cwd), not options.no_start
     serve(places, invocation.environ, invocation.cwd, fixed=fixed, start=start)
-
-
-def conformance(invocation: Invocation) -> int:
-    """Test a client's program against a simulated daemon."""
-    import subprocess  # noqa: PLC0415 - no other command here starts a program
-
-    switch = ["--json"] if invocation.options.json else []
-    command = [sys.executable, "-m", "memd.testing.conformance", *switch, "--"]
-    command += invocation.options.command
-    return subprocess.run(command, env=dict(invocation.environ), check=False).returncode
 
 
 def hook(invocation: Invocation) -> int:  # pragma: no cover - leaves by _exit

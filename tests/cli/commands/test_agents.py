@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, SentProgress
 
 AGENT: dict[str, Any] = {
     "agent": "tests", "address": "builder/tests", "client": "claude-code", "kind": "reviewer",

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.commands.test_team import CONFLICT, NOTHING, STATUS
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 
 def test_a_text_that_is_dropped_is_still_shown(home: Home) -> None:

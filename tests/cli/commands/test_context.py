@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 THRESHOLDS = {"window": 200_000, "warn": 147_000, "urgent": 162_000, "auto": 167_000}
 THRESHOLDS["block"] = 177_000

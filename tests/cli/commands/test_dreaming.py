@@ -7,9 +7,9 @@ import pytest
 
 from memd.cli.commands import dreaming
 from memd.core.text import iso_time
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, SentProgress
 
 FILE: dict[str, Any] = {
     "path": "a.md",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Ran, memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 
 READ = {"path": "n/a.md", "content": "old\r\n", "hash": "h", "name": "a"}
 WRITTEN = {"path": "n/a.md", "hash": "h2", "change": "c1", "status": "updated"}

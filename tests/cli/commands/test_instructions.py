@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 OUTSIDE = "it lies outside of where the session works, and nobody has allowed that"
 UNMET = "no file that was touched matches its paths"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from memd.core.text import iso_time
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 
 def changes() -> dict[str, Any]:

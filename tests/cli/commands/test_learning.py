@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, Silence
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, Silence
 
 SAVED = {
     "status": "completed",

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 
 BUILDER = {"address": "builder", "state": "queued", "reason": ""}
 SENT: dict[str, Any] = {"id": "m12", "state": "queued", "recipients": [BUILDER]}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Ran, memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 
 STATE = "# Current State\n_Where it stands_\n\nThe port is \x1b[31m8731.\n# Current State\n\n"
 ERRORS = "# Errors & Corrections\n*What failed*\n\n- pytest: 3 failed\n"

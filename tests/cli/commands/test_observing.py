@@ -1,9 +1,9 @@
 """metrics."""
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 from tests.metrics_text import parsed
+from tests.support.scripted_daemon import ScriptedDaemon
 
 FAMILIES = [
     {

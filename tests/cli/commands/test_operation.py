@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, SentProgress
 
 
 def test_the_doctor_gives_a_remedy(home: Home) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal, Silence
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal, Silence
 
 LEFT = [{"name": f"projects/app/memory/{n}\x1b.md", "reason": "it is a link"} for n in range(25)]
 DONE: dict[str, Any] = {

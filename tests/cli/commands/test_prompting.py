@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 LOADED: dict[str, Any] = {
     "prompt": "# Memory\n",

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from memd.cli.commands import setup
 from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import Stream, invocation, memctl, surroundings
 from tests.cli.home import Home
 from tests.cli.setup.settings import row_state, settings_file
+from tests.support.scripted_daemon import ScriptedDaemon
 
 BEFORE = b'{\n    "model": "\xc3\xa9",\n    "hooks": {\n        "Stop": []\n    }\n}\n'
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from memd import __version__
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,3 @@ def test_the_versions_are_printed_without_a_start(home: Home) -> None:
     assert "no memd is running" in memctl(home, "version").out
     with ScriptedDaemon(home.places.socket, {"status": {"version": "9.9"}}):
         assert memctl(home, "version", "--json").json == {"memctl": __version__, "memd": "9.9"}
-
-
-def test_memctl_is_a_client_that_conforms(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
-    """Memctl search has all that a client needs, and the status says so."""
-    program = "import sys; from memd.cli.main import main; sys.exit(main())"
-    client = (sys.executable, "-c", program, "--cwd", home.cwd, "search")
-    assert memctl(home, "conformance", "--", *client).status == 0
-    lines = capfd.readouterr().out.splitlines()
-    assert (len(lines), [line for line in lines[:8] if not line.startswith("ok")]) == (9, [])
-    assert memctl(home, "--json", "conformance", "--", "false").status == 1
-    assert "status 1" in capfd.readouterr().out

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from memd.cli.commands.status import StatusView
 from memd.cli.output import Screen, columns, facts
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import Stream, memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 STATUS: dict[str, Any] = {
     "name": "memd",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 SUGGESTION: dict[str, Any] = {
     "id": "s3",

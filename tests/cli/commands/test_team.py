@@ -13,9 +13,9 @@ import pytest
 
 from memd.cli.invocation import Surroundings
 from memd.cli.running import run
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon, SentProgress
 
 HELD = {"key": "a.md", "hash": "h", "reason": "only_here", "detail": ""}
 LEFT_OUT = {"key": "c.md", "revision": 3, "hash": "h", "rule": "no type"}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from memd.cli.operation_table import SHELLS
-from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.support.scripted_daemon import ScriptedDaemon
 
 SECONDS = 60.0  # only what does not work needs them
 TERMINAL = "import pty, sys; pty.spawn(sys.argv[1:])"

@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from memd.core.places import find
-from memd.testing.daemon import Home, memctl_command
 from tests.soak.upgrading import Load
+from tests.support.daemon import Home, memctl_command
 
 ANEW = ("systemctl", "--user", "restart", "memd.service")
 _PAUSES = (0.3, 1.0)  # a service that is started more than 40 times a minute is left alone

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.testing.messages_checks import BETAS, refused
-from memd.testing.messages_edits import BINDING_BETA
+from tests.support.messages_checks import BETAS, refused
+from tests.support.messages_edits import BINDING_BETA
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 CALL = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"cache_control": "a file's"}}

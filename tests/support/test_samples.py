@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memd.documents import secrets
-from memd.testing import samples
 from memd.transcripts.reading import read
+from tests.support import samples
 
 
 @pytest.mark.parametrize("name", [*samples.NAMES, samples.LONG])

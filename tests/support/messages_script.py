@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import (
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import (
     Answer,
     Cut,
     Deliverable,

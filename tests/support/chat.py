@@ -4,12 +4,12 @@ with messages_server(text("hello"), kind=ScriptedChatServer) as server:
     ...  # POST {server.url}/v1/chat/completions
 """
 
-from memd.testing.messages import MessagesServer
-from memd.testing.messages_cache import count
-from memd.testing.messages_connection import ReplyBody
-from memd.testing.messages_replies import dump, output_tokens
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import Failure, ScriptedReply, Step, Whole
+from tests.support.messages import MessagesServer
+from tests.support.messages_cache import count
+from tests.support.messages_connection import ReplyBody
+from tests.support.messages_replies import dump, output_tokens
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import Failure, ScriptedReply, Step, Whole
 
 _PATH = "/v1/chat/completions"
 # The reason why a reply stopped, in the words of the Messages API and of the chat form.

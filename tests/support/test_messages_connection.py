@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from memd.testing.messages import Cut, Hang, MessagesServer, Raw, messages_server, text
+from tests.support.messages import Cut, Hang, MessagesServer, Raw, messages_server, text
 
 BODY = b'{ "model":"m", "max_tokens":9,\n "messages":[{"role":"user","content":"h\\u0069"}] }'
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.testing.clock import FakeClock
-from memd.testing.messages_cache import PromptCache, count
+from tests.support.clock import FakeClock
+from tests.support.messages_cache import PromptCache, count
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}

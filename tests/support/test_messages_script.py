@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_script import InvalidScriptError, echo, parse, read
-from memd.testing.messages_steps import (
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_script import InvalidScriptError, echo, parse, read
+from tests.support.messages_steps import (
     Cut,
     Drip,
     Failure,

@@ -17,31 +17,38 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from memd.testing.messages_bound import COMPACTION, bound, compaction, signed
-from memd.testing.messages_cache import PromptCache, count, minimum
-from memd.testing.messages_checks import COMPACT_BETA, refused
-from memd.testing.messages_connection import MessagesListener, ReplyBody
-from memd.testing.messages_edits import shown
-from memd.testing.messages_gate import ReplyGate
-from memd.testing.messages_memory import ServerMemory
-from memd.testing.messages_replies import dump, error_event, events, failure_body, finished, message
-from memd.testing.messages_request import ReceivedMessage as ReceivedMessage
-from memd.testing.messages_steps import Answer, Script, Step, Whole
-from memd.testing.messages_steps import Cut as Cut
-from memd.testing.messages_steps import Drip as Drip
-from memd.testing.messages_steps import Failure as Failure
-from memd.testing.messages_steps import Hang as Hang
-from memd.testing.messages_steps import Interrupt as Interrupt
-from memd.testing.messages_steps import Raw as Raw
-from memd.testing.messages_steps import ScriptedReply as ScriptedReply
-from memd.testing.messages_steps import error_with_200 as error_with_200
-from memd.testing.messages_steps import html as html
-from memd.testing.messages_steps import refusal as refusal
-from memd.testing.messages_steps import structured as structured
-from memd.testing.messages_steps import text as text
-from memd.testing.messages_steps import thinking as thinking
-from memd.testing.messages_steps import too_long as too_long
-from memd.testing.messages_steps import tools as tools
+from tests.support.messages_bound import COMPACTION, bound, compaction, signed
+from tests.support.messages_cache import PromptCache, count, minimum
+from tests.support.messages_checks import COMPACT_BETA, refused
+from tests.support.messages_connection import MessagesListener, ReplyBody
+from tests.support.messages_edits import shown
+from tests.support.messages_gate import ReplyGate
+from tests.support.messages_memory import ServerMemory
+from tests.support.messages_replies import (
+    dump,
+    error_event,
+    events,
+    failure_body,
+    finished,
+    message,
+)
+from tests.support.messages_request import ReceivedMessage as ReceivedMessage
+from tests.support.messages_steps import Answer, Script, Step, Whole
+from tests.support.messages_steps import Cut as Cut
+from tests.support.messages_steps import Drip as Drip
+from tests.support.messages_steps import Failure as Failure
+from tests.support.messages_steps import Hang as Hang
+from tests.support.messages_steps import Interrupt as Interrupt
+from tests.support.messages_steps import Raw as Raw
+from tests.support.messages_steps import ScriptedReply as ScriptedReply
+from tests.support.messages_steps import error_with_200 as error_with_200
+from tests.support.messages_steps import html as html
+from tests.support.messages_steps import refusal as refusal
+from tests.support.messages_steps import structured as structured
+from tests.support.messages_steps import text as text
+from tests.support.messages_steps import thinking as thinking
+from tests.support.messages_steps import too_long as too_long
+from tests.support.messages_steps import tools as tools
 
 MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 MOST_BYTES = 32 * 1024 * 1024  # of one request, as the API has it

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import (
+from tests.support.scripted_daemon import (
     HangUp,
     ScriptedDaemon,
     ScriptedRefusal,

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from memd.testing.messages_cache import blocks
-from memd.testing.messages_steps import Block, Failure
+from tests.support.messages_cache import blocks
+from tests.support.messages_steps import Block, Failure
 
 Body = Mapping[str, Any]
 THINKING = {"thinking": "signature", "redacted_thinking": "data"}
@@ -124,7 +124,7 @@ def _summarizes(block: Block) -> bool:
 def _parts(block: Block) -> tuple[str, str, str, str, bool]:
     """Return what a compaction block's signature holds, and whether it is genuine."""
     parts = str(block.get("signature")).split(".")
-    if len(parts) != 4:  # noqa: PLR2004 - state, role, content, seal
+    if len(parts) != 4:
         return "", "", "", "", False
     state, role, content, seal = parts
     return state, role, content, seal, seal == _digest("compaction", state, role, content)

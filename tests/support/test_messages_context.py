@@ -9,8 +9,8 @@ import anthropic
 import pytest
 from anthropic import beta_tool
 
-from memd.testing.clock import FakeClock
-from memd.testing.messages import (
+from tests.support.clock import FakeClock
+from tests.support.messages import (
     Failure,
     MessagesServer,
     messages_server,
@@ -19,10 +19,10 @@ from memd.testing.messages import (
     too_long,
     tools,
 )
-from memd.testing.messages_checks import BETAS
-from memd.testing.messages_edits import BINDING_BETA, CLEARED
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import Script, Step
+from tests.support.messages_checks import BETAS
+from tests.support.messages_edits import BINDING_BETA, CLEARED
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import Script, Step
 
 MODEL = "claude-opus-5-5"
 ASK: dict[str, Any] = {"model": MODEL, "max_tokens": 2000, "betas": [*BETAS.values(), BINDING_BETA]}

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.testing.messages_replies import (
+from tests.support.messages_replies import (
     events,
     message,
 )
-from memd.testing.messages_steps import ScriptedReply, tools
+from tests.support.messages_steps import ScriptedReply, tools
 
 
 def parsed(reply: ScriptedReply) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 
 from memd.state import cursors
 from memd.state.database import StateUnusableError, open_database
-from memd.testing.faults import Countdown, FaultyDatabase
+from tests.support.faults import Countdown, FaultyDatabase
 
 
 @pytest.mark.parametrize(

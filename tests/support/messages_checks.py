@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from memd.testing.messages_bound import COMPACTION, THINKING, mismatch, wrong_compaction
-from memd.testing.messages_cache import LIFE, MOST_BREAKPOINTS, blocks, count
-from memd.testing.messages_edits import (
+from tests.support.messages_bound import COMPACTION, THINKING, mismatch, wrong_compaction
+from tests.support.messages_cache import LIFE, MOST_BREAKPOINTS, blocks, count
+from tests.support.messages_edits import (
     BINDING_BETA,
     CLEAR_THINKING,
     CLEAR_TOOLS,
     drops_thinking,
     shown,
 )
-from memd.testing.messages_memory import THREAD_BETA
-from memd.testing.messages_steps import Failure, too_long
+from tests.support.messages_memory import THREAD_BETA
+from tests.support.messages_steps import Failure, too_long
 
 NEEDED: Mapping[str, type] = {"model": str, "max_tokens": int, "messages": list}
 KNOWN = frozenset(

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from memd.daemon.clock import SystemClock
-from memd.testing.clock import FakeClock
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from memd.client.launch import wait_until_up
-from memd.testing.daemon import Home, client, daemon_here, throw_away_home
-from memd.testing.leaks import LeakError, no_leaks_here, no_leaks_of
+from tests.support.daemon import Home, client, daemon_here, throw_away_home
+from tests.support.leaks import LeakError, no_leaks_here, no_leaks_of
 
 # A real daemon, which keeps something more with each request that concerns a project.
 LEAKING = """

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memd.testing.messages_bound import THINKING, Body, mismatched
-from memd.testing.messages_cache import blocks, count, tokens
-from memd.testing.messages_steps import Block
+from tests.support.messages_bound import THINKING, Body, mismatched
+from tests.support.messages_cache import blocks, count, tokens
+from tests.support.messages_steps import Block
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"

@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.testing.messages_bound import Body
-from memd.testing.messages_cache import Part, row
-from memd.testing.messages_steps import Failure
+from tests.support.messages_bound import Body
+from tests.support.messages_cache import Part, row
+from tests.support.messages_steps import Failure
 
 THREAD_BETA = "message-threads-2026-08-12"
 _THREAD_SECONDS = 300.0  # that a thread lives after its last request

@@ -10,9 +10,9 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
-from memd.testing.messages_gate import Passage, ReplyGate
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import Cut, Deliverable, Drip, Hang, Step, Whole
+from tests.support.messages_gate import Passage, ReplyGate
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import Cut, Deliverable, Drip, Hang, Step, Whole
 
 _CUT = "cut"
 _HOST = "127.0.0.1"

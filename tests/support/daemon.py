@@ -19,7 +19,7 @@ from memd.daemon.app import Log, Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.dream.gates import Pressure
 from memd.rpc.listener import make_listener
-from memd.testing.leaks import SETTLING_SECONDS, no_leaks_here, no_leaks_of
+from tests.support.leaks import SETTLING_SECONDS, no_leaks_here, no_leaks_of
 
 _STOP_SECONDS = 70  # in which a daemon must end
 _MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"

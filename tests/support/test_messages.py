@@ -9,8 +9,8 @@ from typing import Any
 import anthropic
 import pytest
 
-from memd.testing.clock import FakeClock
-from memd.testing.messages import (
+from tests.support.clock import FakeClock
+from tests.support.messages import (
     MODELS,
     Cut,
     Drip,
@@ -27,7 +27,7 @@ from memd.testing.messages import (
     text,
     tools,
 )
-from memd.testing.messages_steps import Script, Step
+from tests.support.messages_steps import Script, Step
 
 ASK: dict[str, Any] = {
     "model": "claude-haiku-5-5",

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memd.testing.messages_cache import tokens
-from memd.testing.messages_steps import Block, Failure, ScriptedReply
+from tests.support.messages_cache import tokens
+from tests.support.messages_steps import Block, Failure, ScriptedReply
 
 _KINDS = {
     400: ("invalid_request_error", "the request is not valid"),

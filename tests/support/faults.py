@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from memd.files.disk import Disk, real_disk
 from memd.state.database import Cursor, Database
-from memd.testing.countdown import Countdown as Countdown
+from tests.support.countdown import Countdown as Countdown
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from memd.testing.messages_request import ReceivedMessage
+    from tests.support.messages_request import ReceivedMessage
 
 Block = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from memd.testing.messages import messages_server, text
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import Step
+from tests.support.messages import messages_server, text
+from tests.support.messages_request import ReceivedMessage
+from tests.support.messages_steps import Step
 
 
 def test_nothing_is_left() -> None:
