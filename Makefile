@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-ui bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo demo-team demo-agents test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-ui bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -92,15 +92,12 @@ bench-counting: $(STAMP) ## how far the estimate of tokens is from a server's co
 	    --target build/counting "anthropic==0.21.3"
 	@$(BIN)/python -m benchmarks.counting build/counting/anthropic/tokenizer.json
 
-bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20 or RUN=300 PARTS='none age spill gateway api notes local model'
+bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20 or RUN=300 PARTS='none age spill api notes local model'
 	@$(BIN)/python -m benchmarks.context $(PARTS) $(if $(SESSIONS),--sessions $(SESSIONS)) \
 	    $(if $(RUN),--run $(RUN))
 
 bench-agents: $(STAMP)  ## what messages between agents cost, as ratios: PARTS='send wait stored hook idle prefetch'
 	@$(BIN)/python -m benchmarks.agents $(PARTS)
-
-bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
-	@$(BIN)/python -m benchmarks.gateway
 
 bench-ui: $(STAMP)      ## how quickly the page answers, and what five open pages cost the daemon: SIZES='1000 10000'
 	@$(BIN)/python -m benchmarks.page $(SIZES)

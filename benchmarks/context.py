@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.context_runs import MODEL, ClearByAge, Played, Way, play
 from benchmarks.context_sessions import SESSIONS, Session, long_run, sessions
-from benchmarks.context_ways import Kept, Proxied, able, prepared, summaries_cost
+from benchmarks.context_ways import Kept, able, prepared, summaries_cost
 from benchmarks.measures import table
 from tests.support.daemon import Home
 
@@ -24,7 +24,6 @@ WAYS: dict[str, tuple[str, Making]] = {
     "none": ("without memd", lambda *_: Way()),
     "age": ("clear by age, without memd", lambda *_: ClearByAge()),
     "spill": ("spill", lambda home, name, _: Kept(home, name)),
-    "gateway": ("spill, through the gateway", lambda home, *_: Proxied(home)),
     "api": ("spill, the API clears", lambda home, name, model: Kept(home, name, model=model)),
     "notes": (
         "spill, compacted at 167,000 by notes",

@@ -1,12 +1,10 @@
-"""The ways of memd that are measured: its middleware and its gateway.
+"""The way of memd that is measured: its middleware.
 
 The model that writes summaries is scripted: of each message it keeps the first sentence, and the
 lines that name a failure. It knows nothing of what is asked for later.
 """
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +24,7 @@ from tests.support.messages_steps import ScriptedReply
 
 COMPACT_AT = 167_000
 _SUMMARIZER = "claude-haiku-5-5"
-# A loaded machine is not what is measured here: the gateway waits for memd, as the middleware does.
-_SECONDS = 10.0
-_GATEWAY = f"""
-import sys
-from functools import partial
-from memd.gateway import command
-command.Rewriter = partial(command.Rewriter, seconds={_SECONDS})
-sys.exit(command.main(sys.argv[1:]))
-"""
+_SECONDS = 10.0  # a loaded machine is not what is measured here
 _NOTES_SECONDS = 60.0
 _SETTINGS = """
 [model]
@@ -93,29 +83,6 @@ class Kept(Way):
             offset += len(part.encode())
             more = "go on" in head
         return "".join(parts)
-
-
-class Proxied(Way):
-    """memd's gateway before the server, for a program that knows nothing of it."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-
-    @contextmanager
-    def route(self, url: str) -> Iterator[str]:
-        """Run a gateway."""
-        where = ("--cwd", self._home.project(), "--upstream", url, "--reader", "read")
-        command = (sys.executable, "-c", _GATEWAY, *where)
-        environ = dict(self._home.environ)
-        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as gateway:
-            try:
-                yield (gateway.stdout or sys.stdin).readline().strip()
-            finally:
-                gateway.terminate()
-
-    def read(self, path: str) -> str:
-        """Read a stored result as the program's own tool does."""
-        return Path(path).read_text("utf-8")
 
 
 @contextmanager

@@ -6,13 +6,11 @@ import sys
 
 USAGE = """usage: memd [serve]
        memd check
-       memd gateway [option ...]
 
 Serve this user's memories on one Unix socket until SIGTERM. If another memd serves already,
 say which one and end with status 0. The environment decides where things lie: MEMD_SOCKET,
 MEMD_STATE_DIR, MEMD_CONFIG, MEMD_BASE_DIR. memctl(1) is the command line.
 memd check says whether memd could start here, and starts nothing: 0 if it could.
-memd gateway serves programs that know only a base URL; memd gateway --help tells of it.
 
   -h, --help     show this text
   --version      show the version
@@ -31,7 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"memd {__version__}\n")
         return 0
     if given[:1] == ["gateway"]:
-        return _gateway(given[1:])
+        from memd.core.gone import GATEWAY  # noqa: PLC0415 - only this word needs it
+
+        sys.stderr.write(f"memd: gateway is gone\n  {GATEWAY}\n")
+        return 2
     test_clock: str | None = None
     if given[:2] == ["serve", "--test-clock"]:  # hidden: only tests use it
         test_clock, given = given[-1], ["serve"]
@@ -48,19 +49,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     environ = dict(os.environ)
     return check(environ) if given == ["check"] else start(environ, test_clock)
-
-
-def _gateway(arguments: list[str]) -> int:
-    try:
-        from memd.gateway.command import main as gateway  # noqa: PLC0415 - needs the extra
-    except ModuleNotFoundError as missing:
-        if missing.name != "h11":
-            raise
-        from memd.core.extras import install_command  # noqa: PLC0415 - only this message needs it
-
-        sys.stderr.write(f"memd: the gateway needs h11 ({install_command('gateway')})\n")
-        return 78
-    return gateway(arguments)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,10 @@ from memd import __version__
 from memd.__main__ import USAGE
 from memd.cli import arguments
 from memd.core.settings import declared
-from memd.gateway import command as gateway
 from memd.server import command as server
 from tools import manual_texts
 
-_ALL = "memctl(1), memd(1), memd.toml(5), memd-gateway(1), memd-team(1)"
+_ALL = "memctl(1), memd(1), memd.toml(5), memd-team(1)"
 _WIDTH = 72
 ROOT = Path(__file__).resolve().parents[1]
 _RELEASED = re.compile(r"^## \S+ \S (\S+)", re.MULTILINE)
@@ -47,7 +46,6 @@ def pages() -> dict[str, str]:
         "memctl.1": _page(
             memctl, "the command line of memd", manual_texts.MEMCTL, f"{_ALL}, {names}", split=True
         ),
-        "memd-gateway.1": _page(gateway.parser(), "context services behind a base URL"),
         "memd-team.1": _page(server.parser(), "the server of memd's team memory"),
         "memd.1": _daemon(),
         "memd.toml.5": _settings(),

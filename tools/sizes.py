@@ -26,7 +26,6 @@ PLAN = {
     "memories": 900,
     "notes": 1_500,
     "context": 3_000,
-    "gateway": 900,
     "server": 2_200,
     "team": 2_500,  # with remote
     "remote": 300,

@@ -7,6 +7,7 @@ The tables stand for one release; docs/protocol.md, docs/cli.md and docs/setting
 from collections.abc import Mapping
 
 _NO_REPLACEMENT = "nothing takes its place"
+GATEWAY = "Keeper of memd.client.context does its work in a program with the SDK"
 _DOLLARS = "spend.dollars_per_day holds for all kinds of work together"
 _REQUESTS = "spend.requests_per_day holds for all kinds of work together"
 
@@ -60,7 +61,7 @@ SETTINGS: Mapping[str, str] = {
     "dream.on_battery": "dreams also begin on battery",
     "dream.scan_minutes": "transcripts are looked at every 10 minutes",
     "dream.unused": "no memory is asked about because nobody used it",
-    "gateway.upstream": "the gateway is gone; Keeper does its work in a program",
+    "gateway.upstream": GATEWAY,
     "instructions.already_said": "a sentence that stands in a loaded file is not saved",
     "instructions.exclude": "claudeMdExcludes of Claude Code's settings",
     "journal.days": "history is bounded by journal.mebibytes",

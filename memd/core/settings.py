@@ -147,17 +147,6 @@ class ContextSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class GatewaySettings:
-    """``[gateway]``: ``memd gateway``, for programs that know only a base URL."""
-
-    upstream: str = option(
-        "https://api.anthropic.com",
-        "where the gateway sends requests; plain http only to this machine. Counts only in a file "
-        "that nobody else may write",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class PromptSettings:
     """``[prompt]``: the memory section of a system prompt."""
 
@@ -373,7 +362,6 @@ class Settings:
     dream: DreamSettings = field(default_factory=DreamSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
-    gateway: GatewaySettings = field(default_factory=GatewaySettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     team: TeamSettings = field(default_factory=TeamSettings)
     messages: MessagesSettings = field(default_factory=MessagesSettings)

@@ -5,7 +5,7 @@ import ast
 from memd.core.events import LOG_EVENTS
 from tests.house.source import sources
 
-_ROOMS = ("memd/cli/", "memd/ui/", "memd/server/", "memd/gateway/")
+_ROOMS = ("memd/cli/", "memd/ui/", "memd/server/")
 _CALLS = {"note", "warning", "_log", "_note", "error"}
 
 

@@ -22,7 +22,6 @@ TESTS = Files("tests")
 DOORS = {
     "anthropic": "memd/client/context.py memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
-    "h11": "memd/gateway/connection.py",
     "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
@@ -77,8 +76,6 @@ IMPURE = {"anyio", "asyncio", "random", "socket", "structlog", "subprocess", "th
 # of a team, memctl, and a program's requests, which memd must not stop.
 EDGES = (
     "memd/client/context.py",
-    "memd/gateway/command.py",
-    "memd/gateway/rewriting.py",
     "memd/rpc/dispatch.py",
     "memd/mcp/server.py",
     "memd/jobs/service.py",

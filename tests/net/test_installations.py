@@ -80,9 +80,6 @@ def test_a_missing_extra_names_the_command_that_fits(own: Home, bare: Path, inst
         wanted = command.format(package=PAGE, python=python)
         assert done.returncode == 78, done.stderr
         assert done.stderr.endswith(f"which is not installed\n  {wanted}\n"), done.stderr
-        gateway = own.run(python, f"{BIN}/memd", "gateway")
-        assert gateway.returncode == 78, gateway.stderr
-        assert wanted.replace("[ui]", "[gateway]") in gateway.stderr
         data = {"MEMD_TEAM_DATA": str(own.path / "team")}
         serve = ("serve", "--listen", "127.0.0.1:0")
         server = own.run(python, f"{BIN}/memd-team", *serve, environ=data)

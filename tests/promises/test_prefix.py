@@ -5,7 +5,7 @@ it, but after pauses in which the cache dies. Thinking is bound on the model of 
 a changed prefix would also be refused.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 
@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.context_runs import ClearByAge, Played, Way, play
 from benchmarks.context_sessions import Session, long_run
-from benchmarks.context_ways import Kept, Proxied, able, prepared
+from benchmarks.context_ways import Kept, able, prepared
 from tests.support.daemon import Home
 
 TOLERANCE = 0.01
@@ -44,16 +44,9 @@ def misses(played: Played) -> list[int]:
     return [number for number, share in enumerate(played.reread) if share < 1 - TOLERANCE]
 
 
-WAYS: dict[str, Callable[[Home], Way]] = {
-    "middleware": lambda home: Kept(home, "run"),
-    "gateway": Proxied,
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_storing_results_costs_no_cache(way: str, home: Home, run: Session, plain: Played) -> None:
+def test_storing_results_costs_no_cache(home: Home, run: Session, plain: Played) -> None:
     """Large results go, no request is refused, and the cache gives back what it did without."""
-    played = play(run, WAYS[way](home))
+    played = play(run, Kept(home, "run"))
     assert played.refused == 0
     assert played.largest < 0.8 * plain.largest
     assert misses(played) == misses(plain)
