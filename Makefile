@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-ui bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-recall bench-extract e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -13,14 +13,8 @@ $(STAMP): pyproject.toml constraints.txt
 	    > $(VENV)/install.log 2>&1 || { cat $(VENV)/install.log; exit 1; }
 	@touch $@
 
-demo: $(STAMP)    ## the main job on three sample conversations, no key needed
+demo: $(STAMP)    ## the main job on three sample conversations, a team and agents, no key needed
 	@$(BIN)/python -m tools.demo
-
-demo-team: $(STAMP) ## team memory: a server, and two people with three devices, no key needed
-	@$(BIN)/python -m tools.demo_team
-
-demo-agents: $(STAMP) ## messages between agents: three agents, a shell, a receiver that is killed, no key needed
-	@$(BIN)/python -m tools.demo_agents
 
 test: $(STAMP)    ## every test that needs only Python
 	@$(BIN)/python -m compileall -q -j 0 memd  # once, also where an environment forbids each start to
@@ -68,71 +62,17 @@ OUTSIDE := $(addprefix tests/soak/test_,clocks.py full_disk.py inherited_keys.py
 soak-outside: $(STAMP) ## what was found from outside, 200 rounds each, as a table
 	@$(BIN)/python -m pytest -m soak $(OUTSIDE) -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first commands scale level rules' SIZES=200,10000 MINUTES=20 PLOT=file.svg
-	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES)) \
-	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PLOT),--plot $(PLOT))
+bench: $(STAMP)   ## latency in calls of hello and in bare interpreters: PARTS='calls hook commands' SIZES=200,10000
+	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES))
 
 bench-load: $(STAMP)   ## 64 clients with mixed calls beside a plain anyio and jsonrpcserver echo: SECONDS=60 of each
 	@$(BIN)/python -m benchmarks.load $(if $(SECONDS),--seconds $(SECONDS))
 
-bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder
-	@$(BIN)/python -m benchmarks.semantic $(MODEL) $(DATA)
+bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo and talk
+	@$(BIN)/python -m benchmarks.recall $(or $(DATA),../shared/corpora)
 
-bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo, MODEL=sentence encoder
-	@$(BIN)/python -m benchmarks.recall_quality $(or $(DATA),../shared/corpora) $(MODEL)
-
-bench-team: $(STAMP)    ## what team memory costs, as ratios and bytes: PARTS='pull wire idle load'
-	@$(BIN)/python -m benchmarks.team $(PARTS)
-
-bench-notes: $(STAMP)   ## whether session notes are true, and what they cost; PARTS='truth speed'
-	@$(BIN)/python -m benchmarks.notes $(PARTS)
-
-bench-counting: $(STAMP) ## how far the estimate of tokens is from a server's count and a tokenizer's
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade \
-	    --target build/counting "anthropic==0.21.3"
-	@$(BIN)/python -m benchmarks.counting build/counting/anthropic/tokenizer.json
-
-bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20 or RUN=300 PARTS='none age spill api notes local model'
-	@$(BIN)/python -m benchmarks.context $(PARTS) $(if $(SESSIONS),--sessions $(SESSIONS)) \
-	    $(if $(RUN),--run $(RUN))
-
-bench-agents: $(STAMP)  ## what messages between agents cost, as ratios: PARTS='send wait stored hook idle prefetch'
-	@$(BIN)/python -m benchmarks.agents $(PARTS)
-
-bench-ui: $(STAMP)      ## how quickly the page answers, and what five open pages cost the daemon: SIZES='1000 10000'
-	@$(BIN)/python -m benchmarks.page $(SIZES)
-
-bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
-	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
-	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
-
-bench-observing: $(STAMP) ## what counting requests and memctl top cost: PARTS='record top'
-	@$(BIN)/python -m benchmarks.observing $(PARTS)
-
-bench-import: $(STAMP)  ## how long an import of many entries takes, for each kind: COUNT=10000 PARTS='mem0 text'
-	@$(BIN)/python -m benchmarks.importing $(or $(COUNT),10000) $(PARTS)
-
-bench-instructions: $(STAMP) ## how long instruction files take, first and when nothing has changed: CALLS=200
-	@$(BIN)/python -m benchmarks.instruction_views
-	@$(BIN)/python -m benchmarks.instructions $(or $(CALLS),200)
-
-bench-said: $(STAMP)    ## what is taken for already said in instruction files, and how fast
-	@$(BIN)/python -m benchmarks.already_said
-
-bench-plan: $(STAMP)    ## how long a call of context.plan takes: CALLS=100
-	@$(BIN)/python -m benchmarks.plan $(or $(CALLS),100)
-
-bench-keeper: $(STAMP)  ## what the SDK's middleware adds to each request of an agent
-	@$(BIN)/python -m benchmarks.keeper
-
-SDKS ?= 2.11.0 2.12.0
-sdk: $(STAMP)     ## the tests of the SDK's middleware with versions of the SDK: SDKS='2.11.0 2.12.0'
-	@for version in $(SDKS); do \
-	    sdk=build/sdk-$$version; \
-	    test -d $$sdk || $(BIN)/pip install -q --disable-pip-version-check --target $$sdk anthropic==$$version || exit 1; \
-	    PYTHONPATH=$$sdk $(BIN)/python -c 'import anthropic; print("anthropic", anthropic.__version__)'; \
-	    PYTHONPATH=$$sdk $(BIN)/python -m pytest -q -n 2 tests/client -k 'keeper or memory_tool' || exit 1; \
-	done
+bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; KEPT=file gets what was kept
+	@$(BIN)/python -m benchmarks.extract $(or $(DATA),../shared/corpora) $(if $(KEPT),--kept $(KEPT))
 
 e2e: $(STAMP)     ## the real clients that tests/e2e/install.sh brings, and the table of docs/clients.md; MEMD_E2E_PREFIX=folder has them; PART=file ROUNDS=200
 	@tests/e2e/install.sh

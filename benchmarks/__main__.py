@@ -1,217 +1,227 @@
-"""``make bench``: the figures of the main job, each beside its floor in the same run.
+"""``make bench``: how fast memd is, each figure beside a floor of the same run.
 
-``python -m benchmarks [PART...] [--sizes N,N...]`` measures some of it: ``latency`` (start, writes,
-round trips), ``hook`` (each event of a client, with memd at rest, beside a dream, hung and absent),
-``extract`` (until an extraction is accepted), ``damage`` (what a dream does to planted facts),
-``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories), ``first`` (the
-first prompt after a start; 200 to 10,000 memories), ``commands`` (memctl without a daemon) and
-``scale`` (200 to 100,000 memories). ``dream``, ``first`` and ``scale`` take minutes. ``level`` (20
-minutes of mixed load) and ``rules`` (what rules cost a tool's call) run only where they are
-named.
-
-Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails but ``damage``,
-whose bars hold on any machine; the aims stand beside the figures.
+``python -m benchmarks [PART...] [--sizes N,N...]``: ``calls`` (start, memory, and what the main
+calls take, in calls of ``hello``, for each number of memories), ``hook`` (each event as a client
+runs it, with memd at rest, hung and absent, beside a shell that starts Python to do nothing) and
+``commands`` (memctl without a daemon, beside a Python that does nothing). Machines are noisy: the
+ratios mean more than the milliseconds, and nothing here fails.
 """
 
 import argparse
 import json
 import os
-import socket
+import signal
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-from benchmarks import commands, damage, dreaming, first, hooks, level, rules, scale
-from tests.support import samples
-from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from memd.cli.setup.hooks import Hooks
+from memd.client import hook_file
+from tests.support import corpus, samples
+from tests.support.daemon import Home, client, daemon_process, memctl_command, throw_away_home
 
-PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "commands", "scale")
-LONG = ("level", "rules")  # only where they are named
-MEMORIES = 200
-ROUNDS = 400
-EXTRACT_ROUNDS = 100
-TYPES = ("user", "feedback", "project", "reference")
-PROMPT = "what was decided about the release rule in week 11?"
-SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "budget", "design")
+PARTS = ("calls", "hook", "commands")
+SIZES = "200,2000,10000"
+ROUNDS = 200
+HOOK_MEMORIES, HOOK_ROUNDS = 1_000, 40
+HUNG_ROUNDS = 10  # a bound is met the same way each time
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+_MANY = 1_000_000  # the number of the first memory that no project has yet
+_NOTHING = f"trap 'exit 0' 0; exec 2>/dev/null; {sys.executable} -I -S -c pass"
+
+Times = list[float]  # in milliseconds
 
 
-def main() -> int:
+def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    words = f"{', '.join(PARTS)}: all of them unless named; {', '.join(LONG)}"
-    parser.add_argument("part", nargs="*", metavar="PART", help=words)
-    sizes = ",".join(map(str, scale.SIZES))
-    parser.add_argument(
-        "--sizes", default=sizes, help=f"memories, for dream, first and scale: {sizes}"
-    )
-    parser.add_argument("--minutes", type=float, default=level.MINUTES, help="of the part level")
-    parser.add_argument("--memctl", default="", help="of the part commands: an installed memctl")
-    parser.add_argument("--plot", default="", help="the SVG that the part level draws")
+    parser.add_argument("part", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--sizes", default=SIZES, help=f"memories, of the part calls: {SIZES}")
     options = parser.parse_args()
     parts = options.part or PARTS
-    chosen = [int(size) for size in options.sizes.split(",")]
-    if unknown := set(parts) - {*PARTS, *LONG}:
-        parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    whole = "damage" not in parts or damage.run()
-    if set(parts) - {"damage", "dream", "first", "hook", "scale", "commands", *LONG}:
-        _small(parts)
+    if "calls" in parts:
+        for size in map(int, options.sizes.split(",")):
+            with throw_away_home() as home:
+                _calls(home, size)
     if "hook" in parts:
-        hooks.run()
-    if "rules" in parts:
-        rules.run()
-    if "dream" in parts:
-        dreaming.run([size for size in chosen if size <= max(dreaming.SIZES)])
-    if "first" in parts:
-        first.run([size for size in chosen if size <= max(first.SIZES)])
+        with throw_away_home() as home:
+            _hook(home)
     if "commands" in parts:
-        commands.run(options.memctl)
-    if "scale" in parts:
-        scale.run(chosen)
-    if "level" in parts:
-        level.run(options.minutes, options.plot)
-    return 0 if whole else 1
+        _commands()
 
 
-def _small(parts: Sequence[str]) -> None:
-    """Measure a store of usual size."""
-    with throw_away_home() as home:
-        started = time.perf_counter()
-        with daemon_process(home) as process:
-            ready = time.perf_counter() - started
-            idle = _rss(process.pid)
-            print(f"start to first answer {ready * 1000:.0f} ms (process start included)")
-            print(f"RSS idle {idle:.1f} MB (aim: at most 45)")
-            cwd = home.project()
-            _writes(home, cwd)
-            if "latency" in parts:
-                _round_trips(home, cwd)
-            if "extract" in parts:
-                _accepted(home, cwd)
-            print(f"RSS after all of it {_rss(process.pid):.1f} MB")
+def _calls(home: Home, size: int) -> None:
+    """Measure the main calls over so many memories."""
+    cwd = home.project()
+    corpus.write(corpus.folder(home, cwd), size)
+    began = time.perf_counter()
+    with daemon_process(home) as process, client(home, "bench") as line:
+        line.call("hello", {"client": "bench"})
+        started = (time.perf_counter() - began) * 1000
+        resident = _resident(process.pid)
+        questions = [question.text for question in corpus.questions(size, ROUNDS)]
+        sessions = map(str, count())
 
+        def ask(method: str, **params: Any) -> Any:
+            return line.call(method, {"cwd": cwd} | params)
 
-def _writes(home: Home, cwd: str) -> None:
-    def write(number: int) -> None:
-        subject = SUBJECTS[number % len(SUBJECTS)]
-        connection.call(
-            "memory.write",
-            {
-                "cwd": cwd,
-                "path": f"{subject}_{number}.md",
-                "name": f"{subject}-{number}",
-                "description": f"What was decided about the {subject} in week {number}",
-                "type": TYPES[number % 4],
-                "body": f"The {subject} rule number {number} holds for every service. " * 8,
-            },
-        )
+        def write(number: int) -> None:
+            new = corpus.memory(_MANY + number)
+            about = {"name": new.name, "description": new.description, "type": new.type}
+            ask("memory.write", path=f"new-{number}.md", body=new.body, **about)
 
-    with client(home, "bench") as connection:
-        times = _each(write, MEMORIES)
-    floor = _each(lambda number: _durable_file(Path(home.path) / f"floor-{number}"), MEMORIES)
-    _print("durable write", times, "one file written and synced", floor)
+        def extract(number: int) -> None:
+            path = samples.place(home.path, cwd, f"e{number}")
+            jobs.append(ask("extract", session_id=f"e{number}", transcript_path=path)["job"])
 
-
-def _round_trips(home: Home, cwd: str) -> None:
-    path = f"{home.path}/echo.sock"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.echo", path], cwd=Path(__file__).parents[1]
-    )
-    try:
-        while not os.path.exists(path):
-            time.sleep(0.01)
-        question = {
-            "load_prompt": {"cwd": cwd},
-            "prefetch": {
-                "cwd": cwd,
-                "session_id": "",
-                "query": PROMPT,
-            },
-        }
-        for method, params in question.items():
-            frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            times = _lines(home.places.socket, frame)
-            echo = _lines(path, frame)
-            _print(f"{method}, {MEMORIES} memories", times, "anyio echo", echo)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _lines(path: str, frame: dict[str, object]) -> list[float]:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        reader = connection.makefile("rb")
-
-        def ask(number: int) -> None:
-            params = frame["params"]
-            if isinstance(params, dict) and "session_id" in params:
-                params["session_id"] = f"s{number}"
-            connection.sendall(json.dumps(frame).encode() + b"\n")
-            assert reader.readline().endswith(b"\n")
-
-        for number in range(20):
-            ask(-number - 1)
-        return _each(ask, ROUNDS)
-
-
-def _accepted(home: Home, cwd: str) -> None:
-    """Measure until an extraction is accepted; each is awaited before the next one is asked for."""
-    floor: list[float] = []
-    with client(home, "bench") as connection:
-
-        def accept(number: int) -> str:
-            transcript = samples.place(home.path, cwd, f"e{number}")
-            params = {"cwd": cwd, "session_id": f"e{number}", "transcript_path": transcript}
-            return str(connection.call("extract", params)["job"])
+        def prefetch(number: int) -> None:
+            ask("prefetch", session_id=next(sessions), query=questions[number % ROUNDS])
 
         jobs: list[str] = []
-        times: list[float] = []
-        for number in range(EXTRACT_ROUNDS):
-            transcript = samples.place(home.path, cwd, f"e{number}")
-            samples.write(samples.NAMES[0], transcript, cwd=cwd, session=f"e{number}")
-            times += _each(lambda _, n=number: jobs.append(accept(n)), 1)  # type: ignore[misc]
-            connection.call("job.wait", {"job": jobs[-1]})
-            path = Path(home.path) / f"job-{number}"
-            floor += _each(lambda _, path=path: _durable_file(path), 1)  # type: ignore[misc]
-    _print("extract accepted", times, "one file written and synced", floor)
-    print("   (aim: below 5 ms)")
+        for number in range(ROUNDS // 4):
+            path = samples.place(home.path, cwd, f"e{number}")
+            samples.write(samples.NAMES[0], path, cwd=cwd, session=f"e{number}")
+        _each(prefetch, 20)
+        acts: dict[str, tuple[Callable[[int], object], int]] = {
+            "load_prompt": (lambda number: ask("load_prompt", session_id=f"p{number}"), ROUNDS),
+            "prefetch": (prefetch, ROUNDS),
+            "memory.search": (lambda n: ask("memory.search", query=questions[n]), ROUNDS),
+            "memory.write": (write, ROUNDS // 4),
+            "extract, until accepted": (extract, ROUNDS // 4),
+        }
+        times = {name: _each(act, rounds) for name, (act, rounds) in acts.items()}
+        for job in jobs:
+            line.call("job.wait", {"job": job})
+        floor = _each(lambda _: line.call("hello", {"client": "bench"}), ROUNDS)
+    synced = _each(lambda number: _synced(Path(home.path) / f"floor-{number}"), ROUNDS // 4)
+    print(f"\n{size:,} memories: start to first answer {started:.0f} ms, RSS {resident:.1f} MiB")
+    print(f"one file written and synced: {_p50(synced):.2f} / {_p99(synced):.2f} ms")
+    rows = [("call", "p50 / p99, ms", "in calls of hello: p50", "p99")]
+    for name, series in {"hello": floor, **times}.items():
+        ratios = (f"{_p50(series) / _p50(floor):.1f}", f"{_p99(series) / _p50(floor):.1f}")
+        rows.append((name, f"{_p50(series):.2f} / {_p99(series):.2f}", *ratios))
+    _print(rows)
 
 
-def _durable_file(path: Path) -> None:
+def _hook(home: Home) -> None:
+    """Measure each event of a client, from the shell's start to its end."""
+    cwd = home.project()
+    corpus.write(corpus.folder(home, cwd), HOOK_MEMORIES)
+    hook_file.write(home.places)
+    file = hook_file.hook_path(home.places)
+    environ = {**home.environ, "MEMD_HOOK_NO_START": "1"}
+    questions = [question.text for question in corpus.questions(HOOK_MEMORIES, HOOK_ROUNDS)]
+    sessions = count()
+
+    def run(command: str, given: bytes = b"") -> None:
+        subprocess.run(
+            ["/bin/sh", "-c", command], input=given, env=environ, capture_output=True, check=True
+        )
+
+    def events(rounds: int) -> list[Times]:
+        times: dict[str, Times] = {event: [] for event in EVENTS}
+        for number in range(rounds):
+            session = f"h{next(sessions)}"
+            path = samples.place(home.path, cwd, session)
+            samples.write(samples.NAMES[0], path, cwd=cwd, session=session)
+            payload = {"session_id": session, "transcript_path": path, "cwd": cwd}
+            more = {"prompt": questions[number], "source": "startup"}
+            given = json.dumps(payload | more).encode()
+            for event in EVENTS:
+                entry = Hooks("claude-code", file, {event: None}).group(event)
+                command = entry["hooks"][0]["command"]
+                times[event] += _each(lambda _, c=command, g=given: run(c, g), 1)  # type: ignore[misc]
+        return list(times.values())
+
+    floor = _each(lambda _: run(_NOTHING), HOOK_ROUNDS)
+    rows: list[tuple[str, ...]] = [("p50 / p95 ms (p50 in floors)", *EVENTS)]
+
+    def row(name: str, rounds: int) -> None:
+        cells = (f"{_p50(t):.1f} / {_at(t, 0.95):.1f} ({_p50(t) / _p50(floor):.1f})"
+                 for t in events(rounds))  # fmt: skip
+        rows.append((name, *cells))
+
+    row("no daemon", HOOK_ROUNDS)
+    with daemon_process(home) as process:
+        events(3)  # its index is made once
+        row("memd at rest", HOOK_ROUNDS)
+        process.send_signal(signal.SIGSTOP)
+        row("a daemon that hangs", HUNG_ROUNDS)
+        process.send_signal(signal.SIGCONT)
+    print(
+        f"\nhook, {HOOK_MEMORIES:,} memories; floor, a shell that starts Python: {_p50(floor):.1f}"
+    )
+    _print(rows)
+
+
+def _commands() -> None:
+    """Measure commands in turns, so that what the machine does meanwhile meets them all."""
+    commands = {
+        "python -c pass": (sys.executable, "-c", "pass"),
+        "memctl --version": memctl_command("--version"),
+        "memctl --help": memctl_command("--help"),
+    }
+    times: dict[str, Times] = {name: [] for name in commands}
+    for _ in range(HOOK_ROUNDS):
+        for name, command in commands.items():
+            times[name] += _each(
+                lambda _, c=command: subprocess.run(c, capture_output=True, check=True),  # type: ignore[misc]
+                1,
+            )
+    floor = _p50(times["python -c pass"])
+    print()
+    _print(
+        [
+            ("command", "p50, ms", "in bare interpreters"),
+            *((name, f"{_p50(t):.0f}", f"{_p50(t) / floor:.2f}") for name, t in times.items()),
+        ]
+    )
+
+
+def _each(act: Callable[[int], object], rounds: int) -> Times:
+    """Return what an act takes, each time that it is done."""
+    times = []
+    for number in range(rounds):
+        began = time.perf_counter()
+        act(number)
+        times.append((time.perf_counter() - began) * 1000)
+    return times
+
+
+def _at(times: Times, share: float) -> float:
+    return sorted(times)[min(len(times) - 1, int(len(times) * share))]
+
+
+def _p50(times: Times) -> float:
+    return statistics.median(times)
+
+
+def _p99(times: Times) -> float:
+    return _at(times, 0.99)
+
+
+def _resident(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _synced(path: Path) -> None:
     with open(path, "wb") as file:
         file.write(b"x" * 600)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _each(act: Callable[[int], None], count: int) -> list[float]:
-    times = []
-    for number in range(count):
-        begin = time.perf_counter()
-        act(number)
-        times.append((time.perf_counter() - begin) * 1000)
-    return times
-
-
-def _print(what: str, times: list[float], floor_name: str, floor: list[float]) -> None:
-    ours, theirs = statistics.median(times), statistics.median(floor)
-    print(
-        f"{what}: p50 {ours:.2f} ms, p99 {_p99(times):.2f} ms; {floor_name}: p50 {theirs:.2f} ms, "
-        f"p99 {_p99(floor):.2f} ms; ratio of the medians {ours / theirs:.1f}"
-    )
-
-
-def _p99(times: list[float]) -> float:
-    return sorted(times)[min(len(times) - 1, int(len(times) * 0.99))]
-
-
-def _rss(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def _print(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows as a table of Markdown, the first as its heading."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    print("\n".join((lines[0], "|" + "---|" * len(rows[0]), *lines[1:])))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

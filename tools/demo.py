@@ -1,4 +1,4 @@
-"""The main job on three sample conversations, in plain view (``make demo``).
+"""The main job on three sample conversations, a team and agents, in plain view (``make demo``).
 
 A throw-away HOME, a real daemon on its own socket, no key. Every line that shows something comes
 from the daemon's answers; each check compares an answer with what must hold. Ends by itself.
@@ -10,15 +10,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from memd.client.errors import RemoteError
-from memd.client.launch import Client
 from tests.support import samples
-from tests.support.daemon import Home, client, daemon_process, memctl, throw_away_home
+from tests.support.daemon import client, daemon_process, memctl, throw_away_home
+from tools.demo_agents import show_agents
+from tools.demo_stage import Demo
+from tools.demo_team import show_team
 
-T = TypeVar("T")
-_WIDTH = 100
 _WRITES = 10
 _PROMPTS = (
     "Can I mock the database in the new ingest tests?",
@@ -28,53 +28,17 @@ _PROMPTS = (
 )
 
 
-class Demo:
-    """What was shown and what was checked, in order."""
-
-    def __init__(self, client: Client, home: Home) -> None:
-        self.client = client
-        self.home = home
-        self.cwd = home.project("ingest-service")
-        self.checks: list[tuple[str, bool]] = []
-
-    def call(self, method: str, **params: Any) -> Any:
-        """Ask the daemon about this project."""
-        return self.client.call(method, {"cwd": self.cwd, **params})
-
-    def check(self, sentence: str, holds: object) -> None:
-        """Note whether something holds and say so."""
-        self.checks.append((sentence, bool(holds)))
-        print(f"   {'ok ' if holds else 'NO '} {sentence}")
-
-    def show(self, text: str, limit: int = 12) -> None:
-        """Print a text of the daemon's, indented and cut to some lines."""
-        lines = text.rstrip().splitlines()
-        for line in lines[:limit]:
-            print("   | " + (line if len(line) <= _WIDTH else line[: _WIDTH - 2] + " …"))
-        if len(lines) > limit:
-            print(f"   | … {len(lines) - limit} more lines")
-
-
 def main() -> int:
     """Run the demo; 0 when every check held."""
     with throw_away_home() as home, daemon_process(home), client(home, "demo") as connection:
         demo = Demo(connection, home)
-        play(_STEPS, demo)
-    return finished(demo.checks, _SUMMARY)
-
-
-def play(steps: Sequence[tuple[str, Callable[[T], None]]], stage: T) -> None:
-    """Play all steps, each under its title."""
-    for title, step in steps:
-        print(f"\n== {title}")
-        step(stage)
-
-
-def finished(checks: Sequence[tuple[str, bool]], summary: str) -> int:
-    """Say which checks failed, or what they checked, and return the exit status."""
+        for title, step in _STEPS:
+            print(f"\n== {title}")
+            step(demo)
+    checks = [*demo.checks, *show_team(), *show_agents()]
     failed = [sentence for sentence, holds in checks if not holds]
     print(f"\n{len(checks)} checks, {len(failed)} failed.")
-    print("\n".join(f"   failed: {sentence}" for sentence in failed) or summary)
+    print("\n".join(f"   failed: {sentence}" for sentence in failed) or _SUMMARY)
     return 1 if failed else 0
 
 
@@ -316,7 +280,8 @@ _SECTIONS, _QUOTED = 10, 50
 _TYPES = {"user", "feedback", "project"}
 _SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is
 stable; prefetch is right or silent; two clients lose nothing; a dream can be taken back to the
-byte; notes of a session hold what was said and nothing else."""
+byte; notes of a session hold what was said and nothing else; what one member's assistant learnt,
+another's knows; a message between agents is read once, and is nobody's order."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,10 +5,10 @@ from threading import Lock
 
 import pytest
 
-from benchmarks import corpus
 from memd.daemon.clock import SystemClock
 from memd.recall.indexes import Indexes
 from memd.store.reading import DirectoryReader
+from tests.support import corpus
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 MEMORIES = 120

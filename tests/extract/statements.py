@@ -1,6 +1,6 @@
 """Plain statements in ten languages, and what becomes of each: a smoke test, no yardstick.
 
-What the extractor reaches is measured on talk of strangers (benchmarks/train_extractor.py).
+What the extractor reaches is measured on talk of strangers (benchmarks/extract.py).
 """
 
 from collections.abc import Container

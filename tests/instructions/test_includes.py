@@ -85,7 +85,6 @@ _UNITS = [
 @pytest.mark.parametrize("unit", _UNITS)
 def test_work_is_linear(unit: str) -> None:
     """Twice the text costs at most a little more than twice the steps, whatever is repeated."""
-    # Seconds for a megabyte of each are measured by ``make bench-instructions``.
     short, long = (
         _steps(partial(includes._parse, f"{unit * count}@x <!--")) for count in (200, 400)
     )

@@ -1,8 +1,8 @@
-"""What a daemon holds stays level under mixed load; ``make bench PARTS=level`` runs 20 minutes."""
+"""What a daemon holds stays level under mixed load."""
 
 from concurrent.futures import wait
 
-from benchmarks import level
+from tests.support import mixed_load as level
 from tests.support.daemon import Home, daemon_process, throw_away_home
 
 MEMORIES = 60

@@ -1,7 +1,7 @@
 """Generations of clients of one daemon, each of which asks for everything, learns and dreams.
 
-The bulk is the mixed load of ``benchmarks.level``; beside it one client calls every method that
-leaves others alone, and one has the scripted model learn and dream.
+The bulk is ``tests.support.mixed_load``; beside it one client calls every method that leaves others
+alone, and one has the scripted model learn and dream.
 """
 
 import json
@@ -18,11 +18,11 @@ from typing import Any
 
 import psutil
 
-from benchmarks import level
-from benchmarks.measures import Line, RefusedError
+from memd.client.errors import RemoteError
 from tests.fuzz import live
 from tests.promises.learning import memory
-from tests.support.daemon import Home
+from tests.support import mixed_load as level
+from tests.support.daemon import Home, client
 from tests.support.messages import ReceivedMessage, structured, text, tools
 
 CLIENTS = 4
@@ -85,7 +85,7 @@ def generation(home: Home, life: Life, *, memories: int, most: int, cycles: int)
 def learn(home: Home, life: Life, cycles: int) -> None:
     """Have the model learn something, take that back, and have it dream, so many times."""
     places = {"cwd": home.project("learning")}
-    with Line(home.places.socket) as line:
+    with client(home) as line:
         for _ in range(cycles):
             topic = f"topic{life.pid}x{life.learnt}"
             said = f"From now on always run the {topic} checks before you push to the x branch."
@@ -105,10 +105,10 @@ def learn(home: Home, life: Life, cycles: int) -> None:
 def ask_everything(home: Home) -> None:
     """Call each method once that leaves others alone, with parameters of which some make sense."""
     cwd = home.project("everything").encode()
-    with Line(home.places.socket) as line:
+    with client(home) as line:
         for given in (json.loads(seed.replace(b"$P", cwd)) for seed in live.SEEDS):
             if given["method"] not in _LEFT_OUT:
-                with suppress(RefusedError):
+                with suppress(RemoteError):
                     line.call(given["method"], given["params"])
 
 

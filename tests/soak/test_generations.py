@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import level
 from tests.soak.figures import FIGURE
 from tests.soak.generations import Life, answers, generation, leaving, leftovers
+from tests.support import mixed_load as level
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.messages import messages_server
 

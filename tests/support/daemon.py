@@ -166,4 +166,4 @@ def _ports(home: Home, clock: Clock, pressure: Callable[[], Pressure]) -> Iterat
 
 def client(home: Home, name: str = "test") -> Client:
     """Return a blocking client of the home's daemon."""
-    return Client(home.places.socket, name=name, environment={})
+    return Client(home.places.socket, name=name, environment={}, timeout=300.0)

@@ -12,6 +12,9 @@ from functools import cache
 from itertools import accumulate
 from random import Random
 
+from memd.projects.project import slug
+from tests.support.daemon import Home
+
 _SEED = 20_261_121
 _RARE_WORDS = 5_000
 _DAY = 86_400
@@ -62,7 +65,7 @@ _SMALL_TALK = (
     "rename this variable, it reads badly",
     "yes, and add a docstring",
     "fix the typo in line three",
-    "好的，继续吧",  # noqa: RUF001 - Chinese writes its commas so
+    "好的，继续吧",
     "why does this loop end one step too early?",
 )
 
@@ -138,6 +141,11 @@ def write(directory: str, size: int, first: int = 0) -> None:
     put(f"{directory}/MEMORY.md", "".join(lines))
 
 
+def folder(home: Home, cwd: str) -> str:
+    """Return where the memories of a project lie."""
+    return f"{home.path}/.claude/projects/{slug(cwd)}/memory"
+
+
 def put(path: str, content: str) -> None:
     """Write a small file in place, as an editor without a backup does."""
     with open(path, "w", encoding="utf-8") as file:
@@ -164,15 +172,6 @@ def questions(size: int, count: int) -> Iterator[Question]:
         else:
             requested = words[0] if len(words) < 3 else " ".join(draw.sample(words, 3))
             yield Question(f"what did we say about {requested}?", about.path)
-
-
-def made_up(number: int) -> str:
-    """Return a word that no memory holds, another one for each number."""
-    letters = ""
-    while number or not letters:
-        number, rest = divmod(number, 20)
-        letters += "bcdfghjklmnpqrstvwxz"[rest] + "aeiou"[rest % 5]
-    return f"quoxt{letters}"
 
 
 def _draw(draw: Random, count: int) -> list[str]:

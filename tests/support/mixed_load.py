@@ -1,4 +1,4 @@
-"""Mixed load on one daemon, and whether its memory, descriptors and threads stay level.
+"""Mixed load on one daemon, and its memory, descriptors and threads meanwhile.
 
 Four clients ask at once, each with a seed of its own: writes, undos, prompts of new sessions,
 reads, extractions, dreams, and connections that are cut at any moment. What a client adds it takes
@@ -19,17 +19,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks import corpus
-from benchmarks.background import folder
-from benchmarks.chart import Curve, chart
-from benchmarks.measures import Line
-from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support import corpus
+from tests.support.corpus import folder
+from tests.support.daemon import Home, client
 
-MINUTES = 20.0
-MEMORIES = 1_000
 CLIENTS = 4
-WARM_SHARE = 0.25  # of the time: the beginning, which fills caches that have a bound
-SAMPLE_SECONDS = 2.0
 _ASLEEP = 60  # memories of the project that dreams, every third with a twin
 _FIXED = 40  # memories that a client changes again and again
 _CUT_SECONDS = 0.01  # until a connection is cut
@@ -65,11 +59,6 @@ class Load:
         with self.lock:
             self.requests += 1
 
-    @property
-    def failed(self) -> bool:
-        """Whether a client has met an error; the end of the load raises it."""
-        return any(client.done() for client in self.asking)
-
 
 class _Client:
     """One client that asks until the load is over."""
@@ -88,7 +77,7 @@ class _Client:
     def run(self) -> None:
         """Ask until the end."""
         kinds, weights = list(self._kinds), list(self._kinds.values())
-        with Line(self._load.home.places.socket) as line:
+        with client(self._load.home) as line:
             self._line = line
             while not self._load.over.is_set() and self._load.requests < self._load.most:
                 self._steps += 1
@@ -175,8 +164,8 @@ def load(
             yield mixed
         finally:
             mixed.over.set()
-    for client in mixed.asking:
-        client.result()
+    for asking in mixed.asking:
+        asking.result()
 
 
 def prepare(home: Home, memories: int) -> None:
@@ -207,43 +196,3 @@ def slope(samples: Sequence[Sample]) -> float:
     level = sum(one.resident for one in samples) / count
     above = sum((one.requests - middle) * (one.resident - level) for one in samples)
     return 10_000 * above / sum((one.requests - middle) ** 2 for one in samples)
-
-
-def run(minutes: float, plot: str = "") -> None:
-    """Measure, print the figures, and draw them into a file if one is named."""
-    samples: list[Sample] = []
-    with throw_away_home() as home:
-        prepare(home, MEMORIES)
-        with daemon_process(home) as process, load(home, MEMORIES) as mixed:
-            begun = time.monotonic()
-            while time.monotonic() - begun < 60 * minutes and not mixed.failed:
-                time.sleep(SAMPLE_SECONDS)
-                samples.append(sample(process.pid, begun, mixed.requests))
-    warm = samples[int(len(samples) * WARM_SHARE) :]
-    print(
-        f"level: {MEMORIES:,} memories, {samples[-1].requests:,} requests in {minutes:g} minutes: "
-        f"RSS after the first quarter {warm[0].resident:.0f} MiB, at the end "
-        f"{warm[-1].resident:.0f}, at most {max(one.resident for one in samples):.0f}, "
-        f"{slope(warm):+.2f} MiB per 10,000 requests; descriptors {_range(warm, 'descriptors')}, "
-        f"threads {_range(warm, 'threads')} (aims: at most 110 MiB, at most +1)"
-    )
-    if plot:
-        Path(plot).write_text(_drawn(samples), encoding="utf-8")
-
-
-def _range(samples: Sequence[Sample], name: str) -> str:
-    results = [getattr(one, name) for one in samples]
-    return f"{min(results)} to {max(results)}"
-
-
-def _drawn(samples: Sequence[Sample]) -> str:
-    minutes = [one.minute for one in samples]
-    return chart(
-        "minutes",
-        minutes,
-        (
-            Curve("RSS, MiB", [one.resident for one in samples]),
-            Curve("descriptors", [one.descriptors for one in samples]),
-            Curve("threads", [one.threads for one in samples]),
-        ),
-    )

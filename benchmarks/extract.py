@@ -1,12 +1,15 @@
-"""Real talk of strangers, read from DATA/talk, and what of it an extractor keeps.
+"""What the local extractor keeps of real talk of strangers: ``make bench-extract DATA=folder``.
 
-None of it is part of the project: it is measured with, never shipped or quoted.
+DATA is the folder that holds ``talk``: conversations, what readers would have kept of them, and
+``score.py``, which compares. None of it is part of the project: it is measured with, never shipped
+or quoted. ``--kept FILE`` writes what was kept, to be read by eye.
 """
 
+import argparse
 import gzip
 import importlib.util
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,10 +18,9 @@ from typing import Any
 
 from memd.core.values import Message
 from memd.extract import candidates
-from memd.extract.scorer import Scores
 
 _SOURCE_CHARACTERS = 3  # of a session's name: the repository that it came from
-Score = Callable[[frozenset[str]], Scores]
+READ_MESSAGES = 3238  # of the talk, read by the people who labelled it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,15 @@ class Talk:
     labels: tuple[dict[str, Any], ...]
     scoring: ModuleType
 
-    def kept(self, score: Callable[[str], Score]) -> list[dict[str, str]]:
-        """Return what is kept; ``score`` gives the scorer for a source.
+    def kept(self) -> list[dict[str, str]]:
+        """Return what is kept.
 
         What a source's earlier conversation gave already is nothing new, as it is in a store.
         """
         rows: list[dict[str, str]] = []
         known: set[tuple[str, str]] = set()
         for session in self.sessions:
-            found = candidates.find(session.messages, 0.0, session.name, score(session.source))
+            found = candidates.find(session.messages, 0.0, session.name)
             texts = [("saved", item.text) for item in found.candidates]
             texts += [("suggested", item.text) for item in found.suggestions]
             for kind, text in texts:
@@ -60,21 +62,6 @@ class Talk:
         """Return what the comparison with the readers' labels says, by name."""
         result: dict[str, dict[str, float]] = self.scoring.score(self.labels, kept)
         return result
-
-    def label(self, session: str, turn: int, text: str) -> str:
-        """Return how a sentence is labelled: "", "weak", "clear", with "marked " before."""
-        for label in self._of_turn(session, turn):
-            quoted, own = (self.scoring.tokens(item) for item in (label["quote"], text))
-            if quoted and own and 2 * len(quoted & own) >= min(len(quoted), len(own)):
-                rule = label["type"] == "feedback" and label["strength"] == "clear"
-                marked = "marked " if label["cue"] == "explicit" or rule else ""
-                return f"{marked}{label['strength']}"
-        return ""
-
-    def _of_turn(self, session: str, turn: int) -> Iterator[dict[str, Any]]:
-        for label in self.labels:
-            if (label["session"], label["turn"]) == (session, turn):
-                yield label
 
 
 def load(data: Path) -> Talk:
@@ -107,3 +94,33 @@ def _scoring(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def main() -> None:
+    """Print the figures of the talk."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="folder that holds talk")
+    parser.add_argument("--kept", type=Path, help="write what was kept, JSON lines")
+    arguments = parser.parse_args()
+    talk = load(arguments.data)
+    kept = talk.kept()
+    if arguments.kept:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in kept)
+        arguments.kept.write_text("".join(lines), "utf-8")
+    for name, figures in talk.figures(kept).items():
+        print(_line(name, figures))
+
+
+def _line(name: str, figures: Mapping[str, Any]) -> str:
+    share = 100 * figures["kept"] / READ_MESSAGES
+    return (
+        f"{name}: kept {figures['kept']} ({share:.1f} of 100 messages),"
+        f" right {figures['right']}, precision {figures['precision']:.2f};"
+        f" recall of the clear {figures['recall clear']:.2f}"
+        f" (explicit {figures['recall clear explicit']:.2f},"
+        f" implicit {figures['recall clear implicit']:.2f})"
+    )
+
+
+if __name__ == "__main__":
+    main()

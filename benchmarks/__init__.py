@@ -1,1 +1,0 @@
-"""Speed and quality, measured as ratios against a floor or a peer in the same run."""
