@@ -1,6 +1,6 @@
-"""The table of `memctl agent …`: list, show, register, end and merge agents."""
+"""The table of `memctl agent …`: list, register, end and merge agents."""
 
-from memd.cli.grammar import Command, Operand, Option, number
+from memd.cli.grammar import Command, Option, number
 
 KEY = Option("--key", "the agent's key, instead of MEMD_AGENT_KEY", "KEY")
 
@@ -22,18 +22,6 @@ COMMANDS = (
             ("memctl agent list", "to whom can I write?"),
             ("memctl agent list --watch", "what are they doing?"),
         ),
-    ),
-    Command(
-        ("agent", "show"),
-        "show one agent",
-        "All that memd knows of it, and nothing of what its messages say.",
-        "agents:show",
-        method="agent.list",
-        operands=(
-            Operand("ADDRESS", "as memctl agent list shows it", param="", listed="agent list"),
-        ),
-        options=(Option("--all", "look at those of every project"),),
-        examples=(("memctl agent show builder", "is it still there?"),),
     ),
     Command(
         ("agent", "register"),

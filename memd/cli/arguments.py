@@ -59,7 +59,6 @@ GROUPS = {
     "rule": "rules that hold before a tool runs",
     "debug": "what helps to find a fault",
     "job": "background jobs",
-    "session": "the life of a client's session",
     "team": "memories shared with the members of a project",
     "service": "memd as a service of this user",
 }

@@ -61,26 +61,20 @@ COMMANDS = (
         ("message", "read"),
         "print an agent's next messages",
         "Prints them as quoted text that names each sender, then acknowledges them: they do not "
-        f"come again. {_PARENT}",
-        "messages:read",
-        method="message.receive",
-        options=(KEY, _LIMIT, _LEAVE),
-        examples=(("memctl message read", "what is new?"),),
-    ),
-    Command(
-        ("message", "wait"),
-        "wait for an agent's next message",
-        "Prints what arrives as memctl message read does, and ends with status 1 where nothing "
+        "come again. With --wait it waits for the first, and ends with status 1 where nothing "
         f"came. {_PARENT}",
-        "messages:wait",
+        "messages:read",
         method="message.receive",
         options=(
             KEY,
             _LIMIT,
-            Option("--wait", "how long (default: 60)", "SECONDS", seconds),
+            Option("--wait", "wait so long for the first one", "SECONDS", seconds),
             _LEAVE,
         ),
-        examples=(("memctl message wait --wait 600", "be woken by the next one"),),
+        examples=(
+            ("memctl message read", "what is new?"),
+            ("memctl message read --wait 600", "be woken by the next one"),
+        ),
     ),
     Command(
         ("message", "ack"),

@@ -142,27 +142,6 @@ COMMANDS = (
         "jobs:resume",
     ),
     Command(
-        ("session", "start"),
-        "tell that a client session begins",
-        "For clients that are scripts; the others tell it themselves.",
-        "prompting:session",
-        operands=(_SESSION,),
-    ),
-    Command(
-        ("session", "compacted"),
-        "tell that a session dropped what it had read",
-        "Memories that it was given may come again.",
-        "prompting:session",
-        operands=(_SESSION,),
-    ),
-    Command(
-        ("session", "end"),
-        "tell that a session is over",
-        "It can be resumed, so what it was given stays known. A dream that is due may begin.",
-        "prompting:session",
-        operands=(_SESSION,),
-    ),
-    Command(
         ("watch",),
         "print what happens as it happens",
         "Changes of memories and the life of jobs, one line each, until interrupted. With --json "
@@ -322,13 +301,6 @@ COMMANDS = (
         ),
     ),
     Command(
-        ("version",),
-        "print the versions of memctl and of the daemon that runs",
-        "No daemon is started for it.",
-        "shells:version",
-        method="",
-    ),
-    Command(
         ("mcp",),
         "serve a client that speaks the Model Context Protocol",
         "Speaks on standard input and output until the input ends, in each version of the protocol "
@@ -339,6 +311,23 @@ COMMANDS = (
         "shells:mcp",
         method="",
         examples=(("claude mcp add memd -- memctl mcp", "tell a client of it"),),
+    ),
+    Command(
+        ("call",),
+        "call any method of the daemon",
+        "Prints its result as JSON. Values are text or, where the method takes no text, JSON. The "
+        "project's directory and an id of the request are added where the method takes them. "
+        "rpc.discover lists the methods with their parameters.",
+        "calling:call",
+        method="",
+        operands=(
+            Operand("NAME", "the method", param=""),
+            Operand("PARAMETERS", "NAME=VALUE", optional=True, many=True, param=""),
+        ),
+        examples=(
+            ("memctl call memory.list limit=5", "the newest five memories"),
+            ("memctl call session.start session_id=nightly", "a script's session begins"),
+        ),
     ),
     Command(
         ("completion",),

@@ -21,13 +21,6 @@ COMMANDS = (
         examples=(("memctl suggestions", "what waits for you"),),
     ),
     Command(
-        ("suggestions", "list"),
-        "the same",
-        "What sounded lasting in conversations and was not saved.",
-        "suggestions:list_",
-        method="suggestion.list",
-    ),
-    Command(
         ("suggestions", "accept"),
         "make a memory of a suggestion",
         "As it was said, with the quotation and its date as evidence; memctl undo takes it back.",

@@ -32,6 +32,9 @@ METHODS: Mapping[str, str] = {
 }
 
 COMMANDS: Mapping[str, str] = {
+    "agent show": "memctl agent list --json",
+    "message wait": "memctl message read --wait SECONDS",
+    "suggestions list": "memctl suggestions",
     "adopt": "memctl edit saves the memory as yours",
     "agent merge": _NO_REPLACEMENT,
     "conformance": _NO_REPLACEMENT,
@@ -40,7 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "job retry": "memctl extract or memctl dream again",
     "metrics": "memctl status and memctl report have what it said",
     "restore": "memctl undo PATH",
-    "session": "memctl call session.start, session.compacted or session.end",
+    "session": "memctl call session.start session_id=ID, also session.compacted and session.end",
     "sockname": "memctl config prints the socket",
     "spend": "memctl report",
     "suggestions edit": "memctl suggestions accept --text TEXT",

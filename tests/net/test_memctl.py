@@ -288,63 +288,10 @@ def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
     assert "?" in _on_terminal(known, "purge", "--pattern", "Port 9911", keys=b"n\n")
 
 
-OLD = {
-    "suggestions": "review",
-    "dream review": "review",
-    "dream accept 1": "review",
-    "dream reject 1": "review",
-    "message held": "review",
-    "message accept m1": "review",
-    "diff c1": "log -p",
-    "restore a.md": "undo",
-    "purge --pattern x": "rm --purge",
-    "adopt a.md": "edit",
-    "spend": "report",
-    "usage": "report",
-    "sockname": "config",
-    "discover": "call",
-    "session start": "call",
-    "team pull": "team sync",
-    "team push": "team sync",
-    "team diff a.md": "team status",
-    "team members": "team log",
-    "team keep a.md": "team resolve",
-    "message status m1": "message log",
-    "message wait": "message read --wait",
-    "instructions approve a": "instructions --allow",
-    "job retry j1": "extract",
-    "version": "--version",
-    "top": "",
-    "metrics": "",
-    "debug": "",
-    "watch": "",
-    "conformance": "",
-    "agent merge": "",
-}
-SHOWN = ("suggestions", "top")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(old, new, marks=() if old in SHOWN else pytest.mark.full)
-        for old, new in OLD.items()
-    ],
-)
-@differs("7.1", "the command still exists")
-def test_an_old_command_names_its_replacement(own: Home, old: str, new: str) -> None:
-    """A command that is gone is a wrong command line, and the answer says what to use."""
-    done = own.memctl("--no-start", *old.split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"memctl {new}" in done.stderr
-    assert "is gone" in done.stderr or "no command" in done.stderr
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [
-        ["call", "memory.list", "limit=1"],
         ["help", "all"],
         ["log", "-p"],
         ["show", "c1"],

@@ -1,11 +1,10 @@
 """agent …: list agents, and register and end one's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.errors import MemdError
 from memd.core.events import AGENT_CHANGED, AGENT_PROGRESS
 from memd.core.text import one_line
 
@@ -15,16 +14,6 @@ _KEY_HINT = f"give --key, or put the agent's key into {KEY_VARIABLE}"
 _LINE_CHARACTERS = 120  # characters of an agent's text in a list
 _DAY_SECONDS = 24 * 60 * 60.0
 _STYLES = {"live": "green", "idle": "yellow"}
-
-
-class AgentUnknownError(MemdError):
-    """No agent has the address that the command line says."""
-
-    hint = "memctl agent list --all shows who is there; agent show --all looks there"
-
-    def __init__(self, address: str, similar: Sequence[str] = ()) -> None:
-        others = f"; there is {', '.join(similar)}" if similar else ""
-        super().__init__(f"no agent has the address {address}{others}", address=address)
 
 
 def agent_key(invocation: Invocation) -> str:
@@ -45,31 +34,6 @@ def list_(invocation: Invocation) -> None:
         address, news = facts.get("address"), facts.get("line") or facts.get("change")
         if isinstance(address, str) and isinstance(news, str):
             invocation.screen.answer(facts, f"{_one_line(address)}  {_one_line(news)}")
-
-
-def show(invocation: Invocation) -> None:
-    """Print everything about one agent. Raises AgentUnknownError.
-
-    With ``--all`` an address without its project will do where only one agent has it.
-    """
-    address = invocation.options.address
-    agents = invocation.request()["agents"]
-    matching = [agent for agent in agents if agent["address"] == address]
-    if not matching and invocation.options.all:
-        matching = [agent for agent in agents if _means(address, agent)]
-    if len(matching) != 1:
-        raise AgentUnknownError(address, [_one_line(agent["address"]) for agent in matching])
-    (agent,) = matching
-    shown = {**agent, "since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
-    facts = ((name, _one_line(str(value))) for name, value in shown.items())
-    invocation.screen.answer(agent, output.facts(facts))
-
-
-def _means(address: str, agent: Mapping[str, Any]) -> bool:
-    """Return whether an address is an agent's name, alone or with its project's folder."""
-    name, _, project = address.partition("@")
-    folder = agent["project"].rpartition("/")[2]
-    return agent["address"].partition("@")[0] == name and project in ("", folder)
 
 
 def register(invocation: Invocation) -> None:

@@ -38,21 +38,17 @@ def send(invocation: Invocation) -> int:
     return 1 if result["state"] == _REFUSED else 0
 
 
-def read(invocation: Invocation) -> None:
-    """Print the next messages and acknowledge them."""
-    _print_and_ack(invocation, _receive(invocation))
-
-
-def wait(invocation: Invocation) -> int:
-    """Wait for a message and print it; return 1 if none came in time."""
-    deadline = time.monotonic() + (invocation.options.wait or WAIT_SECONDS)
+def read(invocation: Invocation) -> int:
+    """Print the next messages and acknowledge them; return 1 if none came within ``--wait``."""
+    seconds = invocation.options.wait or 0.0
+    deadline = time.monotonic() + seconds
     while True:
         # One request may wait WAIT_SECONDS at most, so a longer wait takes several.
         remaining = max(0.0, deadline - time.monotonic())
         received = _receive(invocation, min(remaining, WAIT_SECONDS))
         if received["messages"] or time.monotonic() >= deadline:
             _print_and_ack(invocation, received)
-            return 0 if received["messages"] else 1
+            return 1 if seconds and not received["messages"] else 0
 
 
 def ack(invocation: Invocation) -> int:
@@ -109,7 +105,7 @@ def _acting_agent(invocation: Invocation) -> dict[str, Any]:
     return {"key": own_key} if own_key else {"key": None, "as_parent": True}
 
 
-def _receive(invocation: Invocation, seconds: float = 0.0) -> Mapping[str, Any]:
+def _receive(invocation: Invocation, seconds: float) -> Mapping[str, Any]:
     """Return the next messages; wait up to ``seconds`` for the first. Raises OutputClosedError."""
     if invocation.surroundings.unread:
         raise OutputClosedError

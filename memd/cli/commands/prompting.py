@@ -1,4 +1,4 @@
-"""load-prompt, prefetch and session start|compacted|end: a client's calls around a prompt."""
+"""load-prompt and prefetch: a client's calls around a prompt."""
 
 import os
 from typing import Any
@@ -40,11 +40,6 @@ def prefetch(invocation: Invocation) -> None:
     if explanation is not None:
         text = explanation_text(invocation, explanation)
     invocation.screen.answer(answer, text)
-
-
-def session(invocation: Invocation) -> None:
-    """Tell the daemon that a session begins, was compacted or ended."""
-    invocation.screen.answer(invocation.request(), "")
 
 
 def explanation_text(invocation: Invocation, explanation: dict[str, Any]) -> str:

@@ -1,12 +1,10 @@
-"""completion, help, hook, mcp and version: commands for shells and programs."""
+"""completion, help, hook and mcp: commands for shells and programs."""
 
 import sys
 from collections.abc import Iterator
 
-from memd import __version__
 from memd.cli.arguments import COMMANDS, CompletionHints, parser
 from memd.cli.invocation import Invocation
-from memd.client.errors import DaemonUnavailableError
 
 # The list in each method's result that completion takes values from, and the member of its items.
 _VALUES = {
@@ -86,18 +84,6 @@ def _values(invocation: Invocation) -> Iterator[str]:
         after = answer.get("next")
         if not after:
             return
-
-
-def version(invocation: Invocation) -> None:
-    """Print memctl's version and, where one runs, the daemon's."""
-    answer = {"memctl": __version__, "memd": None}
-    try:
-        invocation.client(start=False)
-        answer["memd"] = invocation.call("status")["version"]
-    except DaemonUnavailableError:
-        pass
-    daemon = f"memd {answer['memd']}" if answer["memd"] else "no memd is running"
-    invocation.screen.answer(answer, f"memctl {__version__}, {daemon}")
 
 
 def help_(invocation: Invocation) -> None:

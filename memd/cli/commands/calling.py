@@ -1,0 +1,78 @@
+"""call: any method of the daemon, its parameters as NAME=VALUE."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from memd.cli.invocation import JOB_SECONDS, CommandLineError, Invocation
+from memd.client.errors import RemoteError
+
+_UNKNOWN_METHOD = -32601
+_TEXT = "string"
+_NO_PARAMETER = "{} is no parameter"
+_CANNOT_BE = "{} cannot be {}"
+_NO_METHOD = "there is no method {}"
+
+
+def call(invocation: Invocation) -> None:
+    """Call a method and print its result as JSON.
+
+    The project's directory and an id of the request are added where the method takes them.
+    """
+    name = invocation.options.name
+    listed = {method["name"]: method for method in invocation.call("rpc.discover")["methods"]}
+    given = dict(_parts(word) for word in invocation.options.parameters)
+    if name not in listed:
+        raise _unknown(invocation, name, list(listed))
+    shapes = {param["name"]: param["schema"] for param in listed[name]["params"]}
+    params = {key: _value(key, text, shapes.get(key, {})) for key, text in given.items()}
+    if "cwd" in shapes:
+        params.setdefault("cwd", invocation.cwd)
+    if "request_id" in shapes:
+        params.setdefault("request_id", os.urandom(16).hex())
+    invocation.screen.data(invocation.call(name, seconds=JOB_SECONDS, **params))
+
+
+def _parts(word: str) -> tuple[str, str]:
+    """Return the name and the text of NAME=VALUE. Raises CommandLineError."""
+    name, sign, text = word.partition("=")
+    if not sign or not name:
+        hint = "parameters are NAME=VALUE, such as limit=5"
+        raise CommandLineError(_NO_PARAMETER, word, hint=hint)
+    return name, text
+
+
+def _value(name: str, text: str, schema: Mapping[str, Any]) -> object:
+    """Return a parameter's value: the text itself where the method takes only text, else its JSON.
+
+    Raises CommandLineError.
+    """
+    shapes = schema.get("anyOf", [schema])
+    kinds = {_TEXT if "enum" in shape else shape.get("type", "object") for shape in shapes}
+    if kinds <= {_TEXT, "null"}:
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        if _TEXT in kinds:
+            return text
+        kind = " or ".join(sorted(kinds - {"null"}))
+        raise CommandLineError(_CANNOT_BE, name, text, hint=f"it is {kind}") from error
+
+
+def _unknown(invocation: Invocation, name: str, names: list[str]) -> Exception:
+    """Return the error for a method that does not exist, with the nearest unless it is gone."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
+
+    try:
+        invocation.call(name)  # the daemon knows what is gone
+    except RemoteError as error:
+        nearest = get_close_matches(name, names, 1)
+        if error.code == _UNKNOWN_METHOD and nearest and " is gone" not in error.hint:
+            error.hint = f"the nearest is {nearest[0]}"
+        return error
+    return CommandLineError(
+        "there is no method {}", name, hint="memctl call rpc.discover lists all"
+    )

@@ -1,0 +1,64 @@
+"""What is gone names what to use instead (chapters 6.5, 6.10 and 7.1)."""
+
+import pytest
+
+from tests.net.kit import Home, differs
+
+GONE = {
+    "session start": "call",
+    "message wait": "message read --wait",
+    "version": "--version",
+    "suggestions list": "suggestions",
+    "agent show a": "agent list",
+}
+STILL = {
+    "suggestions": "review",
+    "dream review": "review",
+    "dream accept 1": "review",
+    "dream reject 1": "review",
+    "message held": "review",
+    "message accept m1": "review",
+    "diff c1": "log -p",
+    "restore a.md": "undo",
+    "purge --pattern x": "rm --purge",
+    "adopt a.md": "edit",
+    "spend": "report",
+    "usage": "report",
+    "sockname": "config",
+    "discover": "call",
+    "team pull": "team sync",
+    "team push": "team sync",
+    "team diff a.md": "team status",
+    "team members": "team log",
+    "team keep a.md": "team resolve",
+    "message status m1": "message log",
+    "instructions approve a": "instructions --allow",
+    "job retry j1": "extract",
+    "top": "",
+    "metrics": "",
+    "debug": "",
+    "watch": "",
+    "conformance": "",
+    "agent merge": "",
+}
+
+
+def _names_the_replacement(home: Home, old: str, new: str) -> None:
+    done = home.memctl("--no-start", *old.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"memctl {new}" in done.stderr
+    assert "is gone" in done.stderr
+
+
+@pytest.mark.parametrize(("old", "new"), GONE.items())
+def test_a_command_that_is_gone_names_its_replacement(home: Home, old: str, new: str) -> None:
+    """A command that is gone is a wrong command line, and the answer says what to use."""
+    _names_the_replacement(home, old, new)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("old", "new"), STILL.items())
+@differs("7.1", "the command still exists")
+def test_an_old_command_names_its_replacement(home: Home, old: str, new: str) -> None:
+    """A command that goes with a later room will say what to use."""
+    _names_the_replacement(home, old, new)
