@@ -15,9 +15,10 @@ def test_call_reaches_any_method(project: Project) -> None:
     path = newest["memories"][0]["path"]
     read = json.loads(project.memctl("call", "memory.read", f"path={path}").stdout)
     assert read["content"] == project.read(path)
-    written = project.memctl("call", "memory.write", "path=7.md", "content=12")
-    assert json.loads(written.stdout)["path"] == "7.md"
-    assert project.read("7.md") == "12"
+    words = ("path=7.md", "name=7", "description=12", "type=project", "body=13")
+    written = json.loads(project.memctl("call", "memory.write", *words).stdout)
+    assert (written["path"], written["status"]) == ("7.md", "created")
+    assert project.read("7.md").endswith("13\n")
 
 
 @pytest.mark.parametrize(
