@@ -15,6 +15,7 @@ from memd.api.services import SeenSession, Services
 from memd.core.errors import MemdError
 from memd.model.configured import ModelState
 from memd.projects.project import is_of_agent
+from memd.projects.projects import working_directory
 from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
 from memd.state.tables import Breaker, ContextTotals, RunningRow, SuggestionCounts
@@ -48,7 +49,8 @@ class Status(Result):
 
     ``jobs`` counts the newest jobs by state, and the ``parked`` ones; ``running`` are those that
     run. ``paused_since`` is when background work was paused (seconds since 1970), or null.
-    ``proposals`` counts open proposals by memory directory, for the directories in ``projects``.
+    ``projects`` are memory directories, ``proposals`` the open proposals in them. ``folders`` has
+    the working directories by memory directory where they are known, the last used first.
     ``suggestions`` counts those of all projects that wait, were shown to a session, or were decided
     lately. ``held`` counts messages between agents that wait for the person. ``contexts`` counts
     conversations, stored results and their bytes, and lost prompt caches with the tokens that were
@@ -73,6 +75,7 @@ class Status(Result):
     paused_since: float | None
     breakers: tuple[Breaker, ...]
     projects: list[str]
+    folders: dict[str, str]
     proposals: dict[str, int]
     suggestions: SuggestionCounts
     held: int
@@ -116,6 +119,7 @@ async def status(services: Services, call: Call) -> Status:
         paused_since=state.paused_since,
         breakers=state.breakers,
         projects=projects,
+        folders=await _folders(services),
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         suggestions=await services.suggestions.counts(),
         held=counts.held,
@@ -161,6 +165,17 @@ async def _last_dream(services: Services) -> DreamEnded | None:
         at=job.ended or job.created,
         counts={name: len(value) for name, value in lists.items() if isinstance(value, list)},
     )
+
+
+async def _folders(services: Services) -> dict[str, str]:
+    """Return the working directory of each known project by its memory directory."""
+    known = sorted(await services.exports.projects(), key=lambda project: -project.at)
+
+    def find() -> dict[str, str]:
+        places = ((project.directory, working_directory(project)) for project in known)
+        return {directory: cwd for directory, cwd in places if cwd}
+
+    return await to_thread.run_sync(find)
 
 
 async def _teams(services: Services) -> tuple[dict[str, str], dict[str, int]]:

@@ -24,9 +24,9 @@ _TOKEN_BYTES = 16
 _ENTER = "/enter/"
 _READING_METHODS = ("GET", "HEAD")
 _FORM_TYPE = "application/x-www-form-urlencoded"
-# The values of Sec-Fetch-Dest for our pages, their style, script and picture, and the requests of
-# their script ("empty"). Frames and objects are refused.
-_DESTINATIONS = {"document", "style", "script", "image", "empty"}
+# The values of Sec-Fetch-Dest for our pages, their style, script and picture. Frames, objects and
+# the requests of scripts are refused.
+_DESTINATIONS = {"document", "style", "script", "image"}
 
 
 class PageGate(Enum):

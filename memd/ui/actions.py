@@ -77,7 +77,6 @@ def _decision_call(method: str, *optional: str) -> FormCall:
     return call
 
 
-_VERSION = ("path", "change")  # of a memory, as the address names it
 _MEMORY = ("cwd", "path")  # the values that the view of a memory needs
 _REQUEST = ("request_id",)
 _HASH_AND_REQUEST = ("base_hash", "request_id")
@@ -86,16 +85,12 @@ ACTIONS = (
     Action("write", "memory", _write, _MEMORY),
     Action("delete", "project", _form_call("memory.delete", "path", needs=_HASH_AND_REQUEST)),
     Action("undo", "history", _form_call("memory.undo", "change", needs=_REQUEST)),
-    Action("restore", "memory", _form_call("memory.restore", *_VERSION, needs=_REQUEST), _MEMORY),
-    Action("adopt", "memory", _form_call("memory.adopt", "path"), _MEMORY),
     Action(
         "take", "review", _form_call("suggestion.accept", "suggestion", optional=_TEXT_AND_TYPE)
     ),
     Action("dismiss", "review", _form_call("suggestion.dismiss", "suggestion")),
     Action("accept", "review", _decision_call("dream.accept")),
     Action("reject", "review", _decision_call("dream.reject", "reason")),
-    Action("rule-on", "rules", _form_call("rule.add", "path", optional=("answer", "check"))),
-    Action("rule-off", "rules", _form_call("rule.off", "rule")),
 )
 
 
@@ -114,17 +109,13 @@ def _edit_page(_: PageQuery, answers: Answers) -> Context:
     }
 
 
-def _preview(method: str, *names: str) -> Callable[[PageQuery], Calls]:
-    """Return a function that makes a dry run of a method, whose failure is shown."""
-
-    def calls(query: PageQuery) -> Calls:
-        params = {name: query[name] for name in names}
-        return {"plan": query.optional_call(method, **params, dry_run=True)}
-
-    return calls
+def _undo_calls(query: PageQuery) -> Calls:
+    """Return the dry run of the undo, whose failure is shown."""
+    plan = query.optional_call("memory.undo", change=query["change"], dry_run=True)
+    return {"plan": plan}
 
 
-def _confirm_page(_: PageQuery, answers: Answers) -> Context:
+def _undo_page(_: PageQuery, answers: Answers) -> Context:
     """Return the result of the dry run, or why it failed."""
     plan = result_or_none(answers, "plan")
     return {
@@ -135,14 +126,9 @@ def _confirm_page(_: PageQuery, answers: Answers) -> Context:
     }
 
 
-_UNDO_PREVIEW = _preview("memory.undo", "change")
-_RESTORE_PREVIEW = _preview("memory.restore", *_VERSION)
 # Pages that lead to a change; they exist where the changes do.
 FORMS = (
     PageView("edit", "Edit a memory", _edit_calls, _edit_page, tab="project"),
     PageView("confirm-delete", "Delete a memory", _edit_calls, _edit_page, tab="project"),
-    PageView("confirm-undo", "Undo a change", _UNDO_PREVIEW, _confirm_page, tab="history"),
-    PageView(
-        "confirm-restore", "Restore a version", _RESTORE_PREVIEW, _confirm_page, tab="project"
-    ),
+    PageView("confirm-undo", "Undo a change", _undo_calls, _undo_page, tab="history"),
 )

@@ -11,7 +11,7 @@ Rules of this file
 import hashlib
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import tzinfo
 from functools import partial
@@ -31,7 +31,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memd.core.errors import MemdError
 from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
 from memd.ui.actions import ACTIONS, FORMS, Action, Fields
-from memd.ui.events import Events, Sender
 from memd.ui.link import SocketLink
 from memd.ui.pages import Pages
 from memd.ui.routes import VIEWS, frame
@@ -43,7 +42,7 @@ BODY_SECONDS = 15.0  # until the whole form must have come
 _LAST_SECONDS = 0.5  # for the browser to load the style of the last page
 _FIELDS = 200  # of a form
 _POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 HEADERS = {
@@ -91,7 +90,6 @@ class PageServer:
         self._options = options
         self._pages = Pages()
         self.stop = anyio.Event()
-        self.events = Events(link, self.stop)
         self.last_request = options.monotonic()  # when somebody last used the page
         self._routes = Starlette(
             routes=self._app_routes(),
@@ -125,8 +123,6 @@ class PageServer:
         """Return when the page will have been unused for ``seconds``, in monotonic seconds."""
         if self._access.token:
             return self._access.began + TOKEN_SECONDS  # afterwards nobody can enter
-        if self.events.open:  # an open page is in use
-            self.last_request = self._options.monotonic()
         return self.last_request + seconds
 
     def _app_routes(self) -> list[Route]:
@@ -135,7 +131,6 @@ class PageServer:
         views, files = [*VIEWS.values(), *forms], sorted(os.listdir(_STATIC))
         return [
             *(Route(f"/{view.path}", partial(self._view, view)) for view in views),
-            Route("/events", self._stream),
             *(Route(f"/static/{name}", partial(_static, name)) for name in files),
             Route("/quit", self._quit, methods=["POST"]),
             *(Route(f"/{a.path}", partial(self._act, a), methods=["POST"]) for a in actions),
@@ -173,14 +168,6 @@ class PageServer:
     async def _end(self) -> None:
         await anyio.sleep(_LAST_SECONDS)
         self.stop.set()
-
-    async def _stream(self, request: Request) -> Response:
-        """Return the stream of a page's events, or 204 if there is nothing to send."""
-        query = self._query(request)
-        topics = self.events.accepted_topics(query.get("topics"))
-        if not topics:
-            return Response(status_code=204)  # after which the browser does not reconnect
-        return _EventStream(partial(self.events.run, topics, query.get("cwd")))
 
     async def _form(self, request: Request) -> Fields:
         """Return the fields of a form whose token is valid. Raises HTTPException."""
@@ -238,34 +225,6 @@ class PageServer:
 
 
 _CLOSE = {"connection": "close"}  # the rest of a refused request is not read
-
-
-class _EventStream(Response):
-    """A streamed answer, which ``run`` sends until it returns or the browser disconnects."""
-
-    def __init__(self, run: Callable[[Sender], Awaitable[None]]) -> None:
-        super().__init__(media_type="text/event-stream")
-        del self.headers["content-length"]
-        self._run = run
-
-    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer."""
-        head = {"type": "http.response.start", "status": self.status_code}
-        await send({**head, "headers": self.raw_headers})
-
-        async def send_text(text: str) -> None:
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-
-        async def until_disconnect(scope: anyio.CancelScope) -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(until_disconnect, group.cancel_scope)
-            await self._run(send_text)
-            group.cancel_scope.cancel()
-        await send({"type": "http.response.body", "body": b""})
 
 
 def _static(name: str, request: Request) -> Response:

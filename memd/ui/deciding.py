@@ -11,7 +11,6 @@ from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_o
 _JOBS = 200  # the newest jobs, among which are the dreams
 # The lists in a dream's result whose lengths are shown.
 _COUNTS = ("created", "changed", "merged", "removed", "left", "listed", "questions")
-_TOPICS = "memory.changed job.done"
 
 
 def _review_calls(query: PageQuery) -> Calls:
@@ -73,7 +72,7 @@ def _dreams_page(query: PageQuery, answers: Answers) -> Context:
 def _job_report(job: Mapping[str, Any]) -> Context:
     """Return a dream job's facts for the template, empty where its result lacks them."""
     result = job["result"] or {}
-    names = ("engine", "dollars", "proposal", "unused", "before", "after", "said")
+    names = ("engine", "dollars", "proposal", "before", "after", "said")
     return {
         **{name: result.get(name) for name in names},
         "state": job["state"],
@@ -84,14 +83,7 @@ def _job_report(job: Mapping[str, Any]) -> Context:
 
 
 VIEWS = (
-    PageView("review", "To decide", _review_calls, _review_page, tab="review", topics=_TOPICS),
+    PageView("review", "To decide", _review_calls, _review_page, tab="review"),
     PageView("proposal", "A proposal", _proposal_calls, _proposal_page, tab="review"),
-    PageView(
-        "dreams",
-        "Dreams",
-        _dreams_calls,
-        _dreams_page,
-        tab="dreams",
-        topics="job.progress job.done",
-    ),
+    PageView("dreams", "Dreams", _dreams_calls, _dreams_page, tab="dreams"),
 )

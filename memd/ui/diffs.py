@@ -1,8 +1,6 @@
-"""A unified diff as rows for a page, one below the other or side by side. Pure."""
+"""A unified diff as rows for a page. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 
 from msgspec import Struct
 
@@ -18,13 +16,6 @@ class DiffLine(Struct, frozen=True):
     text: str
     before: int = 0
     after: int = 0
-
-
-class SideBySide(Struct, frozen=True):
-    """A row of both sides; a side without a line is ``None``. A note stands on both."""
-
-    before: DiffLine | None
-    after: DiffLine | None
 
 
 def lines(diff: str) -> list[DiffLine]:
@@ -50,34 +41,3 @@ def lines(diff: str) -> list[DiffLine]:
         else:  # "\ No newline at end of file"
             result.append(DiffLine("note", text.removeprefix("\\ ")))
     return result
-
-
-def sides(shown: Sequence[DiffLine]) -> list[SideBySide]:
-    """Return rows with removed lines beside the added ones that follow them."""
-    rows: list[SideBySide] = []
-    for kind, block in _blocks(shown):
-        if kind == "changed":
-            old = [line for line in block if line.kind == "removed"]
-            new = [line for line in block if line.kind == "added"]
-            rows += [SideBySide(*pair) for pair in zip_longest(old, new)]
-        else:
-            rows += [SideBySide(line, line) for line in block]
-    return rows
-
-
-def _blocks(shown: Iterable[DiffLine]) -> Iterator[tuple[str, list[DiffLine]]]:
-    """Yield each run of changed lines as one block, and every other line as a block."""
-    run: list[DiffLine] = []
-    for line in shown:
-        if line.kind in ("added", "removed"):
-            if run and line.kind == "removed" and run[-1].kind == "added":
-                yield "changed", run
-                run = []
-            run.append(line)
-            continue
-        if run:
-            yield "changed", run
-            run = []
-        yield line.kind, [line]
-    if run:
-        yield "changed", run

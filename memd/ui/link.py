@@ -1,7 +1,7 @@
 """The page's calls to the daemon: a connection for each request, with several calls at once."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -11,11 +11,9 @@ from memd.client.errors import AnswerTimeoutError
 from memd.client.launch import asynchronous
 from memd.core.errors import MemdError
 
-if TYPE_CHECKING:
-    from memd.client.launch import AsyncClient
-
 NAME = "memctl ui"
 ANSWER_SECONDS = 30.0
+_CALLS = 16  # in flight; the daemon refuses more than 32 of a connection
 _ABSENT = (-32601, 1001)  # the codes of errors: the method or the object does not exist
 
 
@@ -41,10 +39,6 @@ class SocketLink(Struct, frozen=True):
     socket: str
     environment: Mapping[str, str]
 
-    def connection(self) -> "AsyncClient":
-        """Return a new connection, a context manager."""
-        return asynchronous(self.socket, self.environment, name=NAME, version=__version__)
-
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
         """Call one method. Raises what ``answers`` raises."""
         return (await self.answers({"": MethodCall(method, params)}))[""]
@@ -59,11 +53,14 @@ class SocketLink(Struct, frozen=True):
             return {}
         results: dict[str, Any] = {}
         errors: list[MemdError] = []  # of calls that are not optional
-        async with self.connection() as client:
+        slots = anyio.CapacityLimiter(_CALLS)
+        link = asynchronous(self.socket, self.environment, name=NAME, version=__version__)
+        async with link as client:
 
             async def make(name: str, call: MethodCall) -> None:
                 try:
-                    results[name] = await client.call(call.method, call.params)
+                    async with slots:
+                        results[name] = await client.call(call.method, call.params)
                 except MemdError as error:
                     if not call.optional:
                         errors.append(error)

@@ -1,35 +1,50 @@
 """The views of all projects and of one project's memories. Pure."""
 
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from memd.core.values import MemoryType
-from memd.ui.link import MethodCall, Unanswered
-from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView, result_or_none
+from memd.ui.link import MethodCall
+from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 
-PAGE = 100  # the most rows of a list on one page
+PAGE = 100  # the most memories on one page
 TYPES = (*MemoryType, "none")  # the filters of the list; "none" is for memories without a type
+_PROJECTS = 100  # whose memories and suggestions are counted
 
 
-def _projects_calls(query: PageQuery) -> Calls:
-    """Return the calls for the projects, the daemon's status, and memories where we started."""
-    page, here = {"limit": PAGE, "after": query.get("after")}, query.get("here")
-    known = MethodCall("project.list", page, optional=True)
-    local = MethodCall("memory.list", {"cwd": here, "limit": 1}, optional=True)
-    return {"known": known, "status": MethodCall("status", {}), "local": local}
+def _projects_calls(_: PageQuery) -> Calls:
+    return {"status": MethodCall("status", {})}
+
+
+def _folders(query: PageQuery, status: Mapping[str, Any]) -> dict[str, str]:
+    """Return the memory directory of each project by its folder, "" for where we started."""
+    folders = {cwd: directory for directory, cwd in status["folders"].items()}
+    return folders if query.get("here") in folders else {query.get("here"): "", **folders}
+
+
+def _later_projects_calls(query: PageQuery, answers: Answers) -> Calls:
+    """Return the calls that count the memories and suggestions of the first projects."""
+    calls = {}
+    for cwd in islice(_folders(query, answers["status"]), _PROJECTS):
+        calls[f"listed {cwd}"] = MethodCall("memory.list", {"cwd": cwd, "limit": 1}, optional=True)
+        calls[f"waiting {cwd}"] = MethodCall("suggestion.list", {"cwd": cwd}, optional=True)
+    return calls
 
 
 def _projects_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the projects, with the one in which the page was started, and what failed."""
-    rows: list[dict[str, Any]] = result_or_none(answers, "known", "projects") or []
-    here, local = query.get("here"), result_or_none(answers, "local")
-    # Add the project in which the page was started if the daemon does not list it yet.
-    if local and local["memories"] and not any(row["cwd"] == here for row in rows):
-        empty = dict.fromkeys(("bytes", "last_at", "team", "proposals", "suggestions"))
-        rows = [{"cwd": here, "memories": local["count"], **empty}, *rows]
-    # The page may be started outside of any project, so a failure of "local" is no problem.
-    known = answers["known"]
-    failed = [known] if isinstance(known, Unanswered) and not known.absent else []
-    return {"projects": rows, "here": here, "problems": failed}
+    """Return the projects, with the one in which the page was started if it has memories."""
+    status, here = answers["status"], query.get("here")
+    rows = []
+    for cwd, directory in _folders(query, status).items():
+        count = result_or_none(answers, f"listed {cwd}", "count")
+        suggestions = result_or_none(answers, f"waiting {cwd}", "suggestions") or ()
+        if directory or count:
+            waiting = len(suggestions) + status["proposals"].get(directory, 0)
+            is_shared = directory in status["teams"]
+            rows.append({"cwd": cwd, "memories": count, "waiting": waiting, "team": is_shared})
+    # A call fails where memory is off, and the page may be started outside of any project.
+    return {"projects": rows, "here": here, "problems": []}
 
 
 def _project_calls(query: PageQuery) -> Calls:
@@ -39,31 +54,12 @@ def _project_calls(query: PageQuery) -> Calls:
     return {"listed": query.project_call("memory.list", limit=PAGE, after=after, **narrowed)}
 
 
-def _later_project_calls(query: PageQuery, answers: Answers) -> Calls:
-    paths = [memory["path"] for memory in answers["listed"]["memories"]]
-    return {"usage": query.optional_call("usage.list", paths=paths, limit=PAGE)}
-
-
-def _project_page(query: PageQuery, answers: Answers) -> Context:
-    """Return each memory's use by its path, and the values of the filter."""
-    rows = result_or_none(answers, "usage", "memories")
-    return {
-        "uses": None if rows is None else {row["path"]: row for row in rows},
-        "types": TYPES,
-        "q": query.get("q"),
-        "type": query.one_of("type", "", *TYPES),
-    }
+def _project_page(query: PageQuery, _: Answers) -> Context:
+    """Return the values of the filter."""
+    return {"types": TYPES, "q": query.get("q"), "type": query.one_of("type", "", *TYPES)}
 
 
 VIEWS = (
-    PageView("", "Projects", _projects_calls, _projects_page, topics=ON_CHANGE),
-    PageView(
-        "project",
-        "Memories",
-        _project_calls,
-        _project_page,
-        _later_project_calls,
-        "project",
-        ON_CHANGE,
-    ),
+    PageView("", "Projects", _projects_calls, _projects_page, _later_projects_calls),
+    PageView("project", "Memories", _project_calls, _project_page, tab="project"),
 )

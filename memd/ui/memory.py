@@ -9,7 +9,7 @@ from msgspec import Struct
 from memd.core.instants import written
 from memd.core.names import INDEX
 from memd.ui import diffs, texts
-from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView, result_or_none
+from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 
 CHANGES = 50  # the most rows of a history on one page
 _SHOWN_DIFFS = 5  # of a memory's newest changes
@@ -21,7 +21,6 @@ class ShownDiff(Struct, frozen=True):
 
     path: str
     lines: Sequence[diffs.DiffLine]
-    sides: Sequence[diffs.SideBySide]
     left: int
 
 
@@ -29,7 +28,7 @@ def shown_diff(file: Mapping[str, Any], *, whole: bool = False) -> ShownDiff:
     """Return a file's diff as rows, the first ``diffs.ROWS`` unless ``whole``."""
     rows = diffs.lines(file["diff"])
     shown = rows if whole else rows[: diffs.ROWS]
-    return ShownDiff(file["path"], shown, diffs.sides(shown), len(rows) - len(shown))
+    return ShownDiff(file["path"], shown, len(rows) - len(shown))
 
 
 def history_page(_: PageQuery, answers: Answers) -> Context:
@@ -57,7 +56,7 @@ def is_editable(content: str) -> bool:
 
 
 def _memory_calls(query: PageQuery) -> Calls:
-    """Return the calls for a memory's text, origin, history and use."""
+    """Return the calls for a memory's text, origin and history."""
     path, before = query["path"], query.get("before")
     # The index has no origin, so this call fails for it.
     origin_call = query.optional_call if path == INDEX else query.project_call
@@ -65,8 +64,6 @@ def _memory_calls(query: PageQuery) -> Calls:
         "memory": query.optional_call("memory.read", path=path),
         "why": origin_call("memory.why", path=path),
         "history": query.project_call("memory.history", path=path, limit=CHANGES, before=before),
-        "usage": query.optional_call("usage.list", paths=[path]),
-        "recent": query.optional_call("usage.recent", path=path, limit=20),
     }
 
 
@@ -78,14 +75,13 @@ def _later_memory_calls(query: PageQuery, answers: Answers) -> Calls:
 
 
 def _memory_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the memory's parts, its writers, its history with diffs, and its use."""
+    """Return the memory's parts, its writers, and its history with diffs."""
     content = result_or_none(answers, "memory", "content") or ""
     head, body = split(content)
     page = history_page(query, answers)
     ids = [change["id"] for change in page["changes"]]
     diffed_files = {name: result_or_none(answers, name, "files") or () for name in ids}
     why = result_or_none(answers, "why") or {}
-    used = result_or_none(answers, "usage", "memories")
     return {
         **page,
         "is_index": query["path"] == INDEX,
@@ -95,8 +91,6 @@ def _memory_page(query: PageQuery, answers: Answers) -> Context:
         "editable": is_editable(content),
         "writers": [(name.capitalize(), why[name]) for name in ("first", "last") if why.get(name)],
         "diffs": {name: list(map(shown_diff, files)) for name, files in diffed_files.items()},
-        "used": used[0] if used else None,
-        "counted": used is not None,  # whether the daemon counts the use of memories
     }
 
 
@@ -120,14 +114,11 @@ def _change_page(query: PageQuery, answers: Answers) -> Context:
     return {
         "facts": next((change for change in near if change["id"] == query["change"]), None),
         "files": [shown_diff(file, whole=whole) for file in answers["diff"]["files"]],
-        "together": query.get("view") == "lines",
     }
 
 
 VIEWS = (
-    PageView(
-        "memory", "Memory", _memory_calls, _memory_page, _later_memory_calls, "project", ON_CHANGE
-    ),
-    PageView("history", "Changes", _history_calls, history_page, tab="history", topics=ON_CHANGE),
+    PageView("memory", "Memory", _memory_calls, _memory_page, _later_memory_calls, "project"),
+    PageView("history", "Changes", _history_calls, history_page, tab="history"),
     PageView("change", "A change", _change_calls, _change_page, tab="history"),
 )

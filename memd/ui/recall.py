@@ -1,9 +1,7 @@
-"""The views of what a model gets: a prompt's memories with the reasons, and the index. Pure."""
+"""The view of a search: a prompt's memories with the reasons. Pure."""
 
-from memd.core.names import INDEX
-from memd.ui import texts
 from memd.ui.link import MethodCall
-from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView, result_or_none
+from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 
 _SESSION = "memctl ui"  # nothing is marked in its name, and nothing of it is written
 _DEADLINE_MS = 2_000  # of the recall
@@ -44,35 +42,4 @@ def _search_page(query: PageQuery, answers: Answers) -> Context:
     }
 
 
-def _index_calls(query: PageQuery) -> Calls:
-    read = query.optional_call("memory.read", path=INDEX)
-    return {"listed": query.project_call("memory.list", limit=1), "read": read}
-
-
-def _later_index_calls(query: PageQuery, answers: Answers) -> Calls:
-    """Return the call for the system prompt's section, none if the project has no memories."""
-    # Without a memory the call would make its directory, and a view must change nothing.
-    has_memories = answers["listed"]["memories"] or answers["listed"]["index"]["bytes"]
-    return {"loaded": query.optional_call("load_prompt")} if has_memories else {}
-
-
-def _index_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the prompt, and the index in two parts: what the prompt has, and the rest."""
-    loaded = result_or_none(answers, "loaded")
-    prompt = (loaded or {}).get("prompt") or ""
-    lines = (result_or_none(answers, "read", "content") or "").strip().split("\n")
-    # The prompt has the index's first lines; the first that it lacks begins the rest.
-    count = next((n for n, line in enumerate(lines) if line.rstrip() not in prompt), len(lines))
-    return {
-        "loaded": loaded,
-        "prompt": texts.CutText(prompt),
-        "facts": (loaded or answers["listed"])["index"],
-        "index": texts.CutText("\n".join(lines[:count])),
-        "unseen": texts.cut("\n".join(lines[count:]), whole=bool(query.get("all"))),
-    }
-
-
-VIEWS = (
-    PageView("search", "Search", _search_calls, _search_page, tab="search"),
-    PageView("index", "Index", _index_calls, _index_page, _later_index_calls, "index", ON_CHANGE),
-)
+VIEWS = (PageView("search", "Search", _search_calls, _search_page, tab="search"),)

@@ -4,30 +4,26 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from memd.ui import deciding, memories, memory, operation, recall, sessions
+from memd.ui import deciding, memories, memory, notes, operation, recall
 from memd.ui.views import Context, PageQuery, PageView
 
 VIEWS: Mapping[str, PageView] = {
     view.path: view
-    for module in (memories, memory, recall, deciding, sessions, operation)
+    for module in (memories, memory, recall, deciding, notes, operation)
     for view in module.VIEWS
 }
 # The parts of a project, in the order of their tabs.
 _TABS = (
     ("project", "Memories"),
     ("search", "Search"),
-    ("index", "Index"),
     ("review", "To decide"),
-    ("usage", "Use"),
     ("dreams", "Dreams"),
     ("history", "Changes"),
     ("notes", "Notes"),
-    ("agents", "Agents"),
-    ("rules", "Rules"),
 )
 _FORM_RESULT = re.compile(r"yes|c[0-9]{1,12}")  # "yes", or the id of the change that was made
 # The pages that belong to no project.
-_DAEMON_TABS = (("report", "Report"), ("spend", "Spend"), ("health", "Health"))
+_DAEMON_TABS = (("report", "Report"), ("health", "Health"))
 
 
 def frame(view: PageView, query: PageQuery) -> Context:
@@ -42,7 +38,6 @@ def frame(view: PageView, query: PageQuery) -> Context:
         "tab": view.tab,
         "tabs_": _TABS if project else (),
         "whole": _DAEMON_TABS,
-        "topics": view.topics,
         "at": query.at,
         "done": result if _FORM_RESULT.fullmatch(result) else "",
         "values": defaultdict(str, address_values),

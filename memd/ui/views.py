@@ -19,7 +19,6 @@ from memd.ui.link import MethodCall, Unanswered
 Calls = Mapping[str, MethodCall]  # by a name of the view's own
 Answers = Mapping[str, Any]  # the results of the calls by the same names, or Unanswered
 Context = dict[str, Any]  # values for a template
-ON_CHANGE = "memory.changed"  # the topic of views that any change of a memory makes out of date
 _NUMBER_DIGITS = 9  # the most digits of a number in an address
 
 
@@ -96,7 +95,6 @@ class PageView(Struct, frozen=True):
     context: Callable[[PageQuery, Answers], Context] = no_values
     later_calls: Callable[[PageQuery, Answers], Calls] = no_values
     tab: str = ""  # the part of a project that the page belongs to
-    topics: str = ""  # the notifications after which the page is out of date
 
     @property
     def template(self) -> str:

@@ -22,8 +22,8 @@ AXE = INSTALLED / "axe-core" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<script>alert(1)</script> \u202e [x](javascript:alert(1)) " + "W" * 65_000
 KINDS = ("user", "feedback", "project", "reference")
 LOOKS = (("keyboard", "write"), ("dark",), ("narrow",), ("narrow", "dark"), ("noscript",))
-VIEWS = {"projects", "report", "spend", "health", "project", "search", "index", "review", "usage"}
-VIEWS |= {"dreams", "history", "notes", "agents", "rules"}
+VIEWS = {"projects", "report", "health", "project", "search", "review", "dreams", "history"}
+VIEWS |= {"notes"}
 
 
 def write(home: Home, count: int) -> None:

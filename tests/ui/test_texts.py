@@ -1,4 +1,4 @@
-"""Values as a page shows them: texts, diffs, charts."""
+"""Values as a page shows them: texts and diffs."""
 
 import difflib
 from datetime import UTC
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.text.invisible import find
-from memd.ui import chart, diffs, texts
+from memd.ui import diffs, texts
 from memd.ui.memory import is_editable, split
 
 NOW = 1_772_539_200.0
@@ -92,9 +92,6 @@ def test_a_diff_tells_both_sides(old: list[str], new: list[str]) -> None:
         assert [row.text for row in kept] == old
         assert [row.text for row in rows if row.kind in ("same", "added")] == new
         assert [row.before for row in kept] == list(range(1, len(old) + 1))
-    both = diffs.sides(rows)
-    assert [row.before.text for row in both if row.before] == [row.text for row in kept]
-    assert all(row.before or row.after for row in both)
 
 
 def test_notes_of_a_diff_are_notes() -> None:
@@ -110,19 +107,6 @@ def test_notes_of_a_diff_are_notes() -> None:
     ]
     assert [row.kind for row in diffs.lines("--- a/x\n+++ b/x\ntoo large\n")] == ["note"]
     assert diffs.lines("") == []
-
-
-@given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), max_size=60), st.integers(1, 6))
-def test_a_chart_stays_within_its_frame(values: list[float], kinds: int) -> None:
-    """No bar leaves the chart, and the highest line is above the highest column."""
-    names = [f"k{n}" for n in range(kinds)]
-    columns = [(f"2026-01-{n:02}", dict.fromkeys(names, value)) for n, value in enumerate(values)]
-    made = chart.chart(columns, names)
-    for bar in made.bars:
-        assert made.left <= bar.x <= bar.x + bar.width <= made.width
-        assert 0 <= bar.y <= bar.y + bar.height <= made.bottom + 0.02 * kinds
-    assert len({line.words for line in made.lines}) == len(made.lines) <= 6
-    assert len(made.labels) <= 8
 
 
 def test_a_memory_is_its_head_and_its_text() -> None:

@@ -169,7 +169,9 @@ class StatusView:
         """Return the number of projects and the first few of them."""
         projects = self._answer["projects"]
         more = f" and {len(projects) - _MAX_NAMES} more" if len(projects) > _MAX_NAMES else ""
-        names = ", ".join(map(self.place, projects[:_MAX_NAMES]))
+        folders = self._answer.get("folders") or {}
+        shown = [folders.get(directory, directory) for directory in projects[:_MAX_NAMES]]
+        names = ", ".join(map(self.place, shown))
         return f"{len(projects)}: {names}{more}" if projects else ""
 
     def _context_words(self) -> str:

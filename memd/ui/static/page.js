@@ -1,29 +1,5 @@
-// Says when something changed, and gives the keyboard a few short ways. The page works without it.
+// Gives the keyboard a few short ways. The page works without it.
 "use strict";
-
-const body = document.body;
-const changed = document.getElementById("changed");
-let stream = null;
-
-function listen() {
-  const topics = body.dataset.topics;
-  if (!topics || stream || document.hidden) return;
-  const about = new URLSearchParams({ topics });
-  if (body.dataset.cwd) about.set("cwd", body.dataset.cwd);
-  stream = new EventSource(`events?${about}`);
-  stream.onmessage = () => { changed.hidden = false; };
-}
-
-// A browser has six connections for a host; pages that nobody sees give theirs back.
-function leave() {
-  if (stream) stream.close();
-  stream = null;
-}
-
-document.addEventListener("visibilitychange", () => (document.hidden ? leave() : listen()));
-addEventListener("pagehide", leave);
-addEventListener("pageshow", listen);
-listen();
 
 function links() {
   return [...document.querySelectorAll("[data-row]")]

@@ -152,7 +152,7 @@ class Tour:
         with page.expect_navigation():
             self.keys("Enter")
         self.look("search-results", script=True)
-        for tab in ("Index", "To decide", "Use", "Dreams", "Changes", "Notes", "Agents"):
+        for tab in ("To decide", "Dreams", "Changes", "Notes"):
             self.enter(tab)
         if write:
             self._changes(root)
