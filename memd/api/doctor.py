@@ -72,7 +72,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
     checks = [
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
         await _model_check(services, settings),
-        await _notes_check(services, call, settings),
+        await _notes_check(services, call),
         *await quick_checks(services, call, settings, problems),
     ]
     if cwd is not None:
@@ -340,9 +340,9 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
     return [Check(name, "ok", detail)]
 
 
-async def _notes_check(services: Services, call: Call, settings: Settings) -> Check:
+async def _notes_check(services: Services, call: Call) -> Check:
     """Return a check of whether the person's own template and prompt of notes can be used."""
-    problems = await services.session_notes.problems(settings, call.caller.environment)
+    problems = await services.session_notes.problems(call.caller.environment)
     return _problems_check("notes", "template and prompt of session notes can be used", problems)
 
 

@@ -10,7 +10,7 @@ from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
-from memd.dream.service import DirectorySize, Question, Reasoned
+from memd.dream.service import DirectorySize, Reasoned
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -27,9 +27,8 @@ class Dreamed(Ended):
     """The result of a dream. ``proposal`` was not carried out because of ``problems``.
 
     A person decides about a proposal. ``left`` are memories that stayed because they had been
-    changed meanwhile, ``listed`` those that need a person. ``questions`` are pairs that contradict
-    or repeat each other. ``unused`` is a proposal that asks whether unused memories are still
-    needed.
+    changed meanwhile, ``listed`` those that need a person. ``unused`` is a
+    proposal that asks whether unused memories are still needed.
     """
 
     gate: str | None = None
@@ -40,7 +39,6 @@ class Dreamed(Ended):
     removed: list[Reasoned] | None = None
     left: list[Reasoned] | None = None
     listed: list[Reasoned] | None = None
-    questions: list[Question] | None = None
     orphans: list[str] | None = None
     before: DirectorySize | None = None
     after: DirectorySize | None = None

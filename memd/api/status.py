@@ -20,7 +20,7 @@ from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
 from memd.state.tables import Breaker, ContextTotals, RunningRow, SuggestionCounts
 
-_COUNTED_LISTS = ("created", "changed", "merged", "removed", "questions")  # of a dream's report
+_COUNTED_LISTS = ("created", "changed", "merged", "removed")  # of a dream's report
 
 
 class RunningJob(Result):

@@ -61,7 +61,7 @@ SETTINGS: Mapping[str, str] = {
     "dream.max_load": "dreams wait for no load",
     "dream.max_minutes": "a dream ends after 20 minutes",
     "dream.max_turns": "a dream ends after 30 turns",
-    "dream.on_battery": "dreams also begin on battery",
+    "dream.on_battery": "dreams that begin by themselves wait on battery",
     "dream.scan_minutes": "transcripts are looked at every 10 minutes",
     "dream.unused": "no memory is asked about because nobody used it",
     "gateway.upstream": GATEWAY,

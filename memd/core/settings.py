@@ -79,29 +79,8 @@ class DreamSettings:
     min_sessions: int = option(
         5, "sessions whose transcripts changed since the last dream", 0, 10_000
     )
-    scan_minutes: float = option(
-        10.0, "minutes between two looks at the transcripts of a project", 0, 10_000
-    )
-    check_minutes: float = option(
-        30.0, "minutes between two looks at all projects for a dream that is due", 0.1, 10_000
-    )
-    max_minutes: float = option(
-        20.0,
-        "minutes one dream may take; less than the 60 after which any program takes a "
-        "consolidation lock for stale, which no setting changes since all of them share it",
-        0.1,
-        50,
-    )
-    max_turns: int = option(30, "turns of a model in one dream", 1, 1000)
     use_model: bool = option(default=True, doc="let a model dream where one is configured")
     unused: bool = option(default=True, doc="ask about memories that nobody used for 90 days")
-    on_battery: bool = option(default=False, doc="let automatic dreams begin on battery")
-    max_load: float = option(
-        0.75, "load of each core above which automatic dreams wait; 0 for any", 0, 1000
-    )
-    free_memory_mb: int = option(
-        256, "MiB of free memory below which automatic dreams wait; 0 for any", 0, 1_000_000
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +94,6 @@ class NotesSettings:
     )
     days: int = option(
         30, "days they are kept after their last change; 0: until the session ends", 0, 36_500
-    )
-    template: str = option(
-        "",
-        "file with a template of your own; default: session-memory/config/template.md in "
-        "CLAUDE_CONFIG_DIR, else in ~/.claude",
-    )
-    prompt: str = option(
-        "", "file with a prompt of your own for the model; default: prompt.md beside the template"
     )
 
 

@@ -37,7 +37,6 @@ from memd.daemon.portable import exports, imports
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
 from memd.daemon.teams import ChangeRelay
-from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
 from memd.instructions.service import Instructions
@@ -92,8 +91,8 @@ class Ports(Struct, frozen=True):
     """What a daemon gets from its caller, which holds the instance lock.
 
     ``intact`` says whether clients can still reach this daemon: the files at the paths of its lock
-    and socket are still its own. It blocks for two ``stat``. ``pressure`` returns how busy the
-    machine is, and blocks too. ``origin`` says where the variables that name a model are from.
+    and socket are still its own. It blocks for two ``stat``. ``on_battery`` says how the machine
+    runs, and blocks too. ``origin`` says where the variables that name a model are from.
     """
 
     places: Places
@@ -102,7 +101,7 @@ class Ports(Struct, frozen=True):
     log: Log
     listener: socket
     intact: Callable[[], bool] = lambda: True
-    pressure: Callable[[], Pressure] = machine.pressure
+    on_battery: Callable[[], bool] = machine.on_battery
     origin: Origin = ENVIRONMENT
 
 
@@ -182,13 +181,13 @@ async def _compose(
     make_extract = partial(extractions, database, store, clock, models, records, joined=joined)
     extract = make_extract(waiting=suggestions.new_quotations, note=log.note, covered=covered)
     make_dreams = partial(Dreams, store, locks, proposals, clock, models=models, runs=records)
-    dreams = make_dreams(note=log.note, covered=covered)
+    dreams = make_dreams(note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
     add_note = partial(_add_note, notes, log)
     database.on_note(add_note)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     make_starter = partial(DreamStarter, store, dreams, jobs, Visits(database), clock=clock)
-    starter = make_starter(priority=priority, pressure=ports.pressure, log=log)
+    starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration)
     services = Services(
         store=store,

@@ -1,7 +1,7 @@
 """Begin dreams on request, after a session or an extraction, or by the timer.
 
 Rules of this file
-- Each trigger checks the gates first, cheapest first, and then whether the machine is quiet; a
+- Each trigger checks the gates first, cheapest first, and then whether it has to wait; a
   dream that has to wait is considered again by the timer. A person's request checks only the gates.
 - A memory directory has at most one queued or running dream that no person requested. Such a dream
   checks its gates again when its job starts: another program may have consolidated meanwhile.
@@ -23,7 +23,7 @@ from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.daemon.log import Log
-from memd.dream.gates import Conditions, Gatekeeper, Pressure, reason_to_wait
+from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
@@ -33,11 +33,11 @@ from memd.store.service import Store
 
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
 AUTOMATIC, _BY_FILES = "automatic", "by_files"
-_MINUTE = 60.0
+_CHECK_SECONDS = 1_800.0  # between two looks at all projects
 
 
 class DreamStarter:
-    """Begins dreams and runs their jobs; ``pressure`` returns the machine's load, and blocks."""
+    """Begins dreams and runs their jobs; ``on_battery`` says how the machine runs, and blocks."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DreamStarter:
         *,
         clock: Clock,
         priority: RequestPriority,
-        pressure: Callable[[], Pressure],
+        on_battery: Callable[[], bool],
         log: Log,
     ) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class DreamStarter:
         self._visits = visits
         self._clock = clock
         self._priority = priority
-        self._pressure = pressure
+        self._on_battery = on_battery
         self._log = log
         self._gatekeeper = Gatekeeper(clock)
         # By directory, so that its gates are checked by one task at a time.
@@ -79,7 +79,7 @@ class DreamStarter:
         return Requested(job=await self._submit(project, visit))
 
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
-        """Submit an automatic dream if it is due and the machine is quiet; return its job, or "".
+        """Submit an automatic dream if it is due and need not wait; return its job, or "".
 
         ``visit.session`` does not count among the sessions since the last dream. Raises
         StateUnusableError.
@@ -95,10 +95,9 @@ class DreamStarter:
         await to_thread.run_sync(self._visits.remember, project.memory_dir, visit, now)
 
     async def watch(self) -> None:
-        """Begin dreams that are due, every ``dream.check_minutes``, until cancelled."""
+        """Begin dreams that are due, every 30 minutes, until cancelled."""
         while True:
-            settings, _ = await self._store.settings()
-            await self._clock.sleep(settings.dream.check_minutes * _MINUTE)
+            await self._clock.sleep(_CHECK_SECONDS)
             await self._check_all()
 
     async def prospect(self, project: Project, settings: Settings) -> Prospect:
@@ -181,10 +180,10 @@ class DreamStarter:
     async def _reason_to_wait(self, project: Project, settings: Settings) -> str:
         """Return why an automatic dream would have to wait now, "" if it would not."""
         paused = (await self._jobs.state()).paused_since is not None
-        pressure = await to_thread.run_sync(self._pressure)
+        on_battery = await to_thread.run_sync(self._on_battery)
         last_begun = self._last_begun.get(project.memory_dir)
         seconds_ago = None if last_begun is None else self._clock.monotonic() - last_begun
-        conditions = Conditions(paused, self._priority.in_flight, pressure, seconds_ago)
+        conditions = Conditions(paused, self._priority.in_flight, on_battery, seconds_ago)
         return reason_to_wait(conditions, settings)
 
     async def _submit(

@@ -1,19 +1,17 @@
-"""Measure how busy the machine is, and describe processes, with psutil.
+"""Describe processes, and say whether the machine runs on battery, with psutil.
 
 Rules of this file
 - psutil is imported at its first use: 2.6 MB and 10 ms that only a dream needs, not the start.
-- Nothing here raises: a figure that the system does not give is ``None``.
+- Nothing here raises.
 """
 
 import math
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from memd.core.agents import SystemProcess
-from memd.dream.gates import Pressure
 
 if TYPE_CHECKING:
     import psutil
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 # Raised where this platform has no such sensor, or its files are not as psutil expects.
 _UNAVAILABLE = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)
 
-T = TypeVar("T")
 _PID_END = 2**31  # all process ids are below it
 _SETTLED_SECONDS = 0.02  # twice the resolution of a process's start
 # MainThread is what newer versions of Node call themselves.
@@ -29,32 +26,14 @@ _INTERPRETERS = ("node", "MainThread", "bun", "deno", "python")
 _COMMAND_WORDS = 8  # the script's name is among the first words, behind options
 
 
-def pressure() -> Pressure:
-    """Return how busy the machine is, from a few small files of the system."""
-    import psutil  # noqa: PLC0415 - see the rules of this file
-
-    processors = os.cpu_count() or math.inf  # with an unknown number the load counts as 0
-    return Pressure(
-        or_unknown(lambda: on_battery(psutil.sensors_battery())),
-        or_unknown(lambda: os.getloadavg()[0] / processors),
-        or_unknown(lambda: int(psutil.virtual_memory().available)),
-    )
-
-
-def or_unknown(query: Callable[[], T]) -> T | None:
-    """Return the value of a query of the system, ``None`` if it fails."""
+def on_battery() -> bool:
+    """Return whether the machine is known to run on battery. Blocks."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 
     try:
-        return query()
+        return getattr(psutil.sensors_battery(), "power_plugged", None) is False
     except (psutil.Error, *_UNAVAILABLE):
-        return None
-
-
-def on_battery(battery: object) -> bool | None:
-    """Return whether the machine runs on battery, ``None`` without a battery or if unknown."""
-    plugged = getattr(battery, "power_plugged", None)
-    return None if plugged is None else not plugged
+        return False
 
 
 def process(pid: int) -> SystemProcess | None:

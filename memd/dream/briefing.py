@@ -19,10 +19,10 @@ from memd.agent.service import Budget, RunEnd, Task, single_shot, tools, total
 from memd.core import limits, prose
 from memd.core.errors import MemdError
 from memd.core.names import LOGS, SUFFIX
-from memd.core.settings import DreamSettings
 from memd.core.text import decode, iso_time
 from memd.core.values import MemoryFile, Project, Snapshot
 from memd.documents.index import manifest
+from memd.dream.run import MINUTES
 from memd.files.confined import Confined
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
@@ -30,10 +30,9 @@ from memd.state.changes import RefusedEdits
 
 KIND = "dream"
 ASK_SECONDS = 180.0
-_MODEL_SHARE = 0.95  # of the dream's time; judging and writing need the rest
-_MINUTE = 60.0
+_SECONDS = 0.95 * 60 * MINUTES  # of the model; judging and writing need the rest
 _BUDGET = Budget(
-    turns=0,  # set from the settings
+    turns=30,
     reply_tokens=16_000,
     output_tokens=120_000,
     total_tokens=2_000_000,
@@ -60,16 +59,10 @@ class Brief(Struct, frozen=True):
     """
 
     project: Project
-    settings: DreamSettings
     seen: Snapshot
     model: str
     now: float
     refusals: Sequence[RefusedEdits]
-
-    @property
-    def seconds(self) -> float:
-        """How many seconds the model may take."""
-        return self.settings.max_minutes * _MINUTE * _MODEL_SHARE
 
     def fill_template(self, name: str, flags: Mapping[str, bool], **further_values: str) -> str:
         """Return the template ``name`` with its values filled in.
@@ -99,7 +92,7 @@ def agent_task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Tas
     ``last`` is the time of the last dream in seconds since 1970. ``log_days`` are the paths of the
     daily logs to read, below the memory directory.
     """
-    headers, settings = brief.seen.headers, brief.settings
+    headers = brief.seen.headers
     index_text = decode(brief.seen.index or b"")[: limits.INDEX_BYTES]
     text = brief.fill_template(
         _TASK,
@@ -114,8 +107,8 @@ def agent_task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Tas
         manifest=prose.inert(manifest(headers)) or "(nothing yet)",
         listed=str(limits.MANIFEST_ENTRIES),
         index=prose.inert(index_text) or "(there is none)",
-        turns=str(settings.max_turns),
-        minutes=f"{settings.max_minutes:g}",
+        turns=str(_BUDGET.turns),
+        minutes=str(MINUTES),
         files=str(workspace.FILES),
         index_bytes=f"{limits.INDEX_BYTES:,}",
         line_characters=str(limits.INDEX_LINE_CHARACTERS),
@@ -127,8 +120,8 @@ def agent_task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Tas
         tools=tools.definitions(),
         runs=tools.NAMES,
         system=({"type": "text", "text": brief.fill_template(_SYSTEM, {}), **_CACHE_MARK},),
-        budget=replace(_BUDGET, turns=settings.max_turns),
-        seconds=brief.seconds,
+        budget=_BUDGET,
+        seconds=_SECONDS,
         ask_seconds=ASK_SECONDS,
         project=brief.project.memory_dir,
         extra=_OPTIONS,
@@ -148,9 +141,9 @@ def single_request_task(brief: Brief, files: Sequence[MemoryFile]) -> Task:
             shown.append((file.header.path, decode(file.content)))
     flags = {_SINGLE: True, "more": len(brief.seen.headers) > len(shown)}
     request = f"{brief.fill_template(_SYSTEM, flags)}\n\n{brief.fill_template(_SINGLE, flags)}"
-    directory, seconds = brief.project.memory_dir, brief.seconds
+    directory = brief.project.memory_dir
     return single_shot.task(
-        KIND, brief.model, request, directory=directory, shown=shown, seconds=seconds
+        KIND, brief.model, request, directory=directory, shown=shown, seconds=_SECONDS
     )
 
 

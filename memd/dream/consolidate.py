@@ -3,11 +3,8 @@
 Rules of this file
 - A memory is removed if another one of its type has all its statements, its description and the
   words of its index line, and its numbered steps in the same order. The other one stays byte for
-  byte. Of a person's own rules only exact copies are removed. Other duplicates and contradictions
-  become questions (``questions.py``).
+  byte. Of a person's own rules only exact copies are removed.
 - A memory that another file links to stays; of two equal memories that one stays.
-- Relative dates of ``project`` memories become absolute, counted from the memory's ``modified``
-  stamp or else its mtime. That does not make the memory newer.
 - A memory is only changed if it has a known type, parses, is UTF-8, fits the size limit, holds
   nothing like a secret and is not shared with a team. The others are listed with the reason. Only
   memories that would change are searched for secrets.
@@ -15,7 +12,6 @@ Rules of this file
   the file's text is the same.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,28 +23,23 @@ from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.instants import written
 from memd.core.names import INDEX, TEAM, check_name
 from memd.core.text import decode, sha256
-from memd.core.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Pointer, Tree
+from memd.core.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import is_still_stated
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
-from memd.text.blocks import fenced
-from memd.text.dates import resolve
 from memd.text.links import names, targets
 from memd.text.statements import Statement, statements
 
 Key = tuple[str, str]  # the type of a memory, and the comparison key of a statement
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # returns paths of edits taken back
 
-_NS = 1_000_000_000
 _MOST_ROUNDS = 8  # each plans again without the files whose edits were taken back
 _MOST_FILES = limits.CHANGE_FILES - 1  # of one change, without the index
 _MOST_HOLDERS = 200  # a statement that more memories share is a mere template
-_PARAGRAPHS = re.compile(r"(?<=\n)(?=\n)")
 _TAKEN_BACK = "a dream changed this text before, and that was taken back or refused"
 _CREDENTIAL = "it holds what looks like a credential"
 _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
@@ -66,12 +57,6 @@ class _Candidate(Struct, frozen=True, dict=True):
         """The path below the memory directory."""
         return self.file.header.path
 
-    @property
-    def at(self) -> float:
-        """When the memory was changed, in seconds since 1970: its stamp or else its mtime."""
-        stamp = written(self.read.metadata.get("modified", ""))
-        return self.file.header.mtime_ns / _NS if stamp is None else stamp
-
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """The statements of the memory's text."""
@@ -87,19 +72,6 @@ class _Candidate(Struct, frozen=True, dict=True):
         if kind in PERSONAL:
             return frozenset(((kind, self.read.body.strip()), (kind, self.read.description)))
         return frozenset((kind, statement.key) for statement in self.statements if statement.key)
-
-    @property
-    def with_absolute_dates(self) -> "_Candidate":
-        """The memory with absolute dates; unchanged unless its type is ``project``."""
-        if self.read.type is not MemoryType.PROJECT:
-            return self
-        head = self.content.removesuffix(self.read.body.encode())
-        content = head + absolute(self.read.body, self.at).encode()
-        description = absolute(self.read.description, self.at)
-        if description != self.read.description:
-            with suppress(FrontmatterNotEditableError):
-                content = document.with_fields(content, {"description": description})
-        return replace(self, content=content, read=document.parse(content, self.path))
 
 
 def fixed_pass(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
@@ -148,32 +120,8 @@ def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     ]
     edits = [*removals, *rewrites][:_MOST_FILES]
     edited = {edit.path for edit in edits}
-    if old_index is not None and INDEX not in frozen:
-        remaining = [memory for memory in memories if memory.path not in target_of]
-        new_index = _with_dated_hooks(old_index, remaining)
-        if new_index != old_index:
-            edits.append(FileEdit(INDEX, new_index, sha256(old_index)))
     merges = tuple(Merge(in_the_end(target_of, path), path) for path in target_of if path in edited)
     return Wanted(tuple(edits), merges, listed=tuple(listed))
-
-
-def absolute(text: str, at: float) -> str:
-    """Return a text with absolute dates, but its code unchanged.
-
-    ``at`` is when the text was written, in seconds since 1970. A text that a second call would
-    change repeated is returned as it is.
-    """
-    parts = fenced(text)
-    for index_of_prose in range(0, len(parts), 2):  # the parts between are code
-        paragraphs = _PARAGRAPHS.split(parts[index_of_prose])
-        for number, paragraph in enumerate(paragraphs):
-            yield_to_requests()
-            resolved = resolve(paragraph, at)
-            if resolve(resolved, at) != resolved:
-                return text
-            paragraphs[number] = resolved
-        parts[index_of_prose] = "".join(paragraphs)
-    return "".join(parts)
 
 
 def _collect_memories(
@@ -205,7 +153,7 @@ def _collect_memories(
         if not reason:
             content, reason = _repair_frontmatter(file.content, parsed)
             if header.path not in frozen:
-                candidates.append(_Candidate(file, content, parsed).with_absolute_dates)
+                candidates.append(_Candidate(file, content, parsed))
         if reason:
             listed.append(Reasoned(header.path, reason))
     linked = {m.path for m in candidates if not links.isdisjoint(names(m.path, m.read.name))}
@@ -257,22 +205,6 @@ def _without_pointers(content: bytes) -> str:
         if entry.line < len(lines):
             lines[entry.line] = entry.hook
     return "\n".join(lines)
-
-
-def _with_dated_hooks(old_index: bytes, memories: Sequence[_Candidate]) -> bytes:
-    """Return the index with absolute dates in the hooks of ``project`` memories.
-
-    It is returned unchanged if it would no longer be loaded whole.
-    """
-    new_index = old_index
-    time_of = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
-    for entry in index.entries(old_index):
-        if entry.path in time_of:
-            hook = absolute(entry.hook, time_of[entry.path])
-            if hook != entry.hook and not secrets.find(hook):
-                new_index = index.with_pointer(new_index, entry.path, Pointer(entry.title, hook))
-    would_be_cut = index.load(new_index).cut and not index.load(old_index).cut
-    return old_index if would_be_cut else new_index
 
 
 def _find_duplicates(

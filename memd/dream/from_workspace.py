@@ -23,7 +23,7 @@ from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Tree
 from memd.documents import document
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
-from memd.text.statements import statements, undated
+from memd.text.statements import statements
 
 # "merged into x.md", with or without quotes or brackets.
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
@@ -171,10 +171,7 @@ def _modified_stamp(content: bytes) -> str:
 
 
 def _statement_keys(content: bytes) -> frozenset[str]:
-    """Return the keys of a memory's statements, and its type, since that may change as well.
-
-    The absolute dates that memd adds to words such as "yesterday" do not count.
-    """
+    """Return the keys of a memory's statements, and its type, since that may change as well."""
     parsed = document.parse(content, "")
-    text = undated(f"{parsed.description}\n\n{parsed.body}")
+    text = f"{parsed.description}\n\n{parsed.body}"
     return frozenset((str(parsed.type), *(statement.key for statement in statements(text))))

@@ -1,19 +1,18 @@
-"""Decide whether a dream may begin: check its gates, cheapest first, and the machine's load.
+"""Decide whether a dream may begin: check its gates, cheapest first.
 
 A gate is one condition for a dream; all gates must be open.
 
 Rules of this file
 - The gates and their cost: the switches nothing; time one ``stat`` of the lock; sessions one scan
-  of each transcript folder, at most once in ``dream.scan_minutes``; lock a read of the lock file
+  of each transcript folder, at most once in 10 minutes; lock a read of the lock file
   and a check of one process.
 - ``force`` skips the gates of time and of sessions, but never the switches and the lock.
 - Times in the future are ignored: a clock that was wrong once must neither block dreams for ever
   nor start one after the other. A last dream in the future counts as none; a transcript in the
   future counts once its time has come.
-- An automatic dream also waits for a quiet machine; figures that the system does not give are
-  ignored. Two of a directory begin at least an hour apart on the monotonic clock, or
-  ``dream.min_hours`` if that is less. So neither a jump of the wall clock nor a dream that always
-  fails starts many dreams.
+- An automatic dream also waits while prompts are answered and on battery. Two of a directory begin
+  at least an hour apart on the monotonic clock, or ``dream.min_hours`` if that is less. So neither
+  a jump of the wall clock nor a dream that always fails starts many dreams.
 - ``Gatekeeper`` blocks: call it in a worker thread, in one thread at a time for a directory.
 """
 
@@ -37,9 +36,8 @@ DREAM_OFF = "dream_off"
 TIME = "time"
 SESSIONS = "sessions"
 LOCK = "lock"
-_MEBIBYTE = 1024 * 1024
-_MINUTE = 60.0
 _HOUR = 3600.0
+_SCAN_SECONDS = 600.0  # between two looks at the transcripts of a project
 _APART_SECONDS = _HOUR  # between the beginnings of two automatic dreams of a directory
 _FUTURE_SECONDS = 60.0  # a file server's clock may be ahead of ours by so much
 _BUSY = "another program is consolidating these memories"
@@ -97,21 +95,6 @@ def _session_gate(count: int, settings: DreamSettings) -> Gate:
     return Gate(SESSIONS, count >= settings.min_sessions, says)
 
 
-class Pressure(Struct, frozen=True):
-    """How busy the machine is; ``None`` stands for figures that the system does not give.
-
-    ``load`` is the average per core over the last minute, ``free_memory`` the bytes available
-    without swapping.
-    """
-
-    on_battery: bool | None = None
-    load: float | None = None
-    free_memory: int | None = None
-
-
-_UNKNOWN_PRESSURE = Pressure()
-
-
 class Conditions(Struct, frozen=True):
     """The conditions that an automatic dream depends on; ``paused`` is all background work.
 
@@ -121,7 +104,7 @@ class Conditions(Struct, frozen=True):
 
     paused: bool = False
     prompts: int = 0
-    pressure: Pressure = _UNKNOWN_PRESSURE
+    on_battery: bool = False
     began: float | None = None
 
 
@@ -131,24 +114,11 @@ def reason_to_wait(conditions: Conditions, settings: Settings) -> str:
         return "background work is paused"
     if conditions.prompts > 0:
         return "a prompt is being answered"
-    reason = _pressure_reason(conditions.pressure, settings.dream)
-    seconds_apart = min(_APART_SECONDS, settings.dream.min_hours * _HOUR)
-    if not reason and conditions.began is not None and conditions.began < seconds_apart:
-        return "the last automatic dream began less than an hour ago"
-    return reason
-
-
-def _pressure_reason(machine: Pressure, limits: DreamSettings) -> str:
-    """Return why the machine is too busy for an automatic dream, "" if it is not."""
-    if machine.on_battery and not limits.on_battery:
+    if conditions.on_battery:
         return "the machine runs on battery"
-    load = machine.load or 0.0
-    if 0 < limits.max_load < load:  # 0 means no limit
-        return f"the load is {load:.2f} of each core, above {limits.max_load:g}"
-    if machine.free_memory is not None:
-        free = machine.free_memory // _MEBIBYTE
-        if free < limits.free_memory_mb:
-            return f"{free} MiB of memory are free, fewer than {limits.free_memory_mb}"
+    seconds_apart = min(_APART_SECONDS, settings.dream.min_hours * _HOUR)
+    if conditions.began is not None and conditions.began < seconds_apart:
+        return "the last automatic dream began less than an hour ago"
     return ""
 
 
@@ -187,7 +157,7 @@ class Gatekeeper:
             now, last = self._last_dream(project)
             gate = _time_gate(last, now, settings.dream)
             if gate.open:
-                changed = self._changed_sessions(project, settings, last, now, without=session)
+                changed = self._changed_sessions(project, last, now, without=session)
                 gate = _session_gate(changed, settings.dream)
         if gate.open:
             gate = self._lock_gate(project, raising=force)
@@ -196,7 +166,7 @@ class Gatekeeper:
     def outlook(self, project: Project, settings: Settings) -> Outlook:
         """Return the state of all gates; never raises and does not take the lock."""
         now, last = self._last_dream(project)
-        count = self._changed_sessions(project, settings, last, now)
+        count = self._changed_sessions(project, last, now)
         time = _time_gate(last, now, settings.dream)
         sessions = _session_gate(count, settings.dream)
         due = None if time.open or last is None else last + settings.dream.min_hours * _HOUR
@@ -229,24 +199,17 @@ class Gatekeeper:
         return Gate(LOCK, not busy, _BUSY if busy else "nobody is at it")
 
     def _changed_sessions(
-        self,
-        project: Project,
-        settings: Settings,
-        since: float | None,
-        now: float,
-        *,
-        without: str = "",
+        self, project: Project, since: float | None, now: float, *, without: str = ""
     ) -> int:
         """Return how many sessions changed since a time, not counting ``without``.
 
-        A folder is scanned again if its last scan is older than ``dream.scan_minutes``.
+        A folder is scanned again if its last scan is older than 10 minutes.
         """
         changed: set[str] = set()
-        scan_seconds = settings.dream.scan_minutes * _MINUTE
         monotonic = self._clock.monotonic()
         for folder in transcript_folders(project):
             scanned_at, sessions = self._scans.get((project.memory_dir, folder), (-inf, {}))
-            if monotonic - scanned_at >= scan_seconds:
+            if monotonic - scanned_at >= _SCAN_SECONDS:
                 sessions = self._sources.sessions(folder)
                 self._scans[project.memory_dir, folder] = monotonic, sessions
             changed.update(

@@ -5,7 +5,7 @@ that carry its meaning.
 
 Rules of this file
 - Each fact of a new statement, such as a number, name or date, is in a memory of its group or in a
-  source. A date may be added behind a relative one if the relative one may mean that day.
+  source.
 - A fact belongs to the words of its clause. If a new clause has a word that stood beside another
   fact of the same kind but never beside this one, the fact was moved. Only a newer source allows
   that.
@@ -26,7 +26,7 @@ from memd.dream.values import quoted
 from memd.text.bounds import DENIAL
 from memd.text.orders import orders, wishes
 from memd.text.similarity import RESEMBLING, contradiction, exchanged, opposed, resemblance, swapped
-from memd.text.statements import ADDRESS, CODE, DATE, Clause, Statement, undated
+from memd.text.statements import ADDRESS, CODE, DATE, Clause, Statement
 from memd.text.words import words
 
 _KNOWN_SHARE = 0.5  # of the telling words; a statement with fewer known ones has no ground
@@ -46,8 +46,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
     """The earlier statements that new statements are checked against.
 
     ``memories``, ``logs`` and ``transcripts`` are the statements of each. ``raw`` is all text of
-    the memories, in which pieces of code are searched. ``paths`` are the memories' paths, ``days``
-    the dates that relative dates in them may mean.
+    the memories, in which pieces of code are searched. ``paths`` are the memories' paths.
     """
 
     memories: Sequence[Statement]
@@ -55,7 +54,6 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
     transcripts: Sequence[Statement] = ()
     raw: str = ""
     paths: frozenset[str] = frozenset()
-    days: frozenset[str] = frozenset()
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -72,11 +70,6 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
             return ""
         if new.raw.startswith(SAID):
             return "would have evidence that no memory of its group had"
-        # The statement without dates that were added behind relative ones.
-        without_dates = Statement(undated(new.raw), new.context)
-        if without_dates.key in self.keys and without_dates.raw != new.raw:
-            dates = {form for kind, form in new.facts - without_dates.facts if kind == DATE}
-            return "" if dates <= self.days else "would have a date that was not meant"
         unsupported = self._unsupported_part(new)
         if unsupported:
             return f"would say '{quoted(unsupported)}', which stands nowhere"
@@ -111,15 +104,14 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
                 continue
             if token.kind == CODE:
                 continue  # code is searched below as whole pieces
-            if token.kind == DATE and self._is_known_date(token.raw):
+            if token.kind == DATE and f" {' '.join(words(token.raw))} " in self._spelled_text:
                 continue
             return token.raw
         for piece in new.code:
             if piece not in self.raw and piece not in self._raw_sources:
                 return piece
         known_words = [form for form in new.words if form in self._all_forms or form in self.paths]
-        # Dates that were added behind relative ones need not be known.
-        if len(known_words) < _KNOWN_SHARE * len(new.words) - len(self.days & new.words):
+        if len(known_words) < _KNOWN_SHARE * len(new.words):
             return new.raw
         # A source with only one word in common does not support a statement of several.
         shared_at_least = min(2, len(new.words))
@@ -129,11 +121,6 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
             if len(new.words & statement.words) >= shared_at_least
         ]
         return "" if _has_alike(new, (*self.memories, *related)) else new.raw
-
-    def _is_known_date(self, spelling: str) -> bool:
-        """Return whether a date may be meant by a relative one, or is spelled in the grounds."""
-        words_of_date = f" {' '.join(words(spelling))} "
-        return spelling in self.days or words_of_date in self._spelled_text
 
     def _find_reversal(
         self, new: Statement, alike: Sequence[Statement], newer: Sequence[Statement]

@@ -21,10 +21,9 @@ from memd.core.values import PERSONAL, MemoryFile
 from memd.core.yielding import yield_to_requests
 from memd.documents.document import Document, parse
 from memd.dream.values import Wanted
-from memd.text.dates import resolve
 from memd.text.links import Known, targets
 from memd.text.similarity import RESEMBLING, resemblance
-from memd.text.statements import DATE, Statement, statements
+from memd.text.statements import Statement, statements
 
 _SHARED_WORDS = 2  # at least, that a moved sentence has in common with the old one
 _MOST_STATEMENTS = 500  # sentences that move out of longer memories are not searched
@@ -84,14 +83,6 @@ class MemoryText(Struct, frozen=True, eq=False, dict=True):
         """The times at which it may have been written: its mtime and its stamp, if any."""
         stamp = written(self.document.metadata.get("modified", ""))
         return [self.at] if stamp is None else [self.at, stamp]
-
-    @cached_property
-    def days(self) -> frozenset[str]:
-        """The dates that its relative dates may mean."""
-        parts = [*self.raw.split("\n\n"), *(statement.raw for statement in self.statements)]
-        resolved = {resolve(part, at) for part in parts for at in self.times}
-        facts = {fact for text in resolved for fact in Statement(text).facts}
-        return frozenset(form for kind, form in facts if kind == DATE)
 
     @cached_property
     def links(self) -> frozenset[str]:

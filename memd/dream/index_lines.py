@@ -21,7 +21,6 @@ from memd.documents.index import load, pointers, read
 from memd.dream.grounds import Grounds
 from memd.dream.groups import MemoryText
 from memd.dream.values import quoted
-from memd.text.links import Known
 from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"  # ends a text that was cut
@@ -94,13 +93,12 @@ def _pointer_problem(new: Pointer, old: Pointer | None, text: MemoryText) -> str
     stem = text.path.rpartition("/")[2].removesuffix(".md")
     names = f"{text.document.name} {stem}".replace("-", " ").replace("_", " ")
     earlier = [*text.statements, Statement(f"{names} {text.document.type or ''}")]
-    earlier_text, days = text.raw, text.days
+    earlier_text = text.raw
     if old is not None:
         old_line = f"{old.title}\n\n{old.hook}"
         earlier += [*statements(old_line), Statement(f"{old.title} {old.hook}")]
         earlier_text += f"\n{old_line}"
-        days |= MemoryText(earlier_text.encode(), text.path, text.at, Known(())).days
-    grounds = Grounds(earlier, raw=earlier_text, days=days)
+    grounds = Grounds(earlier, raw=earlier_text)
     earlier_words = frozenset[str]().union(*(one.words for one in earlier))
     new_hook = new.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")
     for words in (new.title, new_hook):

@@ -6,8 +6,7 @@ Rules of this file
 - The body and the fields, except the stamps, of a ``user``, ``feedback`` or untyped memory stay
   byte for byte. An exact copy of one may be removed. No other memory becomes one of these.
 - New statements of other memories need a ground (``grounds.py``). Old ones remain in the group, or
-  are void: their day is over or a newer one contradicts them. Evidence stays with its memory. A
-  new memory says more than the instruction files.
+  are void: their day is over or a newer one contradicts them. Evidence stays with its memory.
 - A removal names what makes the memory void. A tenth of the memories (or five) may be so removed
   in one changes, a third in 30 days. One memory may lose half of its telling words in 30 days.
 - The new statements of a group get the least trusted origin in the group.
@@ -20,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.covered import Covered, in_no_file
 from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
@@ -40,7 +38,6 @@ from memd.dream.groups import (
     memories_named_in,
 )
 from memd.dream.values import Merge, Reasoned, Report, Wanted, quoted
-from memd.text.dates import resolve
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement
 from memd.text.words import words
@@ -75,18 +72,16 @@ def judge(
     index: bytes | None,
     now: float,
     recent_losses: tuple[int, Mapping[str, int]],
-    covered: Covered = in_no_file,
 ) -> Judged:
     """Return which edits may be made, and the problems of the others.
 
     ``before`` are all memories by path; ``report`` is completed. ``recent_losses`` are the number
     of memories that dreams removed for a reason in 30 days, and by path how many telling words they
-    took from each of the others. ``now`` is in seconds since 1970. ``covered`` returns the
-    instruction file that says a text.
+    took from each of the others. ``now`` is in seconds since 1970.
     """
     changes = DreamChanges(before, wanted, now)
     recently_removed, words_lost = recent_losses
-    groups = [_Group(changes, members, words_lost, covered) for members in changes.groups()]
+    groups = [_Group(changes, members, words_lost) for members in changes.groups()]
     removing = [group for group in groups if group.removed and not group.problems]
     count = sum(len(group.removed) for group in removing)
     for sentence in _too_many_removals(count, len(before), recently_removed):
@@ -167,10 +162,8 @@ class _Group:
         changes: DreamChanges,
         members: tuple[str, ...],
         words_lost: Mapping[str, int],
-        covered: Covered,
     ) -> None:
         self._changes = changes  # all memories of the directory, of which the group is a part
-        self._covered = covered
         self.members = members
         # The memories of the group before and after.
         self._old = [changes.before[path] for path in members if path in changes.before]
@@ -187,7 +180,6 @@ class _Group:
             ],
             raw="\n".join(text.raw for text in self._old),
             paths=changes.known.paths,
-            days=frozenset(day for text in self._old for day in text.days),
         )
         # The results, which _find_problems records.
         self.merged: list[Merge] = []
@@ -300,7 +292,7 @@ class _Group:
         # Only dates with a year can be compared; names of days and months are dates too.
         dates = [form for kind, form in facts if kind == DATE and form[0] in "12"]
         last_day = max(dates, default="")
-        if last_day and last_day < self._changes.today and last_day in resolve(reason, old.at):
+        if last_day and last_day < self._changes.today and last_day in reason:
             return True
         others = memories_named_in(reason, self.members)
         newer_texts = [text for text in self._new if text.path in others and text.at > old.at]
@@ -333,11 +325,6 @@ class _Group:
             yield f"{path} {problem}"
         if any(not has_same_step_order(text, new) for text in self._old):
             yield f"{path} would have steps in another order"
-        if old is None:
-            additions = [o.raw for o in new.statements if o.key not in self._grounds.keys]
-            file = self._covered("\n".join(additions))
-            if file:
-                yield f"{path} would be a new memory of what {quoted(file)} says already"
         newer = self._newer_than(old)
         known_keys = old.keys if old else frozenset[str]()
         for statement in new.statements:

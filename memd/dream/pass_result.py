@@ -16,16 +16,13 @@ from contextlib import suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Tree
 from memd.core.yielding import yield_to_requests
-from memd.documents.document import parse
 from memd.documents.index import read as read_index
 from memd.dream.judge import Judged, judge
-from memd.dream.questions import ComparedText, questions
 from memd.dream.values import DirectorySize, Report, Wanted
 from memd.state.changes import Proposal, ProposedEdit
 from memd.store.history import Past
@@ -89,14 +86,11 @@ def judged_pass(
     past: Past,
     now: float,
     recent_losses: tuple[AbstractSet[str], Mapping[str, int]],
-    *,
-    covered: Covered = in_no_file,
 ) -> PassResult:
     """Run a pass on a tree and return its judged result. Raises the errors of pass and tree.
 
     ``recent_losses`` are the paths that dreams removed for a reason in 30 days, and by path how
-    many words they took from each other memory. Paths that exist again do not count. ``covered``
-    returns the instruction file that says a text.
+    many words they took from each other memory. Paths that exist again do not count.
     """
     wanted = ready.work(past, tree)
     headers, index = tree.headers(), tree.index()
@@ -110,29 +104,14 @@ def judged_pass(
         index=index,
         now=now,
         recent_losses=(len(recently_removed - paths), words_lost),
-        covered=covered,
     )
-    edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
-    after = {path: file.content for path, file in files.items()} | edits
-    compared = [_compared_text(path, content) for path, content in sorted(after.items())]
     report = replace(
-        judged.report,
-        left=wanted.left,
-        listed=wanted.listed,
-        before=size(headers, index),
-        questions=questions(compared, covered),
+        judged.report, left=wanted.left, listed=wanted.listed, before=size(headers, index)
     )
     texts = {path: files[path].content for path in judged.members if path in files}
     if index is not None:
         texts[INDEX] = index
     return PassResult(ready, wanted, judged, texts, report)
-
-
-def _compared_text(path: str, content: bytes | None) -> ComparedText:
-    """Return a memory as ``questions`` compares it; one that is removed has no text."""
-    yield_to_requests()
-    parsed = parse(content or b"", path)
-    return path, parsed.type, f"{parsed.description}\n\n{parsed.body}"
 
 
 def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:

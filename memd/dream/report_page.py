@@ -123,7 +123,6 @@ def _sections(
     yield "Tightened", map(_name_span, tightened)
     yield "New", map(_name_span, _texts(facts.get("created")))
     yield "Removed", _reason_lines(facts.get("removed"))
-    yield "Which of these holds?", _question_lines(facts)
     yield "Left alone", _reason_lines(facts.get("left"))
     yield "Needs your look", [*_reason_lines(facts.get("listed")), *_proposal_lines(facts)]
     yield "Not in the index", map(_name_span, _texts(facts.get("orphans")))
@@ -154,19 +153,6 @@ def _reason_lines(value: object) -> Iterator[str]:
     for row in _rows(value):
         name, reason = _name_span(row.get("path")), span(row.get("reason"))
         yield f"{name}: {reason}" if reason else name
-
-
-def _question_lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each question about two memories, or a memory and an instruction file."""
-    for row in _rows(facts.get("questions")):
-        one, two = (span(row.get(name)) or "(nothing)" for name in ("one", "two"))
-        if row.get("kind") == "in_file":
-            path, file = (*_texts(row.get("paths")), "", "")[:2]  # "" for a missing one
-            yield f"{_name_span(path)} says what {_name_span(file)} says already: {one}"
-            continue
-        verb = "contradict" if row.get("kind") == "contradict" else "seem to repeat"
-        memories = " and ".join(map(_name_span, _texts(row.get("paths")))) or _UNNAMED
-        yield f"{memories} {verb} each other: {one} / {two}"
 
 
 def _proposal_lines(facts: Mapping[str, Any]) -> Iterator[str]:

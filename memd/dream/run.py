@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.agent.workspace import Workspace
 from memd.core import prices
-from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import cut_bytes
@@ -26,18 +25,18 @@ from memd.watch.locks import ConsolidationLock
 ORIGIN = "assistant"  # of what a model writes in a dream
 _SAID_BYTES = 4_000  # of the model's last message
 _NS = 1_000_000_000
+MINUTES = 20  # of a dream at most; any program takes a lock of 60 minutes for stale
 STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
 
 
 class DreamTimeoutError(MemdError):
-    """The dream took longer than the settings allow."""
+    """The dream took longer than it may."""
 
     code = 1004
     kind = "dream_timeout"
-    hint = "raise dream.max_minutes in the settings"
 
-    def __init__(self, minutes: float) -> None:
-        super().__init__(f"the dream took longer than {minutes:g} minutes", minutes=minutes)
+    def __init__(self) -> None:
+        super().__init__(f"the dream took longer than {MINUTES} minutes", minutes=MINUTES)
 
 
 class DreamEndedError(MemdError):
@@ -88,7 +87,6 @@ class DreamRun(Struct):
     job: str  # the id of its job
     client: str
     session: str  # the session that started it, "" for none
-    covered: Covered = in_no_file  # returns the instruction file that says a text
     is_over: bool = False  # it was cancelled or timed out, and may not commit
     question: str | None = None  # the id of the question about unused memories
     report: Report | None = None  # set at the end

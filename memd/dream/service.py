@@ -26,7 +26,6 @@ from msgspec.structs import replace
 from memd.agent import service as agent
 from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.core.clock import Clock
-from memd.core.covered import CoveredIn, in_no_project
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
@@ -37,6 +36,7 @@ from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock
 from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
 from memd.dream.run import (
+    MINUTES,
     DreamEndedError,
     DreamFailedError,
     DreamRun,
@@ -44,7 +44,7 @@ from memd.dream.run import (
     LockLostError,
     ModelRun,
 )
-from memd.dream.values import DirectorySize, Question, Reasoned, Report, Wanted
+from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.projects.project import is_of_agent
@@ -56,7 +56,7 @@ from memd.store.history import Past
 from memd.store.service import Store
 from memd.watch import locks
 
-__all__ = ["DirectorySize", "Dreams", "Question", "Reasoned", "Report"]
+__all__ = ["DirectorySize", "Dreams", "Reasoned", "Report"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
@@ -73,8 +73,7 @@ class Dreams:
     """Consolidates memory directories: takes the lock, runs a pass, judges and commits it.
 
     ``models`` returns the model of the settings; ``runs`` stores the records of its runs. ``work``
-    replaces the fixed pass. ``is_alive`` returns whether a PID lives, ``note`` writes to the log,
-    and ``covered`` returns a function that finds a text in a project's instruction files.
+    replaces the fixed pass. ``is_alive`` returns whether a PID lives, ``note`` writes to the log.
     """
 
     def __init__(
@@ -89,7 +88,6 @@ class Dreams:
         work: Work | None = None,
         is_alive: locks.Alive = locks.alive,
         note: Note = _ignore_report,
-        covered: CoveredIn = in_no_project,
     ) -> None:
         self._store = store
         self._table = table  # the rows of locks, and what earlier dreams removed
@@ -98,7 +96,6 @@ class Dreams:
         self._models = models
         self._runs = runs  # stores what a model did in each turn
         self._note = note
-        self._covered = covered
         self._replacement = work  # takes the place of the fixed pass, None for the fixed pass
         self._lock = DreamLock(table, clock, is_alive)
 
@@ -147,22 +144,22 @@ class Dreams:
         return report
 
     async def _run_in_time(self, dream: DreamRun, *, allow_model: bool) -> Report:
-        """Run the dream within ``dream.max_minutes`` and return its report.
+        """Run the dream within 20 minutes and return its report.
 
         Raises DreamTimeoutError after that time, and the errors of the dream.
         """
-        timer_scope, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
+        timer_scope = anyio.CancelScope()
 
         async def end_after_time() -> None:
             """Cancel the dream after its time, unless ``timer_scope`` is cancelled before."""
             with timer_scope:
                 try:
-                    await self._clock.sleep(minutes * _MINUTE)
+                    await self._clock.sleep(MINUTES * _MINUTE)
                 finally:  # the time is over, or the dream ended or was cancelled
                     dream.is_over = True
                 group.cancel_scope.cancel()
 
-        failure: MemdError = DreamTimeoutError(minutes)
+        failure: MemdError = DreamTimeoutError()
         async with anyio.create_task_group() as group:
             group.start_soon(end_after_time)
             try:
@@ -179,7 +176,6 @@ class Dreams:
 
     async def _run_pass(self, dream: DreamRun, *, allow_model: bool) -> None:
         """Run the pass, store its proposal and question, commit it and set the dream's report."""
-        dream.covered = await self._covered(dream.project, dream.settings)
         first_result = await self._run_first_pass(dream, allow_model=allow_model)
         proposal = await self._store_proposal(dream, first_result)
         dream.question = await self._store_question(dream, first_result)
@@ -276,7 +272,7 @@ class Dreams:
         with checking(dream.check):
             now = self._clock.now()
             recent_losses = self._table.removed_since(dream.directory, now - _LOSS_WINDOW_SECONDS)
-            return judged_pass(tree, ready, past, now, recent_losses, covered=dream.covered)
+            return judged_pass(tree, ready, past, now, recent_losses)
 
     async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
         """Return the judged result of the model's pass, or of the fixed pass if there is no model.
@@ -344,7 +340,6 @@ class Dreams:
             return None
         brief = briefing.Brief(
             dream.project,
-            dream.settings.dream,
             snapshot,
             model=self._models.name(dream.settings, briefing.KIND),
             now=self._clock.now(),

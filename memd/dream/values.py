@@ -14,7 +14,6 @@ from memd.model.port import LOCAL, Usage
 
 QUOTED = 120  # characters of a sentence that a problem names
 LISTED = 100  # files in a report that need a person
-SHOWN = 200  # characters of a sentence that a report shows
 DAMAGED = "its frontmatter does not parse"
 _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # in the facts even if empty
 
@@ -31,19 +30,6 @@ class Reasoned(Struct, frozen=True):
 
     path: str
     reason: str
-
-
-class Question(Struct, frozen=True):
-    """Two memories that contradict or repeat each other, for a person to decide.
-
-    ``one`` and ``two`` are the statements in which they do. For the kind ``in_file`` the second
-    path is an instruction file that says all of the memory, and ``two`` is "".
-    """
-
-    paths: tuple[str, str]
-    kind: str
-    one: str
-    two: str
 
 
 class Wanted(Struct, frozen=True):
@@ -92,7 +78,6 @@ class Report(Struct, frozen=True):
     removed: tuple[Reasoned, ...] = ()
     left: tuple[Reasoned, ...] = ()
     listed: tuple[Reasoned, ...] = ()
-    questions: tuple[Question, ...] = ()
     orphans: tuple[str, ...] = ()
     before: DirectorySize | None = None
     after: DirectorySize | None = None
@@ -133,6 +118,6 @@ def in_the_end(into: Mapping[str, str], path: str) -> str:
     return path
 
 
-def quoted(text: str, characters: int = QUOTED) -> str:
+def quoted(text: str) -> str:
     """Return a sentence for display: on one line, cut, without credentials."""
-    return one_line(secrets.scrub(text), characters)
+    return one_line(secrets.scrub(text), QUOTED)

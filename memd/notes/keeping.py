@@ -20,7 +20,6 @@ from memd.conversation.history import CompactionPlan, estimate_text
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
-from memd.core.settings import Settings
 from memd.core.text import iso_time
 from memd.notes import block, compaction, errors, files, gates, local, sections
 from memd.notes.conversations import SessionReader
@@ -226,15 +225,13 @@ class NotesKeeper:
             session.reader = None
             return files.remove(place)
 
-    def template(self, settings: Settings, environment: Mapping[str, str]) -> NotesTemplate:
+    def template(self, environment: Mapping[str, str]) -> NotesTemplate:
         """Return the template and the prompt for a client with this environment."""
-        return chosen_template(
-            settings.notes, environment.get("CLAUDE_CONFIG_DIR") or self._config_dir
-        )
+        return chosen_template(environment.get("CLAUDE_CONFIG_DIR") or self._config_dir)
 
     def _template(self, request: NotesRequest) -> NotesTemplate:
         """Return the template and the prompt for the client of a request."""
-        return self.template(request.settings, request.environment)
+        return self.template(request.environment)
 
     def _read_filled(self, request: NotesRequest) -> NotesFile | None:
         """Return a session's notes, ``None`` if there are none or all sections are empty."""

@@ -17,7 +17,6 @@ from memd.agent.service import RunEnd
 from memd.conversation.history import CompactionPlan
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.settings import Settings
 from memd.model.errors import NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.notes import files, fork, gates, sections
@@ -207,9 +206,9 @@ class Notes:
         """Remove the notes that last changed before a time, and return how many."""
         return await self._in_thread(partial(files.prune, base, before))
 
-    async def problems(self, settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    async def problems(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return sentences why a person's own template or prompt is not used."""
-        template = partial(self._keeper.template, settings, environment)
+        template = partial(self._keeper.template, environment)
         return (await self._in_thread(template)).problems
 
     async def _in_thread(self, work: Callable[[], T], *, abandon: bool = False) -> T:

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import printable
-from memd.core.settings import NotesSettings
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.notes import sections
 
@@ -43,29 +42,26 @@ def sizes(notes: sections.SessionNotes) -> str:
     return "\n".join(lines) or "Every section is within its size."
 
 
-def chosen_template(settings: NotesSettings, config_dir: str) -> NotesTemplate:
+def chosen_template(config_dir: str) -> NotesTemplate:
     """Return the template and the prompt to use; ``config_dir`` is the client's absolute folder.
 
-    The settings' file is preferred to the one in the client's folder. A file that cannot be used is
-    a problem, and the built-in text is used instead. Blocks.
+    A file in that folder that cannot be used is a problem, and the built-in text is used instead.
+    Blocks.
     """
     problems: list[str] = []
-    text = _own_or_built_in(_TEMPLATE, settings.template, config_dir, problems)
-    prompt = _own_or_built_in(_PROMPT, settings.prompt, config_dir, problems)
+    text = _own_or_built_in(_TEMPLATE, config_dir, problems)
+    prompt = _own_or_built_in(_PROMPT, config_dir, problems)
     return NotesTemplate(text, prompt, tuple(problems))
 
 
-def _own_or_built_in(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
+def _own_or_built_in(name: str, config_dir: str, problems: list[str]) -> str:
     """Return the text of a person's own file, or the built-in one if there is none.
 
-    ``setting`` is the path in the settings, "" for none. If the person's file cannot be used, the
-    reason is added to ``problems``.
+    If the person's file cannot be used, the reason is added to ``problems``.
     """
-    path = os.path.expanduser(setting) or f"{config_dir}/session-memory/config/{name}"
+    path = f"{config_dir}/session-memory/config/{name}"
     text, problem = _read(path)
-    if not problem and not text:
-        problem = "there is no such file" if setting else ""
-    elif not problem and name == _TEMPLATE and not _has_valid_headings(text):
+    if text and not problem and name == _TEMPLATE and not _has_valid_headings(text):
         problem = f"a template has 1 to {_MOST_HEADINGS} headings, no two of them alike"
     if problem:
         problems.append(f"{name} ({printable(path)}) is not used: {problem}; the built-in one is")

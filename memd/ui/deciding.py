@@ -10,7 +10,7 @@ from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_o
 
 _JOBS = 200  # the newest jobs, among which are the dreams
 # The lists in a dream's result whose lengths are shown.
-_COUNTS = ("created", "changed", "merged", "removed", "left", "listed", "questions")
+_COUNTS = ("created", "changed", "merged", "removed", "left", "listed")
 
 
 def _review_calls(query: PageQuery) -> Calls:

@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from memd.client.aio import AsyncClient
 from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
-from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
@@ -37,21 +36,20 @@ from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 CHECK = 30 * 60.0
-BATTERY = Pressure(on_battery=True)
 
 
 @dataclass
 class Machine:
-    """A machine that says what it is told to say; ``requested`` counts how often."""
+    """A machine that may run on battery; ``requested`` counts how often it was asked."""
 
-    now: Pressure = field(default_factory=Pressure)
+    on_battery: bool = False
     requested: int = 0
-    does: Callable[[], Pressure] | None = None
+    does: Callable[[], bool] | None = None
 
-    def __call__(self) -> Pressure:
-        """Say how busy it is."""
+    def __call__(self) -> bool:
+        """Say whether it runs on battery."""
         self.requested += 1
-        return self.does() if self.does else self.now
+        return self.does() if self.does else self.on_battery
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
         Visits(database),
         clock=clock,
         priority=priority,
-        pressure=Pressure,
+        on_battery=bool,
         log=Log(io.StringIO()),
     )
     visit = Visit(str(tmp_path / "p"), "c", {})
@@ -274,15 +272,15 @@ async def test_a_state_file_that_fails_costs_that_look_alone() -> None:
     """What keeps the timer from a dream is logged, and memd goes on."""
     async with running() as daemon:
         cwd = daemon.home.project()
-        daemon.machine.now = BATTERY
+        daemon.machine.on_battery = True
         await daemon.call("session.end", cwd, session_id="s")
         state = Path(daemon.home.places.database)
         aside = state.with_name("away.db")
 
-        def vanish() -> Pressure:
+        def vanish() -> bool:
             os.rename(state, aside)
             state.mkdir()
-            return Pressure()
+            return False
 
         daemon.machine.does = vanish
         await daemon.tick()
@@ -290,7 +288,7 @@ async def test_a_state_file_that_fails_costs_that_look_alone() -> None:
         await daemon.tick()
         state.rmdir()
         os.rename(aside, state)
-        daemon.machine.now = Pressure()
+        daemon.machine.on_battery = False
         await daemon.call("session.end", cwd, session_id="s")
         await daemon.until_dreams(1)
         log = Path(daemon.home.places.log).read_text()

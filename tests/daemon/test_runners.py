@@ -15,7 +15,6 @@ from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.runners import runners
-from memd.dream.gates import Pressure
 from memd.dream.values import Wanted
 from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
@@ -98,7 +97,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         Visits(database),
         clock=bench.clock,
         priority=priority,
-        pressure=Pressure,
+        on_battery=bool,
         log=log,
     )
     by_kind = runners(

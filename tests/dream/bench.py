@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memd.core.covered import Covered, in_no_file
 from memd.core.names import is_temporary
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
@@ -67,7 +66,6 @@ class Bench:
         self.phases: list[str] = []
         self.reported: list[dict[str, Any]] = []
         self.noted: list[str] = []
-        self.covered: Covered = in_no_file
         self.store = store_in(folder, database, self.clock, events=self.sink)
         self.project = Project(
             cwd=str(folder / "repo" / "sub"),
@@ -77,9 +75,6 @@ class Bench:
             transcripts=str(folder / "projects"),
             enabled=True,
         )
-
-    async def covered_in(self, _project: Project, _settings: Settings) -> Covered:
-        return self.covered
 
     def dreams(self, work: Work | None = None, *, alive: bool = False) -> Dreams:
         return Dreams(
@@ -91,7 +86,6 @@ class Bench:
             runs=self.runs,
             work=work,
             is_alive=lambda _pid, _since: alive,
-            covered=self.covered_in,
         )
 
     def taught(self, *answers: Answer) -> tuple[Dreams, Taught]:
@@ -106,7 +100,6 @@ class Bench:
             runs=self.runs,
             is_alive=lambda _pid, _since: False,
             note=lambda event, **_facts: self.noted.append(event),
-            covered=self.covered_in,
         )
         return dreaming, model
 

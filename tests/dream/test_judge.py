@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from memd.core.names import INDEX
 from memd.core.values import FileEdit
 from memd.documents.document import parse
-from memd.dream.report_page import markdown
 from memd.dream.values import Wanted
-from memd.instructions.repeats import covered
 from memd.model.port import Reply
 from memd.text.statements import statements
 from tests.dream.bench import DAY, Bench
@@ -30,7 +28,6 @@ from tests.dream.cases import (
     project,
     reference,
 )
-from tests.dream.harms import HARMS
 from tests.dream.nights import bench_in, fill, night, put, texts
 from tests.scripted_model import calls, says
 
@@ -71,22 +68,6 @@ async def test_sensible_work_is_done(tmp_path: Path, case: Case) -> None:
         assert before != after
         again = await bench.run(bench.dreams())
         assert not again.problems
-
-
-@pytest.mark.parametrize("case", HARMS, ids=lambda case: case.name)
-async def test_harm_waits(tmp_path: Path, case: Case) -> None:
-    """No file of a harmful night is changed; a proposal says why."""
-    with bench_in(tmp_path) as bench:
-        fill(bench, case)
-        before = texts(bench, case)
-        report = await night(bench, case)
-        assert report.problems
-        assert report.proposal
-        after = texts(bench, case)
-        if not case.index:
-            before.pop(INDEX, None)
-            after.pop(INDEX, None)
-        assert after == before
 
 
 async def test_one_doubtful_group_keeps_nothing_else_back(tmp_path: Path) -> None:
@@ -308,53 +289,3 @@ def test_no_text_takes_quadratic_time(piece: str) -> None:
     for one in statements(piece * (20_000 // len(piece))):
         assert one.clauses or not one.words
     assert time.process_time() - began < 5
-
-
-SAYS = {"/p/AGENTS.md": "- Emil leads the platform team.\n- Deploys go out on Thursdays.\n"}
-EMIL = "Emil leads the platform team."
-
-
-async def test_what_an_instruction_file_says_becomes_no_memory(tmp_path: Path) -> None:
-    """A new memory of it waits for the person, one that says more does not."""
-    log = f"- 09:10 {EMIL} His desk is in Oslo.\n"
-    said = {"text": project(EMIL, EMIL), "more": project(f"{EMIL}\n\nHis desk is in Oslo.", EMIL)}
-    for name, text in said.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        with bench_in(folder) as bench:
-            bench.covered = covered(SAYS)
-            case = Case(name, {}, {"emil.md": text}, log=log)
-            fill(bench, case)
-            report = await night(bench, case)
-            problem = "emil.md would be a new memory of what /p/AGENTS.md says already"
-            assert report.problems == ((problem,) if name == "text" else ())
-            assert (report.proposal is None) is (name != "text")
-            assert (bench.memory / "emil.md").exists() is (name != "text")
-
-
-async def test_a_memory_that_repeats_a_file_is_named_and_stays(tmp_path: Path) -> None:
-    """It is a question, with a model and without; memories are joined although a file says them."""
-    with bench_in(tmp_path) as bench:
-        bench.covered = covered(SAYS)
-        files = {
-            "emil.md": project(f"{EMIL}\n\n**Why:** He asked for it.", EMIL),
-            "deploy.md": project("Deploys go out on Thursdays.", "Deploys go out on Thursdays"),
-            "new.md": project("Deploys go out on Fridays.", "Deploys go out on Fridays"),
-        }
-        body = f"{EMIL}\n\n**Why:** He asked for it.\n\nDeploys go out on Thursdays."
-        joined = project(body, EMIL)
-        gone = "removed: merged into team.md"
-        case = Case("join", files, {"team.md": joined, "emil.md": gone, "deploy.md": gone})
-        fill(bench, case)
-        for report in (await bench.run(bench.dreams()), await night(bench, case)):
-            named = {one.paths: one.one for one in report.questions if one.kind == "in_file"}
-            assert report.problems == ()
-            assert ("new.md", "/p/AGENTS.md") not in named
-            if report.engine == "local":
-                assert (report.changed, report.removed, report.merged) == ((), (), ())
-                assert set(named) == {(n, "/p/AGENTS.md") for n in ("deploy.md", "emil.md")}
-            else:
-                assert named == {("team.md", "/p/AGENTS.md"): EMIL}
-                assert {merge.into for merge in report.merged} == {"team.md"}
-            page = markdown(report.facts(), job="j1", at=0.0)
-            assert f"` says what `/p/AGENTS.md` says already: `{EMIL}`" in page

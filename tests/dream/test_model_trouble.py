@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from memd.core.settings import DreamSettings
-from memd.dream.run import DreamFailedError, DreamTimeoutError
+from memd.dream.run import MINUTES, DreamFailedError, DreamTimeoutError
 from memd.model.errors import (
     LEFT_ALONE,
     CapReachedError,
@@ -34,19 +34,14 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield made
 
 
-async def test_without_turns_or_success_nothing_is_mended(bench: Bench) -> None:
-    """No turns left, or a mending that fails: what the first run wanted is the proposal."""
+async def test_without_success_nothing_is_mended(bench: Bench) -> None:
+    """Where a mending fails what the first run wanted is the proposal."""
     script: tuple[Answer, ...] = (
         read("deploys.md", "rollbacks.md"),
         calls(write("rollbacks.md", "removed: merged into deploys.md"), first=10),
         says("Merged."),
         ModelUnavailableError("it broke off"),
     )
-    three = replace(ON, dream=DreamSettings(max_turns=3))
-    dreaming, model = bench.taught(*script)
-    report = await bench.run(dreaming, settings=three)
-    assert (report.proposal is not None, len(model.requested)) == (True, 3)
-    bench.clock.advance(DAY)
     dreaming, model = bench.taught(*script)
     report = await bench.run(dreaming)
     assert (report.proposal is not None, len(model.requested)) == (True, 4)
@@ -165,7 +160,7 @@ async def test_a_model_that_hangs_ends_with_the_dreams_time(bench: Bench) -> Non
             group.start_soon(run)
             while len(model.requested) < 3:
                 await anyio.lowlevel.checkpoint()
-            bench.clock.advance(ON.dream.max_minutes * 60 * 0.95)
+            bench.clock.advance(MINUTES * 60 * 0.95)
     (failure,) = failures
     assert isinstance(failure, DreamFailedError)
     assert failure.facts["reason"] == "time"

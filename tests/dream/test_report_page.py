@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.dream.report_page import markdown, span
-from memd.dream.values import DirectorySize, Merge, Question, Reasoned, Report
+from memd.dream.values import DirectorySize, Merge, Reasoned, Report
 from memd.model.port import Usage
 
 AT = 1_772_539_200.0
@@ -18,7 +18,6 @@ TITLES = {
     "Tightened",
     "New",
     "Removed",
-    "Which of these holds?",
     "Left alone",
     "Needs your look",
     "Not in the index",
@@ -35,7 +34,6 @@ FULL = Report(
     removed=(Reasoned("r.md", "it was superseded"),),
     left=(Reasoned("l.md", "somebody changed it"),),
     listed=(Reasoned("d.md", "its frontmatter is broken"),),
-    questions=(Question(("a.md", "b.md"), "contradict", "It is on.", "It is off."),),
     orphans=("o.md",),
     before=DirectorySize(41, 9000, 180, 9000),
     after=DirectorySize(39, 8000, 150, 8000),
@@ -74,10 +72,6 @@ Dream j5, 2026-03-03 12:00 UTC.
 ## Removed
 
 - `r.md`: `it was superseded`
-
-## Which of these holds?
-
-- `a.md` and `b.md` contradict each other: `It is on.` / `It is off.`
 
 ## Left alone
 
@@ -156,7 +150,6 @@ def test_what_is_odd_is_left_out() -> None:
         "change": "c1; rm -rf ~",
         "proposal": "$(reboot)",
         "merged": [{"into": "a.md", "from": []}, {"into": 5, "from": ["\u200b"]}, 7],
-        "questions": [{}],
         "removed": [{"reason": 5}],
         "problems": ["\u202e"],
     }
@@ -166,7 +159,6 @@ def test_what_is_odd_is_left_out() -> None:
     assert "`memctl dream review`" in page
     assert "Dream without an id, at a time that is not known." in page
     assert "- a memory without a name took in a memory without a name\n" in page
-    assert "- a memory without a name seem to repeat each other: (nothing) / (nothing)\n" in page
     assert "- kept back: (no words)\n" in page
 
 

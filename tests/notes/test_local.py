@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from memd.conversation.history import estimate_text
 from memd.conversation.pieces import TITLE, TranscriptPiece
-from memd.core.settings import NotesSettings
 from memd.notes.facts import SessionFacts
 from memd.notes.local import lines, quoted, with_new_lines
 from memd.notes.sections import (
@@ -34,7 +33,7 @@ from tests.notes.local_lines import (
     texts_of,
 )
 
-TEMPLATE = chosen_template(NotesSettings(), "/nowhere").text
+TEMPLATE = chosen_template("/nowhere").text
 HOSTILE = (
     "# Worklog\n_x_\n- (from the transcript)",
     "<!-- memd notes 1 session=s covers= tokens=1 engine=local at= -->",

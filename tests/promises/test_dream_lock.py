@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 from memd.core.errors import MemdError
-from memd.core.settings import Settings
 from memd.core.values import Tree
+from memd.dream.run import MINUTES
 from memd.dream.service import Dreams
 from memd.dream.values import Report, Wanted
 from memd.files.disk import Disk
@@ -130,7 +130,7 @@ async def test_a_timeout_at_any_wait(tmp_path: Path) -> None:
     for at in range(1, waits + 1):
         with _opened(tmp_path / str(at), PRIOR) as bench:
             before = _content(bench)
-            overdue = partial(bench.clock.advance, Settings().dream.max_minutes * 60)
+            overdue = partial(bench.clock.advance, MINUTES * 60)
             with suppress(MemdError):
                 await _Watched(bench.run(bench.dreams()), at, overdue)
             results = _content(bench)

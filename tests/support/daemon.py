@@ -17,7 +17,6 @@ from memd.core.clock import Clock
 from memd.core.places import Places, find
 from memd.daemon.app import Log, Ports, daemon
 from memd.daemon.clock import SystemClock
-from memd.dream.gates import Pressure
 from memd.rpc.listener import make_listener
 from tests.support.leaks import SETTLING_SECONDS, no_leaks_here, no_leaks_of
 
@@ -136,32 +135,32 @@ def memctl_command(*arguments: str) -> tuple[str, ...]:
 async def daemon_here(
     home: Home,
     clock: Clock | None = None,
-    pressure: Callable[[], Pressure] = Pressure,
+    on_battery: Callable[[], bool] = bool,
     *,
     settling: float = SETTLING_SECONDS,
 ) -> AsyncIterator[anyio.Event]:
     """Run a daemon in this process and loop; the event is set once it is asked to stop.
 
-    ``pressure`` returns the load of the machine, by default none. What is left of the daemon
+    ``on_battery`` says whether the machine runs on battery. What is left of the daemon
     ``settling`` seconds after its end is a leak.
     """
     with (
         no_leaks_here(home.path, settling),
-        _ports(home, clock or SystemClock(), pressure) as ports,
+        _ports(home, clock or SystemClock(), on_battery) as ports,
     ):
         async with daemon(ports) as stop:
             yield stop
 
 
 @contextmanager
-def _ports(home: Home, clock: Clock, pressure: Callable[[], Pressure]) -> Iterator[Ports]:
+def _ports(home: Home, clock: Clock, on_battery: Callable[[], bool]) -> Iterator[Ports]:
     """Yield what a daemon in this process needs: its log, listener and clock."""
     os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
     with (
         open(home.places.log, "a", encoding="utf-8") as stream,
         make_listener(home.places.socket) as listener,
     ):
-        yield Ports(home.places, home.environ, clock, Log(stream), listener, pressure=pressure)
+        yield Ports(home.places, home.environ, clock, Log(stream), listener, on_battery=on_battery)
 
 
 def client(home: Home, name: str = "test") -> Client:
