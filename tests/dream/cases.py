@@ -161,11 +161,6 @@ WISHES: tuple[Case, ...] = (
         },
     ),
     Case(
-        "put a date behind a relative one",
-        {"move.md": project("The office moves next Friday.")},
-        {"move.md": project("The office moves next Friday (2026-02-27).")},
-    ),
-    Case(
         "correct a fact that a daily log corrects",
         {"deploy.md": DEPLOY},
         {"deploy.md": ("on Thursdays at 14:00", "on Tuesdays at 14:00")},
