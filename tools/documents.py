@@ -19,14 +19,13 @@ from memd.core.settings import declared
 from tools import manual, team_protocol
 from tools.protocol import markdown
 
-OF_EXTRAS = ("memd.search.encoder",)  # may lack its libraries; declares no failure
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def protocol() -> str:
     """Return the method and error tables of docs/protocol.md."""
     for module in pkgutil.walk_packages(memd.__path__, "memd."):
-        if not module.name.endswith("__main__") and module.name not in OF_EXTRAS:
+        if not module.name.endswith("__main__"):
             importlib.import_module(module.name)  # every failure is to be in the table
     return markdown(methods(), _all_errors(MemdError))
 

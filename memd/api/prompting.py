@@ -16,7 +16,7 @@ from memd.instructions.values import View
 from memd.notes.service import NotesRequest
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
-from memd.recall.service import ModelProbe, Prefetched, Prompt
+from memd.recall.service import PROMPT_SECONDS, ModelProbe, Prefetched, Prompt
 from memd.rpc.connection import Call
 
 
@@ -95,7 +95,7 @@ async def prefetch(
         read_paths=read_paths,
         limit=limit,
         strategy=strategy,
-        seconds=None if deadline_ms is None else deadline_ms / 1000,
+        seconds=PROMPT_SECONDS if deadline_ms is None else deadline_ms / 1000,
         explain=explain,
     )
     project, settings, _ = await services.where(call, cwd)

@@ -30,22 +30,6 @@ class RecallSettings:
 
     enabled: bool = option(default=True, doc="bring memories to prompts")
     limit: int = option(5, "memories per prompt at most", 1, 20)
-    session_bytes: int = option(60_000, "bytes of memories per session at most", 0, 10_000_000)
-    seconds: float = option(
-        5.0, "seconds that a prompt waits where its client does not say", 0.05, 60
-    )
-    model_seconds: float = option(
-        4.0,
-        "seconds that a model may take to choose; one that fails three prompts in a row is left "
-        "alone for a minute, then longer",
-        0.1,
-        30,
-    )
-    semantic_model: str = option(
-        "",
-        "folder of an encoder of sentences (model.onnx, tokenizer.json) that ranks beside words; "
-        "needs the extra memdir-daemon[semantic]",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,6 @@ from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
-from memd.search.meaning import Meaning
 from memd.state.changes import Journal, ProposalTable, migrate
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.tables import (
@@ -192,7 +191,7 @@ async def _compose(
     services = Services(
         store=store,
         prompts=Prompts(store, joined),
-        recall=_recall(ports, database, store, models, joined, priority=priority, note=add_note),
+        recall=_recall(ports, database, store, models, joined, priority=priority),
         extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock),
@@ -274,16 +273,14 @@ def _recall(
     joined: Callable[[str], bool],
     *,
     priority: RequestPriority,
-    note: Callable[[str], None],
 ) -> Recall:
     """Return the service that finds memories.
 
-    ``joined`` says whether a memory directory is a team's. ``note`` gets notes for a person, and
-    may be called from any thread.
+    ``joined`` says whether a memory directory is a team's.
     """
     # The folder is a cache: an index that is lost is built again.
     folder = f"{ports.places.state_dir}/index"
-    indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(note))
+    indexes = Indexes(store.reading, threading.Lock, folder)
     teams = TeamTable(database)
     authorship = Authorship(Journal(database).was_written_by_memd, teams.author, joined)
     return Recall(

@@ -3,8 +3,8 @@
 Rules of this file
 - The rules are data (``secret_rules.toml``); this file only applies them.
 - A text is searched in three forms: as it is, NFKC-normalised, and with invisible characters
-  removed as well, so that a full-width letter or a zero-width joint hides nothing. In each form,
-  joined lines and decoded runs are searched as well, but only for the shapes of tokens.
+  removed as well, so that a full-width letter or a zero-width joint hides nothing. Broken lines,
+  base64 and hex are not undone.
 - A finding names the rule and the line, never the value.
 - Matching is linear in the text (google-re2 has no backtracking), and a rule whose words do not
   stand in the text is not tried at all.
@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -26,8 +27,6 @@ from msgspec import Struct
 from memd.core import regex
 from memd.core.errors import MemdError
 from memd.core.yielding import yield_to_requests
-from memd.documents.secret_forms import compiled, derived_text, searchable
-from memd.documents.secret_values import CHECKS
 from memd.text.invisible import removed
 from memd.text.normal import normal
 
@@ -47,9 +46,10 @@ class _Rule(Struct, frozen=True):
     pattern: str
     entropy: float = 0.0
     mixed: bool = False
-    value: str = ""
-    signs: bool = False
+    holds: str = ""
+    assigned: bool = False
     prose: bool = False
+    signs: bool = False
     needs: str = ""
 
 
@@ -60,6 +60,7 @@ class _Table(Struct, frozen=True):
     placeholder: str
     syntax: str
     ordinary: str
+    prose: str
     names: str
     identifiers: str
     published: frozenset[str]
@@ -86,7 +87,6 @@ _FINGERPRINT_DIGITS = 32
 _NEAR_LINES = 64  # a rule looks for 64 characters of a key, which may stand on as many lines
 _CHARACTERS_BEFORE = 24  # that may say what kind of key it is: "idempotency key"
 _NAME_END = re.compile(r"[\w.$-]*\Z")
-_ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well
 _REPEATED_CHARACTER = re.compile(r"(.)\1{7,}")
 _ROUNDS = 3  # of replacing; the third finds nothing in any text that was seen
 _REPLACED = re.compile(r"\[secret: [a-z0-9-]+\]")
@@ -155,7 +155,7 @@ def _rounds(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, .
     although "secret: " in front of a path may look like one.
     """
     for number in range(_ROUNDS):
-        hits = tuple(_hits(text))
+        hits = tuple(_matches(text))
         if number:  # in the first round such words are the writer's own, and may hide something
             hits = _outside_replaced(text, hits)
         if not hits:
@@ -226,39 +226,26 @@ def _changed_lines(text: str, form: str) -> str:
     return "\n".join(line if number in near else "" for number, line in enumerate(lines))
 
 
-def _hits(text: str) -> Iterator[_Hit]:
-    """Yield the hits of the rules in a text, and in its joined lines and decoded runs."""
+def _matches(text: str) -> Iterator[_Hit]:
+    """Yield each match of a rule whose value may be a credential."""
     # A lone surrogate cannot be encoded for re2; it is no part of any credential.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    plain_hits = tuple(_matches(text, _table().rules))
-    yield from plain_hits
-    joined_and_decoded = derived_text(text)
-    if not joined_and_decoded.text:
-        return
-    token_rules = tuple(rule for rule in _table().rules if not rule.prose)
-    for hit in _matches(joined_and_decoded.text, token_rules):
-        start, end = joined_and_decoded.source(hit.start, hit.end)
-        # A token that is whole in its line would take the first word of the next one with it.
-        if not any(known.start < end and start < known.end for known in plain_hits):
-            yield _Hit(hit.rule, start, end)
-
-
-def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
-    """Yield each match of a rule whose value may be a credential."""
     lowered = text.lower()
     words = _words()(lowered)
     if not words:  # as of most texts
         return
-    searched = searchable(text)
+    # In a text of characters re2 has to count bytes around each match. In ASCII a match is at the
+    # same place in both forms.
+    searched = text.encode() if text.isascii() else text
     is_long = len(text) > _LONG_TEXT
-    for rule in rules:
+    for rule in _table().rules:
         if is_long:
             yield_to_requests()
         if words.isdisjoint(rule.words):
             continue
-        if rule.needs and compiled(rule.needs).search(searched) is None:
+        if rule.needs and _compiled(rule.needs).search(searched) is None:
             continue
-        for match in compiled(rule.pattern).finditer(searched):
+        for match in _compiled(rule.pattern).finditer(searched):
             group = match.lastindex or 0  # of the value; without a group it is all that matched
             start, value_start, value_end = match.start(), match.start(group), match.end(group)
             line_start = text.rfind("\n", 0, start) + 1
@@ -274,21 +261,21 @@ def _may_be_credential(value: str, name: _Name, rule: _Rule) -> bool:
     ``name`` are the words in front of it.
     """
     table = _table()
-    if len(set(value.lower())) < _LEAST_DISTINCT_CHARACTERS:
-        return False
     run = _REPEATED_CHARACTER.search(value)
     if run is not None and 3 * len(run.group()) > len(value):  # "xxxxxxxx" for a third of it
         return False
-    if compiled(table.placeholder).search(value):
-        return False
+    excluded = [table.placeholder]
     # A variable or a template is no credential; rules for passwords of any characters allow it.
-    if not rule.signs and compiled(table.syntax).search(value):
+    excluded += [] if rule.signs else [table.syntax]
+    excluded += [table.prose] if rule.prose else []
+    if any(_compiled(pattern).search(value) for pattern in excluded):
         return False
-    if rule.value == _ASSIGNED and _is_identifier(value, name, table):
+    if rule.assigned and _is_identifier(value, name, table):
         return False
     return (
-        (not rule.mixed or _MIXED.search(value) is not None)
-        and CHECKS[rule.value](value)
+        len(set(value.lower())) >= _LEAST_DISTINCT_CHARACTERS
+        and (not rule.mixed or _MIXED.search(value) is not None)
+        and (not rule.holds or _compiled(rule.holds).search(value) is not None)
         and _entropy(value) >= rule.entropy
         and _fingerprint(value) not in table.published
     )
@@ -309,11 +296,17 @@ def _is_identifier(value: str, name: _Name, table: _Table) -> bool:
     """Say whether a value is an identifier by its form, its name or the word before "key"."""
     word_before_match = _NAME_END.search(name.before_match)
     start_of_name = word_before_match.group() if word_before_match else ""
-    if compiled(table.ordinary).search(value):
+    if _compiled(table.ordinary).search(value):
         return True
-    if compiled(table.names).search(start_of_name + name.in_match):
+    if _compiled(table.names).search(start_of_name + name.in_match):
         return True
-    return compiled(table.identifiers).search(name.before_match + name.in_match) is not None
+    return _compiled(table.identifiers).search(name.before_match + name.in_match) is not None
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    """Return a pattern of the table, compiled when a text first needs it."""
+    return regex.own(pattern)
 
 
 @cache

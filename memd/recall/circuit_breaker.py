@@ -11,7 +11,7 @@ Rules of this file
 
 from msgspec import Struct
 
-FAILURES = 3  # one may be bad luck, and each costs a prompt ``recall.model_seconds``
+FAILURES = 3  # one may be bad luck, and each costs a prompt up to four seconds
 SECONDS = 60.0  # the first pause
 LONGEST_PAUSE_SECONDS = 600.0  # after which a repaired server is used again
 _MOST_DOUBLINGS = 8  # enough for the longest pause

@@ -15,7 +15,6 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -25,8 +24,7 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.histogram import CacheHits
 from memd.core.values import Catalogue, Header, MemoryFile
-from memd.search.index import Entry, Index, vector_text, version_mark
-from memd.search.meaning import Meaning, Neighbours, VectorText
+from memd.search.index import Entry, Index
 
 _MOST_INDEXES = 16  # that stay open
 _HOLD_SECONDS = 30.0  # that waiting for a lock may take
@@ -114,8 +112,7 @@ class _OpenIndex(Struct):
 class Indexes:
     """The search indexes of all directories, stored below ``folder``.
 
-    Without a folder they are only in memory. With ``meaning`` they also rank by vectors. At most
-    ``most`` indices stay open.
+    Without a folder they are only in memory. At most ``most`` indices stay open.
     """
 
     def __init__(
@@ -125,13 +122,11 @@ class Indexes:
         folder: str = "",
         *,
         most: int = _MOST_INDEXES,
-        meaning: Meaning | None = None,
     ) -> None:
         self._reader = reader
         self._make_lock = lock
         self._folder = folder
         self._most = most
-        self._meaning = meaning
         self._open: OrderedDict[str, _OpenIndex] = OrderedDict()  # by directory, the newest last
         self._open_lock = lock()  # guards ``_open``
         self.cache = CacheHits()  # a hit is an index that is complete when it is used
@@ -180,9 +175,8 @@ class Indexes:
     def work(self, directory: str, most: int) -> bool:
         """Do one slice of a directory's background work; return whether more is left.
 
-        A slice indexes up to ``most`` memories, commits changes to the disk and computes some
-        vectors. The caller must not hold the directory. Raises IndexBusyError and the errors of
-        reading a directory.
+        A slice indexes up to ``most`` memories and commits changes to the disk. The caller must not
+        hold the directory. Raises IndexBusyError and the errors of reading a directory.
         """
         with self.hold(directory):
             opened = self._open_index(directory)
@@ -200,11 +194,7 @@ class Indexes:
                     opened.index.adopt(batch)
             finally:
                 opened.index.give_back(batch)
-        return busy or self._compute_vectors(directory, opened, most)
-
-    def use(self, model_folder: str) -> bool:
-        """Set the folder of the semantic model; return whether ``work`` has to compute vectors."""
-        return self._meaning is not None and self._meaning.use(model_folder)
+        return busy
 
     def close(self) -> None:
         """Close all indices, except those that another thread holds for longer than a second."""
@@ -215,7 +205,7 @@ class Indexes:
                 opened.lock.release()
 
     def forget(self) -> None:
-        """Close all indices and remove their files with words and vectors.
+        """Close all indices and remove their files.
 
         An index is built again at its next use. Raises IndexBusyError and OSError.
         """
@@ -250,10 +240,7 @@ class Indexes:
     def _new_index(self, directory: str) -> _OpenIndex:
         """Return a newly opened index of a directory with its lock."""
         folder = f"{self._folder}/{_file_name(directory)}" if self._folder else None
-        neighbours = None
-        if self._meaning is not None and folder is not None:
-            neighbours = Neighbours(self._meaning, f"{folder}.vectors")
-        return _OpenIndex(Index(folder, neighbours), self._make_lock())
+        return _OpenIndex(Index(folder), self._make_lock())
 
     def _pop_oldest(self) -> list[_OpenIndex]:
         """Remove and return the least recently used indices beyond ``most``, locked.
@@ -291,28 +278,6 @@ class Indexes:
                 opened.backlog.pop(path, None)
             opened.recent.update(changed)
         opened.mark, opened.count, opened.problems = result.mark, result.count, result.problems
-
-    def _compute_vectors(self, directory: str, opened: _OpenIndex, most: int) -> bool:
-        """Compute some vectors without holding the directory; return whether more are left."""
-        neighbours = opened.index.near
-        if neighbours is None:
-            return False
-        find_versions, read_texts = (
-            partial(self._versions, directory),
-            partial(self._texts, directory),
-        )
-        return neighbours.work(find_versions, read_texts, most)
-
-    def _versions(self, directory: str) -> dict[str, int]:
-        """Return the mark of each memory's version by path."""
-        headers = self._reader.headers(directory)
-        return {path: version_mark(path, header.fingerprint) for path, header in headers.items()}
-
-    def _texts(self, directory: str, paths: Sequence[str]) -> list[VectorText]:
-        """Return the texts of memories from which vectors are computed."""
-        with self.hold(directory):
-            files = self._reader.read_many(directory, paths)
-        return [vector_text(_entry(file.header, file)) for file in files]
 
 
 def _file_name(directory: str) -> str:

@@ -26,6 +26,8 @@ LEDGER_UNAVAILABLE = "ledger_unavailable"
 UNREADABLE = "directory_unreadable"
 DEADLINE = "deadline"
 
+PROMPT_SECONDS = 5.0  # that a prompt waits where its client does not say
+SESSION_BYTES = 60_000  # of memories that a session gets at most
 MOST_MEMORIES = 20  # that a client may request; the setting recall.limit has the same bound
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
 _SNIPPET_CHARACTERS = 160
@@ -73,10 +75,10 @@ class Prompt(Struct, frozen=True):
     """A request to ``prefetch``.
 
     ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` files
-    that the client has read. ``limit`` is the most memories, ``seconds`` the time limit; ``None``
-    for the settings'. ``explain`` asks for reasons and marks nothing. ``parents`` returns the
-    sessions that a new one inherits from. ``index`` is the index's text in the session's context,
-    ``room`` the most UTF-16 units of the block.
+    that the client has read. ``limit`` is the most memories, ``None`` for the setting's;
+    ``seconds`` is the time limit. ``explain`` asks for reasons and marks nothing. ``parents``
+    returns the sessions that a new one inherits from. ``index`` is the index's text in the
+    session's context, ``room`` the most UTF-16 units of the block.
     """
 
     session: str
@@ -85,7 +87,7 @@ class Prompt(Struct, frozen=True):
     read_paths: Sequence[str] = ()
     limit: int | None = None
     strategy: str = AUTO
-    seconds: float | None = None
+    seconds: float = PROMPT_SECONDS
     explain: bool = False
     parents: Parents = frozenset
     index: str = ""

@@ -37,17 +37,18 @@ from memd.recall.local import (
     RecallSelection,
     SurfacedCandidate,
 )
-from memd.recall.select import AUTO, Prefetched, Prompt
+from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.recall.selector import ModelProbe
 from memd.state.database import StateUnusableError
 from memd.state.tables import Item, Ledger, Parents, Sighting
 
-__all__ = ["Authorship", "ModelProbe", "Prefetched", "Prompt", "Recall"]
+__all__ = ["PROMPT_SECONDS", "Authorship", "ModelProbe", "Prefetched", "Prompt", "Recall"]
 
 T = TypeVar("T")
 
 MODEL = "model"
 _MOST_RESULTS = 100  # of a search
+_MODEL_SECONDS = 4.0  # that a model may take to choose
 _MANY_PROMPTS = 3  # if so many got no reply of the model in time, it is too slow
 _MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
 _FLUSH_SECONDS = 0.02  # a reply waits so long until its marks are on the disk
@@ -120,18 +121,19 @@ class Recall:
         If it is cancelled, nothing is marked. If the directory or the ledger cannot be used or the
         deadline passes, the result is empty and says why; no error is raised.
         """
-        seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
         # A margin stays for sending the result to the client, half of a very short deadline.
-        until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
+        until = self._clock.monotonic() + max(prompt.seconds - _MARGIN_SECONDS, prompt.seconds / 2)
         request = PromptRun(
             project, settings, prompt, select.printable_session(prompt.session), until
         )
         reason = select.gate(project, settings, prompt.query)
-        cap = settings.recall.session_bytes
         try:
             with self._clock.move_on_after(until - self._clock.monotonic()):
                 await self._begin(request.session, prompt.parents, use=not prompt.explain)
-                if not reason and self._ledger.surfaced(request.session).bytes >= cap:
+                if (
+                    not reason
+                    and self._ledger.surfaced(request.session).bytes >= select.SESSION_BYTES
+                ):
                     reason = select.SESSION_BUDGET
                 if reason:
                     return self._empty_result(request, reason)
@@ -216,11 +218,10 @@ class Recall:
         """Select memories and mark them. Raises the errors of reading a directory."""
         directory = request.project.memory_dir
         model = self._model_for_prompt(request)
-        lacks_vectors = self._indexes.use(request.settings.recall.semantic_model)
         selection = await self._in_thread(
             local.select_memories, self._indexes, self._reader, self._ranker_request(request, model)
         )
-        if selection.busy or lacks_vectors:
+        if selection.busy:
             self.warm(directory)
         if selection.empty:
             empty = self._empty_result(request, select.NO_CANDIDATES)
@@ -268,7 +269,7 @@ class Recall:
     ) -> tuple[tuple[SurfacedCandidate, ...] | None, str]:
         """Return a model's selection and "" or a note; ``None`` with the reason if it has none."""
         remaining = request.until - self._clock.monotonic()
-        seconds = min(request.settings.recall.model_seconds, remaining - _MARGIN_SECONDS)
+        seconds = min(_MODEL_SECONDS, remaining - _MARGIN_SECONDS)
         if seconds < selector.LEAST_SECONDS:
             self._model_answers[False] += 1
             return None, selector.NO_TIME
@@ -316,14 +317,15 @@ class Recall:
         units = request.prompt.room
         text, shown_count = block.render([candidate.memory for candidate in candidates], units)
         memory_of = {candidate.item: candidate.memory for candidate in candidates[:shown_count]}
-        items, cap = tuple(memory_of), request.settings.recall.session_bytes
+        items = tuple(memory_of)
         if request.prompt.explain:
             total = self._ledger.surfaced(request.session).bytes
-            fitting_items = self._ledger.fitting(request.session, items, cap)
+            fitting_items = self._ledger.fitting(request.session, items, select.SESSION_BYTES)
             memories = tuple(memory_of[item] for item in fitting_items)
             return Prefetched(memories, None, LOCAL, total, block.render(memories, units)[0])
         await anyio.lowlevel.checkpoint()  # a cancelled prompt marks nothing
-        marked, total = self._ledger.mark(request.session, items, cap, self._clock.now())
+        now = self._clock.now()
+        marked, total = self._ledger.mark(request.session, items, select.SESSION_BYTES, now)
         sent = tuple(memory_of[item] for item in marked)
         if len(sent) != len(candidates):  # the block has only what is sent
             text = block.render(sent, units)[0]
@@ -357,19 +359,14 @@ class Recall:
         shown_rows = explain.ordered(rows)
         add_times = partial(local.rows_with_sightings, self._ledger, directory)
         rows_with_times = await self._in_thread(add_times, shown_rows)
-        cap, note = request.settings.recall.session_bytes, result.note or ""
-        explanation = Explanation(
-            result.strategy, note, selection.count, result.session_bytes, cap, rows_with_times
-        )
+        facts = (result.strategy, result.note or "", selection.count, result.session_bytes)
+        explanation = Explanation(*facts, select.SESSION_BYTES, rows_with_times)
         return replace(result, explanation=explanation)
 
     def _empty_result(self, request: PromptRun, reason: str, note: str = "") -> Prefetched:
         """Return an empty result with the reason why it was skipped."""
-        if (
-            not note
-            and request.prompt.strategy == MODEL
-            and self._model_for_prompt(request) is None
-        ):
+        asks_model = request.prompt.strategy == MODEL
+        if not note and asks_model and self._model_for_prompt(request) is None:
             note = selector.NO_MODEL
         total = self._ledger.surfaced(request.session).bytes
         return Prefetched((), reason or None, LOCAL, total, "", note or None)

@@ -1,4 +1,4 @@
 """Search: find the memories that fit a text, with one index for each directory and one ranker.
 
-Doors: ``index`` (the index), ``ranking`` (the results), ``meaning`` (the optional model).
+Doors: ``index`` (the index), ``ranking`` (the results).
 """

@@ -234,7 +234,7 @@ def _write_seal(folder: str) -> None:
     names = sorted(name for name in all_names if not name.startswith("."))
     files = {name: _size_and_checksum(f"{folder}/{_ENGINE}/{name}") for name in names}
     data = msgspec.msgpack.encode(_Seal(_FORMAT, ANALYSIS, files))
-    with open(f"{folder}/{_SEAL}.new", "wb", opener=private_opener) as file:
+    with open(f"{folder}/{_SEAL}.new", "wb", opener=_private_opener) as file:
         file.write(zlib.crc32(data).to_bytes(4, "little") + data)
         file.flush()
         os.fsync(file.fileno())
@@ -251,7 +251,7 @@ def _size_and_checksum(path: str) -> tuple[int, int]:
     return size, checksum
 
 
-def private_opener(path: str, flags: int) -> int:
+def _private_opener(path: str, flags: int) -> int:
     """Open a file that only its owner may read; an opener for ``open``."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 

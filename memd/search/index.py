@@ -13,7 +13,7 @@ Rules of this file
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -21,10 +21,8 @@ from msgspec import Struct
 from memd.core import limits
 from memd.search import engine, ranking
 from memd.search.engine import Engine, EngineBrokenError
-from memd.search.meaning import Neighbours, Skip, VectorText
 from memd.search.query import Query, parse
 from memd.search.ranking import Ranked, SearchDocument
-from memd.text.excerpt import excerpt
 from memd.text.words import words
 
 CANDIDATES = 50  # candidates that are ranked at least; 100 gave no better results on two sets
@@ -32,6 +30,7 @@ FEW = 100  # changes that may stay in memory; after a restart they are read agai
 _MANY_WAITING = 1_000  # that may stay while a directory is indexed for the first time
 
 Fingerprint = tuple[int, int, int]
+Skip = Callable[[str], bool]  # returns whether a path is left out
 _Change = tuple[SearchDocument, int] | None  # a document and its mark, None for a removal
 
 
@@ -62,15 +61,12 @@ def skip_nothing(path: str) -> bool:  # noqa: ARG001 - the shape of a predicate
 class Index:
     """An index on disk in ``folder``, or only in memory for ``None``.
 
-    More than ``few`` changes in memory are committed. With ``near`` it also ranks by meaning.
+    More than ``few`` changes in memory are committed.
     """
 
-    def __init__(
-        self, folder: str | None, near: Neighbours | None = None, *, few: int = FEW
-    ) -> None:
+    def __init__(self, folder: str | None, *, few: int = FEW) -> None:
         self._folder = folder  # None also once a commit failed
         self._few = few
-        self.near = near
         self._engine: Engine | None = None  # None while all entries are in memory
         self._waiting: dict[str, _Change] = {}  # by path, changes that the engine does not have
         # How many of the waiting documents have a word, and those that are not counted yet. They
@@ -109,7 +105,7 @@ class Index:
         """
         self._open()
         # By mark, the path of each version that the index does not have.
-        missing = {version_mark(path, fingerprint): path for path, fingerprint in known.items()}
+        missing = {_version_mark(path, fingerprint): path for path, fingerprint in known.items()}
         committed: dict[int, Any] = {}  # by mark, the engine's address of a version
         removed_paths: list[str] = []
         try:
@@ -135,7 +131,7 @@ class Index:
         for entry in entries:
             self._forget(entry.path)
             document = analyse(entry)
-            self._waiting[entry.path] = (document, version_mark(entry.path, entry.fingerprint))
+            self._waiting[entry.path] = (document, _version_mark(entry.path, entry.fingerprint))
             self._uncounted[entry.path] = document
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -162,10 +158,7 @@ class Index:
         """
         query = parse(prompt)
         candidates = self._candidates(query, max(CANDIDATES, limit), skip)
-        lexical = ranking.rank(query, self, candidates, limit, floor=floor)
-        if self.near is None:
-            return lexical
-        return self.near.ranked(excerpt(prompt), lexical, limit, skip, floor=floor)
+        return ranking.rank(query, self, candidates, limit, floor=floor)
 
     def lost(self) -> bool:
         """Return whether entries were lost since the last call; then all have to be added again."""
@@ -302,14 +295,7 @@ def analyse(entry: Entry) -> SearchDocument:
     )
 
 
-def vector_text(entry: Entry) -> VectorText:
-    """Return the text for a memory's vector: its description, or its name, and its body."""
-    parts = (entry.description or entry.name, entry.body)
-    content = "\n".join(part for part in parts if part)
-    return VectorText(entry.path, version_mark(entry.path, entry.fingerprint), content)
-
-
-def version_mark(path: str, fingerprint: Fingerprint) -> int:
+def _version_mark(path: str, fingerprint: Fingerprint) -> int:
     """Return a 64-bit number that identifies one version of a memory."""
     version = zlib.crc32(repr(fingerprint).encode())
     return zlib.crc32(path.encode(errors="surrogateescape")) << 32 | version

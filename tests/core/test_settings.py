@@ -25,7 +25,7 @@ def test_every_bad_option_is_named_and_the_rest_stands() -> None:
         "bass_dir": "x",
         "enabled": "yes",
         "dream": 3,
-        "recall": {"limit": 0, "session_bytes": True, "enabled": False, "size": 1},
+        "recall": {"limit": 0, "enabled": False, "size": 1},
     }
     settings, problems = parse([Layer("memd.toml", options)])
     assert settings.recall.limit == Settings().recall.limit
@@ -35,7 +35,6 @@ def test_every_bad_option_is_named_and_the_rest_stands() -> None:
         "enabled",
         "dream",
         "recall.limit",
-        "recall.session_bytes",
         "recall.size",
     ]
     assert "must be between 1 and 20" in problems[3]

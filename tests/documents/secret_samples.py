@@ -138,26 +138,6 @@ SENTENCES: dict[str, Make] = {
 }
 
 
-def broken(draw: Draw) -> str:
-    """Return a token that is broken over two lines, as editors and code do it."""
-    token = draw.choice(list(TOKENS.values()))(draw)
-    at = draw.randrange(6, len(token) - 6)
-    seam = draw.choice(("\n", "\n  ", "\\\n", " \\\n    ", "\n> ", '" +\n    "'))
-    quote = '"' if '"' in seam else ""
-    return f"token {quote}{token[:at]}{seam}{token[at:]}{quote} end"
-
-
-def encoded(draw: Draw) -> str:
-    """Return a token as base64 or hex."""
-    token = draw.choice(list(TOKENS.values()))(draw).encode()
-    kind = draw.randrange(3)
-    if kind == 0:
-        return f"blob {token.hex()} end"
-    if kind == 1:
-        return f"blob {base64.b64encode(token).decode()} end"
-    return f"blob {base64.urlsafe_b64encode(b'key=' + token).decode().rstrip('=')} end"
-
-
 def _slug(draw: Draw, joint: str) -> str:
     parts = [draw.choice(_WORDS) for _ in range(draw.randrange(2, 4))]
     extra = (

@@ -25,8 +25,6 @@ DOORS = {
     "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
-    "numpy": "memd/search/encoder.py",
-    "onnxruntime": "memd/search/encoder.py",
     "psycopg": "memd/server/postgres.py",
     "psutil": "memd/daemon/machine.py memd/model/processes.py memd/watch/locks.py",
     "re2": "memd/core/regex.py",
@@ -38,7 +36,6 @@ DOORS = {
         " memd/client/launch.py memd/model/command.py"
     ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
-    "tokenizers": "memd/search/encoder.py",
     "uvicorn": "memd/server/serving.py memd/ui/serving.py",
     "watchdog": "memd/watch/watch.py",
 }

@@ -37,7 +37,7 @@ def test_all_else_is_there_and_reads_the_same() -> None:
     """Options come in the order of their declaration, in the tables that they are read from."""
     source = (
         'enabled = false\n[model]\nrecall = "a \\"model\\" of \\u00fc\\u007f"\n'
-        "[recall]\nlimit = 9\nseconds = 2.5\n"
+        "[recall]\nlimit = 9\n"
     )
     text, left_out = settings_text(tomllib.loads(source))
     assert left_out == ()

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from memd.recall.indexes import IndexBusyError, Indexes
 from memd.search.index import FEW
-from memd.search.meaning import Meaning
 from memd.search.ranking import answered
 from tests.recall.shelf import RefusedError, Shelf
-from tests.search.tiny_model import write_model
 
 WORDS = ("quorum", "lease", "shard", "freeze")
 
@@ -194,28 +192,6 @@ def test_the_index_follows_the_directory(steps: list[tuple[str, int, str]]) -> N
         assert results(indexes, word) == sorted(
             path for path, held in truth.items() if held == word
         )
-
-
-def test_vectors_are_learnt_in_slices(tmp_path: Path) -> None:
-    """With a model every memory gets its vector, read from the directory, a slice at a time."""
-    for library in ("numpy", "onnxruntime", "tokenizers"):
-        pytest.importorskip(library, reason="the extra [semantic] is not installed")
-    shelf = Shelf()
-    for number in range(5):
-        shelf.put(f"{number}.md", "quorum")
-    assert not Indexes(shelf, Lock).use("/a/model")
-    indexes = Indexes(shelf, Lock, str(tmp_path / "index"), meaning=Meaning())
-    assert not indexes.use("")
-    assert indexes.use(str(write_model(tmp_path / "model", {"quorum": (1.0, 0.0)})))
-    assert len(results(indexes, "quorum")) == 5
-    shelf.read.clear()
-    finish(indexes, 3)
-    assert sorted(shelf.read) == [f"{number}.md" for number in range(5)]
-    assert len(results(indexes, "quorum")) == 5
-    assert len(list((tmp_path / "index").iterdir())) == 1
-    assert indexes.use("")
-    assert not indexes.work("/m", 3)
-    assert not indexes.use("")
 
 
 def test_a_damaged_index_is_filled_again(tmp_path: Path) -> None:
