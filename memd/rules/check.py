@@ -18,8 +18,8 @@ from memd.conversation.history import members_of, tool_kind
 from memd.core import regex
 from memd.core.errors import WrongParameterError
 from memd.core.regex import PatternRefusedError
+from memd.rules.command_line import PLAIN_WORDS, Started, started
 from memd.text import invisible
-from memd.text.programs import PLAIN_WORDS, Started, started
 
 MOST_CHARACTERS = 500  # of a check
 _TRIED_CHARACTERS = 64 * 1024  # of a call's text, that a pattern is tried on
