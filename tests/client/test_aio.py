@@ -1,15 +1,12 @@
 """The asynchronous client against a real server."""
 
-import os
-import socket
-import tempfile
 from typing import Any
 
 import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.errors import DaemonUnavailableError
 from memd.core.events import Event
 from memd.rpc.connection import Call
 from tests.wire_server import serving
@@ -102,27 +99,6 @@ async def test_a_cancelled_call_is_cancelled_at_the_daemon() -> None:
 
 
 @pytest.mark.anyio
-async def test_progress_and_errors_come_back() -> None:
-    """Progress reaches the callback before the result; an error answer is raised."""
-    seen: list[Any] = []
-
-    async def note(value: dict[str, Any]) -> None:
-        seen.append(value)
-
-    async with (
-        serving(Handlers().table()) as server,
-        AsyncClient(server.path, environment={}) as client,
-    ):
-        assert await client.call("steps", progress=note) == "done"
-        assert await client.call("steps") == "done"
-        with pytest.raises(RemoteError, match="no method none"):
-            await client.call("none")
-        with pytest.raises(TypeError):
-            await client.call("echo", {"a": object()})
-    assert seen == [{"step": 1}, {"step": 2}]
-
-
-@pytest.mark.anyio
 async def test_notifications_are_a_stream() -> None:
     """What the daemon tells comes in order; the stream ends with the connection."""
     async with serving(Handlers().table()) as server:
@@ -162,28 +138,3 @@ async def test_a_daemon_that_goes_away_is_told() -> None:
         with pytest.raises(DaemonUnavailableError):
             await client.call("echo")
     assert "hung up" in failed[0]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        (b'{"jsonrpc":"2.0","id":null,"error":{"code":1004,"message":"full"}}\n', "full"),
-        (b"not json\n", "hung up"),
-    ],
-)
-async def test_why_a_connection_is_refused_is_told(said: bytes, words: str) -> None:
-    """What the daemon says before it hangs up is in the error; junk counts as hanging up."""
-    with (
-        tempfile.TemporaryDirectory(prefix="memd-") as folder,
-        socket.socket(socket.AF_UNIX) as listener,
-    ):
-        listener.bind(f"{folder}/s")
-        os.chmod(f"{folder}/s", 0o600)
-        listener.listen()
-        async with AsyncClient(f"{folder}/s", environment={}) as client:
-            accepted, _ = listener.accept()
-            accepted.sendall(said)
-            accepted.close()
-            with pytest.raises(DaemonUnavailableError, match=words):
-                await client.call("echo")

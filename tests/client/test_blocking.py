@@ -15,9 +15,7 @@ from memd.client.blocking import (
     AnswerTimeoutError,
     Client,
     DaemonUnavailableError,
-    RemoteError,
 )
-from memd.core.events import Event
 from memd.rpc.connection import Call
 from memd.rpc.errors import BusyError
 from tests.wire_server import Serving, serving
@@ -96,27 +94,6 @@ async def test_hello_travels_with_the_first_call() -> None:
 
 
 @pytest.mark.anyio
-async def test_errors_are_raised_with_what_the_daemon_said() -> None:
-    """An error answer is a RemoteError and the connection goes on."""
-    async with server() as running:
-
-        def work() -> Any:
-            with Client(running.path, environment={}) as client:
-                with pytest.raises(RemoteError) as caught:
-                    client.call("busy")
-                with pytest.raises(RemoteError) as unknown:
-                    client.call("none")
-                with pytest.raises(TypeError):
-                    client.call("echo", {"a": object()})
-                return caught.value, unknown.value, client.call("echo")
-
-        refused, unknown, echoed = await run(work)
-    assert (refused.code, refused.exit_status, refused.data["limit"]) == (1004, 75, 2)
-    assert (unknown.code, unknown.exit_status) == (-32601, 1)
-    assert echoed == {}
-
-
-@pytest.mark.anyio
 async def test_a_late_answer_is_cancelled_and_the_client_goes_on() -> None:
     """After the timeout the request is cancelled and its answer is not taken for another's."""
     async with server() as running:
@@ -160,17 +137,6 @@ def scripted() -> Iterator[tuple[str, socket.socket]]:
         yield f"{folder}/s", listener
 
 
-def test_why_a_connection_is_refused_is_raised(scripted: tuple[str, socket.socket]) -> None:
-    """An error without an id, as the 129th connection gets it, is the caller's error."""
-    path, listener = scripted
-    with Client(path, environment={}) as client:
-        accepted, _ = listener.accept()
-        accepted.sendall(b'{"jsonrpc":"2.0","id":null,"error":{"code":1004,"message":"full"}}\n')
-        accepted.close()
-        with pytest.raises(RemoteError, match="full"):
-            client.call("echo")
-
-
 def test_a_reset_is_an_absent_daemon(scripted: tuple[str, socket.socket]) -> None:
     """A connection that breaks while waiting raises DaemonUnavailableError."""
     path, listener = scripted
@@ -186,57 +152,3 @@ def test_a_reset_is_an_absent_daemon(scripted: tuple[str, socket.socket]) -> Non
         with pytest.raises(DaemonUnavailableError):
             client.call("echo")
         breaker.join()
-
-
-def test_a_cancellation_that_cannot_be_sent_ends_the_client(
-    scripted: tuple[str, socket.socket],
-) -> None:
-    """When a late request cannot be cancelled any more the client hangs up."""
-    path, listener = scripted
-    with Client(path, environment={}) as client:
-        accepted, _ = listener.accept()
-        with accepted, pytest.raises(AnswerTimeoutError):
-            # Nobody reads: the socket's buffer fills, then neither request nor cancellation fits.
-            client.call("echo", {"x": "y" * 4_000_000}, timeout=0.05)
-        with pytest.raises(DaemonUnavailableError):
-            client.call("echo")
-
-
-@pytest.mark.anyio
-async def test_notifications_come_in_order() -> None:
-    """What came during a call is kept; the stream ends when nothing more comes in time."""
-    async with server() as running:
-        subscribed = threading.Event()
-        published = threading.Event()
-
-        def work() -> Any:
-            with Client(running.path, environment={}) as client:
-                client.call("subscribe")
-                subscribed.set()
-                published.wait(60)
-                client.call("echo")
-                return [note.params["n"] for note in client.notifications(timeout=0.05)]
-
-        async def publish() -> None:
-            await anyio.to_thread.run_sync(subscribed.wait)
-            for number in range(3):
-                running.hub.publish(Event("memory.changed", "/a", {"n": number}))
-            published.set()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(publish)
-            assert await run(work) == [0, 1, 2]
-
-
-@pytest.mark.anyio
-async def test_progress_is_handed_over() -> None:
-    """Each progress value reaches the callback; without one it is dropped."""
-    seen: list[Any] = []
-    async with server() as running:
-
-        def work() -> Any:
-            with Client(running.path, environment={}) as client:
-                return client.call("steps", progress=seen.append), client.call("steps")
-
-        assert await run(work) == ("done", "done")
-    assert seen == [{"step": 1}, {"step": 2}]

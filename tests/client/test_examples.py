@@ -10,14 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
-from tests.support.messages import (
-    ReceivedMessage,
-    ScriptedReply,
-    messages_server,
-    text,
-    tools,
-)
+from tests.support.messages import messages_server, text, tools
 from tests.support.scripted_daemon import HangUp, ScriptedDaemon
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
 BLOCKING, ASYNCHRONOUS = re.findall(

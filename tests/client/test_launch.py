@@ -13,7 +13,7 @@ import pytest
 
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.client.launch import LAUNCHD_LABEL, connect, supervisor, wait_until_up
+from memd.client.launch import connect, supervisor, wait_until_up
 from memd.core.places import Places, find
 
 # A daemon with nothing in it but the lock and the server; each start leaves a line in a file.
@@ -102,19 +102,6 @@ def test_a_daemon_is_started_and_found(home: str) -> None:
     wait_until_up(places, SECONDS)
 
 
-def test_a_log_that_is_large_is_put_aside(home: str) -> None:
-    """A start begins a new one then, and of the old ones only the newest stays."""
-    places = places_of(home)
-    os.makedirs(places.state_dir, mode=0o700)
-    Path(f"{places.log}.1").write_text("older")
-    with open(places.log, "w") as log:
-        log.write("old")
-        log.truncate(5 * 1024 * 1024)
-    connect(places, environ_of(home), name="t", deadline=SECONDS, command=COMMAND).close()
-    assert Path(places.log).read_text() == "serving\n"
-    assert Path(f"{places.log}.1").read_text().startswith("old\0")
-
-
 def test_many_clients_start_one_daemon(home: str) -> None:
     """However many need it at once, one daemon serves them all."""
     places, pids, failures = places_of(home), [], []
@@ -139,13 +126,6 @@ def test_many_clients_start_one_daemon(home: str) -> None:
     assert Path(home, "starts").read_text() == "start\n"
 
 
-def test_nothing_is_started_unasked(home: str) -> None:
-    """Without ``start`` an absent daemon is an error and nothing is made."""
-    with pytest.raises(DaemonUnavailableError, match="not asked for"):
-        connect(places_of(home), environ_of(home), name="t", start=False)
-    assert os.listdir(home) == []
-
-
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -162,38 +142,6 @@ def test_a_daemon_that_cannot_start_is_told(
     with pytest.raises(DaemonUnavailableError, match=words) as caught:
         connect(places, environ_of(home), name="t", deadline=SECONDS, command=command)
     assert caught.value.facts["log"] == places.log
-
-
-def test_a_daemon_that_says_another_serves_is_waited_for(home: str) -> None:
-    """Status 0 of the spawned one is no failure: the client keeps knocking until its deadline."""
-    with pytest.raises(DaemonUnavailableError, match="started one, no answer"):
-        connect(
-            places_of(home),
-            environ_of(home),
-            name="t",
-            deadline=0.2,
-            command=(sys.executable, "-c", ""),
-        )
-    with pytest.raises(DaemonUnavailableError, match="No such file or directory, for"):
-        wait_until_up(places_of(home), 0.05)
-
-
-def test_who_waits_for_another_starter_starts_nothing(home: str) -> None:
-    """While another client holds the start lock this one only waits."""
-    state = places_of(home).state_dir
-    os.makedirs(state)
-    holder = subprocess.Popen(
-        ["flock", f"{state}/start.lock", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert holder.stdin is not None
-    assert holder.stdout is not None
-    holder.stdin.write(b"ready\n")
-    holder.stdin.flush()
-    assert holder.stdout.readline() == b"ready\n"
-    with pytest.raises(DaemonUnavailableError, match="waited for another client"):
-        connect(places_of(home), environ_of(home), name="t", deadline=0.1, command=COMMAND)
-    holder.communicate()
-    assert os.listdir(home) == ["state"]
 
 
 def program(folder: Path, name: str, script: str) -> dict[str, str]:
@@ -220,17 +168,6 @@ def test_systemd_is_asked_where_it_knows_memd(tmp_path: Path) -> None:
     assert supervisor(moved, str(tmp_path), "linux") == ()
 
 
-def test_launchd_is_asked_where_it_knows_memd(tmp_path: Path) -> None:
-    """With the agent's plist installed a client on macOS asks launchctl."""
-    environ = program(tmp_path, "launchctl", "exit 0")
-    assert supervisor(environ, str(tmp_path), "darwin") == ()
-    plist = tmp_path / f"Library/LaunchAgents/{LAUNCHD_LABEL}.plist"
-    plist.parent.mkdir(parents=True)
-    plist.touch()
-    requested = (f"{tmp_path}/bin/launchctl", "kickstart", f"gui/{os.getuid()}/{LAUNCHD_LABEL}")
-    assert supervisor(environ, str(tmp_path), "darwin") == (requested,)
-
-
 @pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux's")
 @pytest.mark.parametrize(("status", "words"), [(0, "asked the supervisor"), (1, "started one")])
 def test_a_supervisor_that_fails_is_replaced(home: str, status: int, words: str) -> None:
@@ -241,15 +178,3 @@ def test_a_supervisor_that_fails_is_replaced(home: str, status: int, words: str)
     unit.touch()
     with pytest.raises(DaemonUnavailableError, match=words):
         connect(find(environ, home), environ, name="t", deadline=0.3, command=("/bin/true",))
-
-
-def test_a_client_that_lives_long_can_start_one_again(home: str) -> None:
-    """After the daemon it started has ended a new one is started, and the old one is collected."""
-    places = places_of(home)
-    for _ in range(2):
-        with connect(
-            places, environ_of(home), name="t", deadline=SECONDS, command=COMMAND
-        ) as client:
-            client.call("shutdown")
-        subprocess.run(["flock", places.lock, "true"], check=True, timeout=SECONDS)
-    assert Path(home, "starts").read_text() == "start\nstart\n"

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,72 +81,6 @@ def rename(old: str, new: str) -> Command:
     return {"command": "rename", **paths}
 
 
-TABLE: tuple[Command, ...] = (
-    create("a.md", "# Title\n\none\ntwo\ntwo again\n"),
-    create("a.md", "again"),
-    view("a.md"),
-    view("a.md", 2, 3),
-    view("a.md", 3, -1),
-    view("a.md", 9, 12),
-    view("a.md", 0, 1),
-    view("none.md"),
-    replace("a.md", "one", "1\n1b"),
-    replace("a.md", "two", "2"),
-    replace("a.md", "zero", "0"),
-    replace("none.md", "a", "b"),
-    insert("a.md", 0, "first\n"),
-    insert("a.md", 99, "late"),
-    insert("a.md", -1, "early"),
-    insert("none.md", 0, "x"),
-    insert("a.md", 7, "last\n\n"),
-    view("a.md"),
-    create("b/c.md", "no line end"),
-    view("b/c.md"),
-    insert("b/c.md", 1, "now with one"),
-    view("b/c.md"),
-    create("empty.md", ""),
-    view("empty.md"),
-    insert("empty.md", 0, "filled"),
-    view("empty.md"),
-    create("crlf.md", "one\r\ntwo\r\n"),
-    insert("crlf.md", 1, "between"),
-    view("crlf.md"),
-    create("head.md", "---\nname: no\n---\n\nodd head\n"),
-    view("head.md"),
-    replace("head.md", "---\nname: no\n---\n\n", ""),
-    view("head.md"),
-    insert("b", 0, "a folder"),
-    replace("b", "x", "y"),
-    rename("a.md", "b/d.md"),
-    rename("a.md", "e.md"),
-    rename("b/c.md", "b/d.md"),
-    view("a.md"),
-    view("b/d.md"),
-    rename("b", "z"),
-    view("z/d.md"),
-    delete("none.md"),
-    delete("z/d.md"),
-    view("z/d.md"),
-    delete("z"),
-    view("z/c.md"),
-    delete(""),
-    rename("", "x.md"),
-    {"command": "view", "path": "/etc/passwd"},
-    {"command": "view", "path": "/memories/../a.md"},
-)
-
-
-def test_answers_are_those_of_the_sdk(home: Home, tmp_path: Path) -> None:
-    """Each command of a long table is answered as the SDK's own tool answers it."""
-    pair = Pair(home, tmp_path, "table")
-    for command in TABLE:
-        ours, theirs = pair.both(command)
-        if ".." in str(command):
-            assert (ours[0], theirs[0]) == ("!", "!")
-        else:
-            assert ours == theirs, command
-
-
 @pytest.mark.parametrize(
     ("path", "word"),
     [
@@ -179,29 +112,6 @@ def test_everything_can_be_cleared_and_comes_back(home: Home) -> None:
     assert "two" in str(tool.call(view("b/c.md")))
 
 
-def test_the_asynchronous_tool_does_the_same(home: Home) -> None:
-    """Asynchronous commands, many at once, are answered like the others."""
-    tool = AsyncMemoryTool(home.project("async"), environ=home.environ)
-
-    async def several() -> None:
-        await tool.call(create("a.md", "start\n"))
-        async with anyio.create_task_group() as group:
-            for number in range(8):
-                group.start_soon(tool.call, insert("a.md", 1, f"line {number}"))
-        text = str(await tool.call(view("a.md")))
-        assert sorted(line[-1] for line in text.splitlines() if "line " in line) == [
-            *"01234567",
-            ":",
-        ]
-        await tool.call(replace("a.md", "start", "begun"))
-        await tool.call(rename("a.md", "b.md"))
-        with pytest.raises(ToolError, match="does not exist"):
-            await tool.call(delete("a.md"))
-        assert await tool.clear_all_memory() == "All memory cleared"
-
-    anyio.run(several)
-
-
 def test_a_tool_starts_the_daemon_and_finds_it_again() -> None:
     """A tool starts a daemon where none runs, and goes on after that one was stopped."""
     with throw_away_home() as home:
@@ -222,16 +132,6 @@ def _end(home: Home) -> None:
         caller.call("shutdown")
     while os.path.exists(f"/proc/{pid}/fd/0"):
         os.sched_yield()
-
-
-def test_without_a_project_the_model_reads_why() -> None:
-    """What memd refuses as a whole is a tool error too, for the SDK hands its text to the model."""
-    with throw_away_home() as home, daemon_process(home):
-        gone = f"{home.path}/gone"
-        with pytest.raises(ToolError, match="project"):
-            MemoryTool(gone, environ=home.environ).call(view(""))
-        with pytest.raises(ToolError, match="project"):
-            anyio.run(AsyncMemoryTool(gone, environ=home.environ).call, view(""))
 
 
 PATHS = st.sampled_from(["a.md", "b.md", "f/a.md", "f/b.md"])
@@ -299,14 +199,3 @@ def test_no_insert_of_several_processes_is_lost(
     figure = f"memory.tool: {writers} processes x {each} inserts into one file, {len(kept)} kept"
     record_property(FIGURE, figure)
     assert kept == {f"{writer}:{number}" for writer in range(writers) for number in range(each)}
-
-
-def test_a_connection_that_is_closed_is_forgotten(home: Home) -> None:
-    """A tool that connects again keeps nothing of its earlier connections."""
-    tool = MemoryTool(home.project("again"), environ=home.environ)
-    clients = []
-    for _ in range(2):
-        tool.call(view(""))
-        clients.append(weakref.ref(tool._client.get(tool._target.connect)))
-        tool.close()
-    assert [each() for each in clients] == [None, None]

@@ -18,8 +18,8 @@ from memd.context.values import CLEAR, KEEP, SPILL, BlockKey, Decision
 from memd.conversation.history import estimate
 from memd.core.canonical import LEAST_CHARACTERS, START, canonical, chained, content_hash
 from tests.context.histories import ConversationMaker, Message, calls_of, open_calls, text_of
+from tests.support.api_rules import signed
 from tests.support.clock import FakeClock
-from tests.support.messages_bound import signed
 
 Edits = dict[int, dict[int, str | None]]
 BOUND_MODEL = "claude-opus-5-5"  # refuses thinking behind a changed prefix

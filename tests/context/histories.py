@@ -1,7 +1,7 @@
 """Generated conversations as a program sends them to the Messages API, one exchange at a time.
 
-The blocks are those of ``tests/conversation/histories.py``; here each reply is made when it is
-due, so that a client may be restarted, forked or cut back between any two of them.
+Each reply is made when it is due, so that a client may be restarted, forked or cut back between
+any two of them.
 """
 
 import json
@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from tests.conversation.histories import Block, HistoryMaker, _image
-
+Block = dict[str, Any]
 Message = dict[str, Any]
 READER = "read_stored_result"
 TOOLS = ("Bash", "Read", "Grep", "WebFetch", "Edit", "mcp__db__query", "deploy", READER)
+_WORDS = ("alpha ", "beta, ", "记忆文件。", "gamma\n", "`code` ", "ünï ", "🙂 ")
 _SMALL = ((0, 300), (3_900, 4_200), (4_500, 7_000), (8_000, 14_000))
 _LARGE = ((19_000, 22_000), (29_000, 31_000), (49_000, 60_000), (95_000, 120_000))
 _PARALLEL = {False: (0, 1, 1, 2, 4), True: (0, 1, 2, 4, 6)}  # calls of a reply
 _CLOSINGS = ("</persisted-output>", "[cut]", "</system-reminder>", "line\n", "")
 
 
-class ConversationMaker(HistoryMaker):
+class ConversationMaker:
     """Makes the messages of one conversation from one source of chance.
 
     ``large`` results pass the limits that hold without settings. ``thinks`` is whether replies have
@@ -29,11 +29,10 @@ class ConversationMaker(HistoryMaker):
     """
 
     def __init__(self, chance: Random, *, large: bool) -> None:
-        super().__init__(chance)
         self.large = large
         self.thinks = chance.random() < 0.6
         self._chance = chance
-        self._large = 60
+        self._ids = 0
 
     def branch(self, chance: Random) -> "ConversationMaker":
         """Return a maker that goes on by itself, with the ids that this one would give next."""
@@ -91,6 +90,16 @@ class ConversationMaker(HistoryMaker):
         """Return thinking that nobody signed yet."""
         return {"type": "thinking", "thinking": self._words(5)}
 
+    def _text(self) -> Block:
+        return {"type": "text", "text": "a " + self._words(self._chance.randrange(20))}
+
+    def _words(self, count: int) -> str:
+        return self._chance.choice(_WORDS) * count
+
+    def _id(self, kind: str) -> str:
+        self._ids += 1
+        return f"{kind}_{self._ids}"
+
     def _systems(self) -> list[Message]:
         if self._chance.random() > 0.1:
             return []
@@ -126,6 +135,10 @@ class ConversationMaker(HistoryMaker):
         head = f"{self._chance.randrange(10**6)} " if self._chance.random() < 0.9 else ""
         text = head + unit * (1 + size // len(unit))
         return text[:size]
+
+
+def _image() -> Block:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}
 
 
 def calls_of(message: Mapping[str, Any]) -> list[Block]:

@@ -7,113 +7,95 @@ from typing import Any
 
 import pytest
 
-from memd.conversation.history import Tail, floor, rounds, tail
-from tests.conversation.histories import HistoryMaker, MadeHistory, damage
-from tests.support.messages_checks import refused
+from memd.conversation.history import (
+    LEAST_TEXTS,
+    LEAST_TOKENS,
+    MOST_TOKENS,
+    estimate,
+    floor,
+    rounds,
+    tail,
+)
+from tests.context.histories import ConversationMaker, Message, open_calls
+from tests.support.api_rules import blocks as blocks_in
+from tests.support.api_rules import broken
 
 SUMMARY = {"role": "user", "content": "What was before."}
+ODD: tuple[Any, ...] = (None, 5, "x", [], {}, True, ["a"], {"a": 1}, "", "\ud800", [[]])
 
 
-def made(seed: int) -> tuple[MadeHistory, int]:
-    """Return a history and a place in it, from which on everything has to stay."""
+def made(seed: int) -> list[Message]:
+    """Return a conversation of up to thirty exchanges."""
     chance = Random(seed)  # noqa: S311 - a story, not a secret
-    history = HistoryMaker(chance).make()
-    length = len(history.messages)
-    start = chance.choice((length, length, length - 1, chance.randrange(length)))
-    return history, start
+    maker = ConversationMaker(chance, large=False)
+    messages: list[Message] = []
+    for _ in range(chance.randrange(1, 30)):
+        calls = open_calls(messages)
+        messages += maker.answer(calls) if calls else maker.person()
+        messages += maker.reply()
+    return messages
 
 
-def blocks(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def blocks(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the blocks of messages, without thinking and empty texts."""
-    result = []
-    for message in messages:
-        content = message["content"] or []
-        listed = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        result += [b for b in listed if "thinking" not in b["type"] and b.get("text", "x").strip()]
-    return result
+    listed = [block for message in messages for block in blocks_in(message["content"])]
+    return [b for b in listed if "thinking" not in b["type"] and b.get("text", "x").strip()]
 
 
-def check(history: MadeHistory, start: int, result: Tail | None) -> None:
-    """Check one result against how the history was made."""
-    turns = history.turns
-    if history.open:
-        assert result is None
-        return
-    wanted = next((n for n, t in enumerate(turns) if t.last >= start), len(turns))
-    if result is None:
-        needed = max(n for n in range(wanted + 1) if n < len(turns) and history.may_begin(n))
-        edges = [n for n in range(needed + 1, len(turns)) if history.may_begin(n)]
-        assert sum(t.tokens for t in turns[min(edges, default=len(turns)) :]) > 40_000
-        return
-    answer = refused({"model": "m", "max_tokens": 9, "messages": [SUMMARY, *result.messages]})
-    assert answer is None, answer
-    at = max(n for n in range(len(turns)) if history.first(n) == result.first)
-    assert history.may_begin(at)
-    assert at <= wanted
-    assert result.first >= history.floor
-    assert [m["role"] for m in result.messages] == [t.role for t in turns[at:]]
-    assert [blocks([m]) for m in result.messages] == [t.blocks for t in turns[at:]]
-    assert not any("usage" in message for message in result.messages)
-    check_size(history, at, wanted)
+def size(messages: Sequence[Message]) -> int:
+    """Return the tokens of messages without thinking."""
+    return estimate(blocks(messages))
 
 
-def check_size(history: MadeHistory, at: int, wanted: int) -> None:
-    """Check that what stays is enough, and no more than that."""
-    turns = history.turns
-    tokens, texts = sum(t.tokens for t in turns[at:]), sum(t.speaks for t in turns[at:])
-    if at:
-        assert (tokens >= 10_000 and texts >= 5) or tokens + turns[at - 1].tokens > 40_000
-    edges = [n for n in range(at + 1, len(turns)) if history.may_begin(n)]
-    second = min(edges, default=len(turns))
-    less, fewer = sum(t.tokens for t in turns[second:]), sum(t.speaks for t in turns[second:])
-    assert less <= 40_000
-    assert less < 10_000 or fewer < 5 or second > wanted
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_what_stays_is_whole_and_enough(part: int) -> None:
+@pytest.mark.parametrize("seeds", [range(120), pytest.param(range(4_000), marks=pytest.mark.soak)])
+def test_what_stays_is_whole_and_enough(seeds: range) -> None:
     """The API takes what stays; pairs and replies are whole, no thinking, within the bounds."""
-    for seed in range(part * 75, part * 75 + 75):
-        history, start = made(seed)
-        check(history, start, tail(history.messages, start))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("part", range(4))
-def test_the_same_for_ten_thousand(part: int) -> None:
-    """Ten thousand histories hold as well."""
-    for seed in range(1_000 + part * 2_500, 1_000 + part * 2_500 + 2_500):
-        history, start = made(seed)
-        check(history, start, tail(history.messages, start))
-
-
-def test_rounds_begin_with_a_new_reply() -> None:
-    """Each place at which a reply begins that nothing before it is tied to, and no other."""
-    for seed in range(100):
-        history = made(seed)[0]
-        begins = [
-            history.first(n)
-            for n, turn in enumerate(history.turns)
-            if turn.role == "assistant" and history.may_begin(n)
-        ]
-        assert list(rounds(history.messages)) == begins
+    for seed in seeds:
+        messages = made(seed)
+        result = tail(messages, len(messages))
+        if open_calls(messages):
+            assert result is None
+            continue
+        edges = rounds(messages)
+        if result is None:
+            assert size(messages[edges[-1] :]) > MOST_TOKENS
+            continue
+        assert not broken({"messages": [SUMMARY, *result.messages]})
+        stays = messages[result.first :]
+        assert blocks(result.messages) == blocks(stays)
+        assert not any("usage" in message for message in result.messages)
+        before = [edge for edge in edges if edge < result.first]
+        if before:
+            texts = sum(any(b["type"] == "text" for b in blocks([m])) for m in result.messages)
+            enough = size(stays) >= LEAST_TOKENS and texts >= LEAST_TEXTS
+            assert enough or size(messages[before[-1] :]) > MOST_TOKENS
+        behind = [edge for edge in edges if edge > result.first]
+        assert not behind or size(messages[behind[0] :]) <= MOST_TOKENS
 
 
 def test_what_is_damaged_is_left_alone_or_whole() -> None:
     """Wrong shapes, missing and repeated ids never raise, and what stays is what the API takes."""
     stays = 0
-    for seed in range(400):
-        history, start = made(seed)
+    for seed in range(200):
+        messages: list[Any] = made(seed)
         chance = Random(seed)  # noqa: S311 - a story, not a secret
-        for _ in range(chance.choice((1, 2, 5))):
-            damage(history.messages, chance)
-        rounds(history.messages)
-        result = tail(history.messages, start)
+        place = chance.randrange(len(messages))
+        match chance.randrange(4):
+            case 0:
+                messages[place] = chance.choice(ODD)
+            case 1:
+                messages.insert(chance.randrange(len(messages)), messages.pop(place))
+            case 2:
+                messages.insert(chance.randrange(len(messages)), messages[place])
+            case _:
+                member = chance.choice(("role", "content", "id"))
+                messages[place] = {**messages[place], member: chance.choice((*ODD, "msg_9"))}
+        rounds(messages)
+        result = tail(messages, len(messages))
         if result is not None:
-            messages = [SUMMARY, *result.messages]
-            assert refused({"model": "m", "max_tokens": 9, "messages": messages}) is None
+            assert not broken({"messages": [SUMMARY, *result.messages]})
             stays += 1
-    assert 50 < stays < 350
+    assert 20 < stays < 180
 
 
 def test_a_boundary_is_known_in_each_shape() -> None:

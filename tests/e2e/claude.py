@@ -16,7 +16,7 @@ from tests.e2e.hooks import CLAUDE
 from tests.e2e.programs import environ, program, run
 from tests.support.daemon import Home
 from tests.support.messages import MessagesServer
-from tests.support.messages_request import ReceivedMessage
+from tests.support.steps import ReceivedMessage
 
 _STREAM = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 

@@ -16,8 +16,8 @@ from tests.e2e.models import GeminiServer, ResponsesServer
 from tests.e2e.programs import ROOT, memctl, program, run
 from tests.e2e.relay import Relay, Step
 from tests.support.daemon import Home
-from tests.support.messages import MessagesServer, ScriptedReply, messages_server, text, tools
-from tests.support.messages_request import ReceivedMessage
+from tests.support.messages import MessagesServer, messages_server, text, tools
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 CLAUDE = {
     "ANTHROPIC_API_KEY": "sk-ant-dummy",

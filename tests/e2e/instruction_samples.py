@@ -76,7 +76,7 @@ def _sent(files: Mapping[str, str], touched: Iterable[str] = ()) -> set[str]:
         with messages_server([*reads, text("Done.")]) as server:
             command = [program("claude"), "-p", "Go on.", "--allowedTools", "Read"]
             run(command, home, environment(server), cwd=str(base))
-            requests = [dict(request.members) for request in server.messages]
+            requests = [dict(request.json or {}) for request in server.messages]
     return set(marks("\n".join(texts_of(requests))))
 
 

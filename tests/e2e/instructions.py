@@ -28,9 +28,7 @@ from tests.instructions.fixture_tree import (
 )
 from tests.support.daemon import Home, throw_away_home
 from tests.support.messages import messages_server, text, tools
-from tests.support.messages_replies import dump
-from tests.support.messages_request import ReceivedMessage
-from tests.support.messages_steps import Raw, Step
+from tests.support.steps import Raw, ReceivedMessage, Step
 
 _PROMPT = "Go on."
 # In a namespace of its own, where /etc is another folder.
@@ -53,7 +51,9 @@ def sent_marks(case: Case) -> list[list[str]]:
     result: list[list[str]] = []
     before: list[str] = []
     for request in requests:
-        system_first = sorted(request.members.items(), key=lambda each: "system" not in each[0])
+        system_first = sorted(
+            (request.json or {}).items(), key=lambda each: "system" not in each[0]
+        )
         now = marks("\n".join(texts_of(dict(system_first))))
         assert now[: len(before)] == before, "a request lacks what the one before it had"
         result.append(sorted_rules(now[len(before) :]))
@@ -135,7 +135,7 @@ def _gemini_call(name: str, arguments: Mapping[str, str]) -> Step:
     """Return an answer of Gemini that calls a tool."""
     part = {"functionCall": {"name": name, "args": arguments}}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
-    body = dump({"candidates": [candidate], "usageMetadata": {}})
+    body = json.dumps({"candidates": [candidate], "usageMetadata": {}}).encode()
     return Raw(b"data: " + body + b"\r\n\r\n", content_type="text/event-stream")
 
 

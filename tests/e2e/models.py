@@ -8,13 +8,10 @@ The script, the record of requests and the delivery are those of ``tests.support
 import json
 from typing import Any
 
-from tests.support.messages import MessagesServer
-from tests.support.messages_connection import ReplyBody
-from tests.support.messages_replies import dump, event
-from tests.support.messages_request import ReceivedMessage
-from tests.support.messages_steps import ScriptedReply, Step, Whole
+from tests.support.messages import STREAM, MessagesServer, ReplyBody
+from tests.support.steps import ReceivedMessage, ScriptedReply, Step, Whole
 
-_STREAM = {"Content-Type": "text/event-stream"}
+_STREAM = {"Content-Type": STREAM}
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -59,7 +56,7 @@ class ResponsesServer(MessagesServer):
             ),
             event("response.completed", response=ended),
         )
-        return ReplyBody(200, _STREAM, pieces, streamed=True)
+        return ReplyBody(200, _STREAM, pieces)
 
 
 class GeminiServer(MessagesServer):
@@ -89,9 +86,9 @@ class GeminiServer(MessagesServer):
         candidate = {"content": content, "finishReason": "STOP", "index": 0}
         body: dict[str, Any] = {"candidates": [candidate], "usageMetadata": used}
         if "stream" not in request.route:
-            return ReplyBody(200, _JSON, (dump(body),))
+            return ReplyBody(200, _JSON, (json.dumps(body).encode(),))
         piece = f"data: {json.dumps(body)}\r\n\r\n".encode()
-        return ReplyBody(200, _STREAM, (piece,), streamed=True)
+        return ReplyBody(200, _STREAM, (piece,))
 
 
 _USED = {
@@ -105,3 +102,8 @@ _USED = {
 
 def _words(step: ScriptedReply) -> str:
     return "".join(str(block.get("text", "")) for block in step.content)
+
+
+def event(kind: str, **members: Any) -> bytes:
+    """Return one event of a stream."""
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **members})}\n\n".encode()

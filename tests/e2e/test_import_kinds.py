@@ -19,17 +19,8 @@ from tests.e2e.hooks import CODEX, CODEX_CONFIG
 from tests.e2e.models import ResponsesServer
 from tests.e2e.programs import HERE, environ, memctl, program, run
 from tests.support.daemon import Home, daemon_process, throw_away_home
-from tests.support.messages import (
-    Hang,
-    MessagesServer,
-    Raw,
-    ReceivedMessage,
-    messages_server,
-    structured,
-    text,
-    tools,
-)
-from tests.support.messages_steps import Step
+from tests.support.messages import MessagesServer, messages_server, structured, text, tools
+from tests.support.steps import Hang, Raw, ReceivedMessage, Step
 
 pytestmark = pytest.mark.e2e
 CURL = ("curl", "--silent", "--show-error", "--fail")
@@ -95,7 +86,7 @@ class _Embeddings(MessagesServer):
 
     def decide(self, request: ReceivedMessage) -> Step:
         """Return the same vector for each text."""
-        texts = request.members["input"]
+        texts = (request.json or {})["input"]
         count = len(texts) if isinstance(texts, list) else 1
         data = [{"object": "embedding", "index": n, "embedding": [1.0] * 8} for n in range(count)]
         used = {"prompt_tokens": 1, "total_tokens": 1}

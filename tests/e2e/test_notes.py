@@ -18,8 +18,7 @@ from tests.e2e.programs import memctl, program, run
 from tests.e2e.relay import FACTS
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
-from tests.support.messages_request import ReceivedMessage
-from tests.support.messages_steps import ScriptedReply
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = pytest.mark.e2e
 FACT = FACTS[0]

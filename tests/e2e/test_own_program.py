@@ -13,13 +13,8 @@ import pytest
 
 from tests.e2e.programs import program
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
-from tests.support.messages import (
-    MessagesServer,
-    ReceivedMessage,
-    ScriptedReply,
-    messages_server,
-    text,
-)
+from tests.support.messages import MessagesServer, messages_server, text
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = pytest.mark.e2e
 SAID = "From now on never deploy on a Friday."

@@ -16,8 +16,7 @@ from tests.e2e.models import GeminiServer, ResponsesServer
 from tests.e2e.programs import MEMCTL, memctl, program, run
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
-from tests.support.messages_request import ReceivedMessage
-from tests.support.messages_steps import ScriptedReply
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = pytest.mark.e2e
 WORDS = "the person's rule no-touch says: Never touch the file heron"

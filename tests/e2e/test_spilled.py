@@ -10,8 +10,7 @@ from tests.e2e.claude import Turn, conversation, stop
 from tests.e2e.programs import memctl
 from tests.support.daemon import Home, daemon_process, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
-from tests.support.messages_request import ReceivedMessage
-from tests.support.messages_steps import ScriptedReply
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = pytest.mark.e2e
 LINES = [f"kestrel line {number} of the log that was searched" for number in range(300)]

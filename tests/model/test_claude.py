@@ -1,7 +1,6 @@
 """The real SDK against a scripted server over real HTTP."""
 
 import logging
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -18,20 +17,12 @@ from memd.model.endpoint import Endpoint
 from memd.model.port import Reply, Usage
 from tests.model.asks import ask
 from tests.support.messages import (
-    Cut,
-    Drip,
-    Failure,
-    Hang,
     MessagesServer,
-    Raw,
-    error_with_200,
-    html,
     messages_server,
-    refusal,
-    structured,
     text,
     tools,
 )
+from tests.support.steps import Cut, Drip, Failure, Hang, Raw
 
 # One process imports the SDK, the others need not.
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
@@ -90,18 +81,6 @@ async def test_a_right_answer_comes_with_its_usage() -> None:
     }
 
 
-async def test_a_server_without_schemas_is_asked_in_words_from_then_on() -> None:
-    """The first refusal costs one more request, later asks none; another model is probed anew."""
-    with messages_server(structured({"names": []}), without=["output_config"]) as server:
-        async with asking(server.url) as claude:
-            for _ in range(2):
-                await claude.ask(ask(schema=SCHEMA))
-            assert [request.status for request in server.messages] == [400, 200, 200]
-            await claude.ask(ask(schema=SCHEMA, model="claude-haiku-5-5"))
-    assert [request.status for request in server.messages] == [400, 200, 200, 400, 200]
-    assert "JSON" in server.messages[2].last_text
-
-
 async def test_everything_that_may_be_unknown_is_left_out_one_by_one() -> None:
     """A server that knows only the oldest part of the API still answers."""
     unknown = ("thinking", "output_config", "cache_control", "metadata")
@@ -128,7 +107,7 @@ async def test_everything_that_may_be_unknown_is_left_out_one_by_one() -> None:
         (Failure(403), errors.ModelUnauthorisedError),
         (Failure(500), errors.ModelUnavailableError),
         (Failure(529), errors.ModelUnavailableError),
-        (html(502), errors.ModelUnavailableError),
+        (Raw(b"<html>Bad Gateway</html>", 502, "text/html"), errors.ModelUnavailableError),
         (Failure(413), errors.PromptTooLongError),
         (Failure(400, "prompt is too long: 9 tokens > 8 maximum"), errors.PromptTooLongError),
         (Failure(400, "model: nothing not found"), errors.ModelRefusedError),
@@ -136,8 +115,11 @@ async def test_everything_that_may_be_unknown_is_left_out_one_by_one() -> None:
         (Raw(b"[" * 100_000), errors.ModelReplyError),
         (Raw(b"{}"), errors.ModelReplyError),
         (Raw(b"x" * (5 * 1024 * 1024)), errors.ModelReplyError),
-        (html(200, "Sign in"), errors.ModelReplyError),
-        (error_with_200(), errors.ModelUnavailableError),
+        (Raw(b"<html>Sign in</html>", 200, "text/html"), errors.ModelReplyError),
+        (
+            Raw(b'{"type": "error", "error": {"type": "api_error", "message": "no"}}'),
+            errors.ModelUnavailableError,
+        ),
         (Cut(text("hello"), at=0.5), errors.ModelUnavailableError),
         (Cut(text("hello"), at=None), errors.ModelUnavailableError),
         (Raw(b"", 307, headers={"Location": "http://127.0.0.1:1/"}), errors.ModelRefusedError),
@@ -150,13 +132,6 @@ async def test_each_failure_is_of_its_kind(step: Any, kind: type[errors.ModelErr
             with failing(kind):
                 await claude.ask(ask())
     assert len(server.requests) == 1
-
-
-async def test_a_refusal_is_a_reply() -> None:
-    """A model that declines has answered."""
-    with messages_server(refusal("bio", said="I")) as server:
-        reply = await one(server)
-    assert (reply.stop, reply.text) == ("refusal", "I")
 
 
 @pytest.mark.parametrize("step", [Hang(text("late")), Drip(text("late"), size=1)])
@@ -230,40 +205,6 @@ async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) 
                 await claude.ask(ask())
     names = {record.name.partition(".")[0] for record in caplog.records}
     assert not names & {"anthropic", "httpx2"}
-
-
-async def test_whether_a_server_answers_costs_nothing() -> None:
-    """Its list of models is asked for, and a 404 is an answer; a wrong key and silence are told."""
-    with messages_server(text("x"), keys=[KEY]) as server:
-        async with asking(server.url) as claude:
-            assert await claude.reach(10) is None
-        async with asking(server.url, "wrong") as claude:
-            assert isinstance(await claude.reach(10), errors.ModelUnauthorisedError)
-        assert server.messages == []
-    with messages_server(text("x"), without=["models"]) as server:
-        async with asking(server.url) as claude:
-            assert await claude.reach(10) is None
-    async with asking(server.url) as claude:
-        assert isinstance(await claude.reach(10), errors.ModelUnavailableError)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with asking(f"http://127.0.0.1:{silent.getsockname()[1]}") as claude:
-            error = await claude.reach(0.1)
-        assert "no answer within 0.1 s" in str(error)
-
-
-async def test_an_endpoint_that_is_left_is_closed() -> None:
-    """The use of another endpoint closes the one before it, once that is not in use any more."""
-    connections = Connections()
-    with messages_server(text("a")) as first, messages_server([Hang(text("b"))]) as second:
-        old, new = (Claude(Endpoint(s.url, KEY), connections) for s in (second, first))
-        async with anyio.create_task_group() as group:
-            group.start_soon(old.ask, ask())
-            await anyio.to_thread.run_sync(second.wait_for, 1)
-            await new.ask(ask())
-            assert len(connections._clients) == 2
-            second.release()
-        assert list(connections._clients) == [new.endpoint]
-        await connections.aclose()
 
 
 def test_memd_starts_without_the_sdk() -> None:

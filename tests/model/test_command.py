@@ -23,7 +23,6 @@ from memd.model.errors import (
     ModelReplyError,
     ModelUnavailableError,
     ProgramFailedError,
-    ProgramMissingError,
 )
 from memd.model.patient import overdue
 from memd.state.database import Database, open_database
@@ -98,15 +97,6 @@ async def test_a_program_that_misbehaves_is_bounded(
     assert not (Path(database.path).parent / "model").exists()
 
 
-async def test_an_answer_is_what_it_prints(stub: Stub, runs: ProgramRuns) -> None:
-    """The whole request is its input; children that it leaves keep nobody waiting, and end."""
-    request = ask(system="Be brief.", messages=({"role": "user", "content": "é" * 300_000},))
-    reply = await model(runs, stub.settings("echo")).ask(request)
-    assert reply.text == f"Be brief.\n\n{'é' * 300_000}\n"
-    assert (await model(runs, stub.settings("orphans")).ask(ask())).text == "[]"
-    assert stub.left() == []
-
-
 async def test_a_program_sees_only_what_it_needs(stub: Stub, runs: ProgramRuns) -> None:
     """Its directory is empty, its group its own, and no key of another program is there."""
     printed = (await model(runs, stub.settings("environment")).ask(ask())).text
@@ -161,26 +151,6 @@ async def test_runs_are_bounded_over_restarts(
     assert (used.requests, used.dollars) == (3, 0.0)
 
 
-async def test_a_program_that_is_not_there_is_told(runs: ProgramRuns) -> None:
-    """The model has a problem in words, and looking for it starts nothing."""
-    missing = model(runs, ModelSettings(argv=("no-such-program",)))
-    assert isinstance(await missing.reach(1), ProgramMissingError)
-    with pytest.raises(ProgramMissingError):
-        await missing.ask(ask())
-    assert "no-such-program" in missing.problem
-    assert await model(runs, ModelSettings(argv=("true",))).reach(1) is None
-
-
-async def test_prompts_do_not_wait_for_a_program(runs: ProgramRuns) -> None:
-    """Recall has no model where a program answers; without a program's name there is none."""
-    models = Models({}, FakeClock(), programs=runs)
-    settings = Settings(model=ModelSettings(provider="command", preset="codex", dream="big"))
-    assert models.state(settings).names == {"extract": "codex", "dream": "big", "compact": "codex"}
-    nothing = Settings(model=ModelSettings(provider="command"))
-    assert models.for_(nothing) is None
-    assert "neither model.preset nor model.argv" in models.problem(nothing)
-
-
 async def test_what_a_killed_daemon_left_is_ended(
     stub: Stub, runs: ProgramRuns, database: Database
 ) -> None:
@@ -212,55 +182,6 @@ async def test_what_runs_below_is_known(stub: Stub, runs: ProgramRuns) -> None:
         assert [await runs.runs_below(pid) for pid in below] == [True] * len(below)
         assert not await runs.runs_below(os.getpid())
         group.cancel_scope.cancel()
-
-
-CLAUDE = {
-    "is_error": False,
-    "result": "[]",
-    "usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 9},
-}
-CODEX = [
-    {"type": "item.completed", "item": {"type": "error", "message": "reconnecting"}},
-    {"type": "item.completed", "item": {"type": "agent_message", "text": "[]"}},
-    {
-        "type": "turn.completed",
-        "usage": {"input_tokens": 14, "cached_input_tokens": 9, "output_tokens": 2},
-    },
-]
-GEMINI = {
-    "response": "[]",
-    "stats": {
-        "models": {"g": {"tokens": {"input": 5, "candidates": 1, "thoughts": 1, "cached": 9}}}
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("preset", "output"),
-    [
-        ("claude-code", json.dumps(CLAUDE)),
-        ("codex", "\n".join(map(json.dumps, CODEX))),
-        ("gemini", "A warning.\n" + json.dumps(GEMINI, indent=1)),
-    ],
-)
-def test_presets_read_what_their_programs_print(preset: str, output: str) -> None:
-    """Answer and tokens come out as the programs were seen to print them; half of that does not."""
-    text, usage = presets.PRESETS[preset].answer(output)
-    assert (text, usage.input, usage.output, usage.cache_read) == ("[]", 5, 2, 9)
-    for junk in ("", "{}", "[]", output[: len(output) // 3], '{"is_error": true, "result": "x"}'):
-        with pytest.raises(ModelReplyError):
-            presets.PRESETS[preset].answer(junk)
-
-
-def test_what_a_program_says_of_its_failure_is_told() -> None:
-    """Its own sentence comes out of its JSON, on one short line and without a credential."""
-    key = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"
-    failed = json.dumps({"is_error": True, "result": f"Not signed in\nkey {key}"})
-    words = presets.complaint(failed, "a warning")
-    assert words.startswith("Not signed in key")
-    assert key not in words
-    assert presets.complaint("junk", " unknown option ") == "unknown option"
-    assert presets.complaint("junk", "") == "junk"
 
 
 JSON = st.recursive(

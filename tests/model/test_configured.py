@@ -1,7 +1,6 @@
 """The model that the settings name."""
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from memd.state.database import Database, open_database
 from memd.state.spend import SCHEMA, SpendTable
 from tests.model.asks import ask
 from tests.support.clock import FakeClock
-from tests.support.messages import Failure, messages_server, text
+from tests.support.messages import messages_server, text
+from tests.support.steps import Failure
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 CLOCK = FakeClock()
@@ -49,17 +49,6 @@ async def test_without_configuration_there_is_no_model(models: Models) -> None:
     await models.warm(Settings())
 
 
-async def test_a_model_is_the_same_until_the_settings_change(models: Models) -> None:
-    """Other settings of any other table leave it alone; a new address or cap makes another."""
-    settings = at("http://localhost:1")
-    first = models.for_(settings)
-    assert first is not None
-    assert models.for_(replace(settings, base_dir="/elsewhere")) is first
-    assert models.for_(at("http://localhost:1", SpendSettings(2.0))) is not first
-    assert models.host(at("http://localhost:2")) == "localhost:2"
-    assert models.name(settings, "recall") == "claude-sonnet-5-5"
-
-
 async def test_a_model_tries_again_counts_and_stops(models: Models, table: SpendTable) -> None:
     """The whole works together: a busy server is asked again, all is booked, the cap holds."""
     with messages_server([Failure(429, retry_after=0), text("hi")]) as server:
@@ -73,23 +62,3 @@ async def test_a_model_tries_again_counts_and_stops(models: Models, table: Spend
         with pytest.raises(CapReachedError):
             await model.ask(ask())
     assert models.problem(settings) == ""
-
-
-async def test_notes_are_kept_by_the_model_that_extracts(models: Models) -> None:
-    """Unless another is named; and by none that is asked in plain text."""
-    learns = ModelSettings(base_url="http://127.0.0.1:1", extract="a")
-    for named, name in ((learns, "a"), (replace(learns, notes="b"), "b")):
-        assert models.state(Settings(model=named)).names["notes"] == name
-    plain = replace(learns, provider="openai", notes="b")
-    assert "notes" not in models.state(Settings(model=plain)).names
-
-
-async def test_lines_of_progress_go_to_the_cheapest_model(models: Models) -> None:
-    """It is the cheapest that is named for any work, unless one is named for this."""
-    settings = at("http://localhost:1")
-    assert models.name(settings, "progress") == "claude-sonnet-5-5"
-    cheap = replace(settings, model=replace(settings.model, recall="claude-haiku-5-5"))
-    assert models.name(cheap, "progress") == "claude-haiku-5-5"
-    named = replace(settings, model=replace(cheap.model, progress="mine"))
-    assert models.name(named, "progress") == "mine"
-    assert models.name(replace(settings, model=ModelSettings(provider="openai")), "progress") == ""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.settings import ModelSettings
-from memd.model.endpoint import Endpoint, Origin, endpoint, environment
+from memd.model.endpoint import Endpoint, endpoint, environment
 
 SECRET = "sk-very-secret"  # noqa: S105 - no secret, but looked for as one
 
@@ -35,13 +35,6 @@ def test_an_endpoint_comes_whole_from_one_source() -> None:
     assert own == Endpoint("https://api.anthropic.com", "mine")
 
 
-def test_without_anything_there_is_no_model() -> None:
-    """No key and no address, or the switch, mean no model, in words."""
-    assert "environment" in str(endpoint(ModelSettings(), {}))
-    off = endpoint(ModelSettings(enabled=False, api_key=SECRET), {})
-    assert off == "model.enabled is false"
-
-
 @pytest.mark.parametrize(
     ("address", "word"),
     [
@@ -67,21 +60,6 @@ def test_an_address_that_is_not_safe_is_refused(address: str, word: str) -> None
     assert "pw" not in problem
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.8.8.8", "[::1]:8080", "LOCALHOST:80"])
-def test_this_machine_needs_neither_https_nor_a_key(host: str) -> None:
-    """A server on the loopback is asked over http and without credentials."""
-    results = endpoint(ModelSettings(base_url=f"http://{host}"), {})
-    assert isinstance(results, Endpoint)
-    assert results.host == host
-
-
-def test_a_key_file_is_an_absolute_path() -> None:
-    """The home directory may be written as a tilde; a relative path is refused."""
-    results = endpoint(ModelSettings(api_key_file="~/key"), {"HOME": "/home/you"})
-    assert results == Endpoint("https://api.anthropic.com", key_file="/home/you/key")
-    assert "absolute" in str(endpoint(ModelSettings(api_key_file="key"), {}))
-
-
 @given(st.text(min_size=1, max_size=8))
 def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
     """Control characters and what is not ASCII never reach a header."""
@@ -95,27 +73,6 @@ def test_nothing_shows_a_credential() -> None:
     settings = ModelSettings(api_key=SECRET, auth_token=SECRET)
     shown = f"{endpoint(ModelSettings(), environ)} {endpoint(settings, {})} {settings}"
     assert SECRET not in shown
-
-
-def test_an_endpoint_says_where_it_is_from() -> None:
-    """The option or the variable that named the key is told, or the address where there is none."""
-    for settings, environ, source in (
-        (
-            ModelSettings(api_key="k", base_url="https://a.example"),
-            {},
-            "model.api_key of memd.toml",
-        ),
-        (ModelSettings(base_url="http://localhost:1"), {}, "model.base_url of memd.toml"),
-        (ModelSettings(), {"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY of /c/env"),
-        (
-            ModelSettings(),
-            {"ANTHROPIC_BASE_URL": "http://localhost:1"},
-            "ANTHROPIC_BASE_URL of /c/env",
-        ),
-    ):
-        results = endpoint(settings, environ, Origin("/c/env"))
-        assert isinstance(results, Endpoint)
-        assert results.source == source
 
 
 def test_the_env_file_goes_before_the_environment_as_a_whole() -> None:

@@ -24,13 +24,6 @@ def key_file(folder: Path, content: bytes, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_the_key_is_the_files_text(tmp_path: Path) -> None:
-    """White space around it does not count, and a link may lead to it."""
-    path = key_file(tmp_path, b"sk-key\n")
-    os.symlink(path, tmp_path / "link")
-    assert read_key(str(tmp_path / "link")) == "sk-key"
-
-
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     """The refusal says what to do and not what the file holds."""
@@ -62,13 +55,6 @@ def test_any_bytes_are_a_key_or_refused(content: bytes) -> None:
         assert key
         assert key.isascii()
         assert key.isprintable()
-
-
-def test_variables_are_read_as_systemd_reads_them(tmp_path: Path) -> None:
-    """One NAME=value a line, quotes around a value, comments; anything else is passed over."""
-    path = key_file(tmp_path, b"# a\n; b\n\nA=1\n B = 'x y' \nC=\"=\"\nD=\nexport\n=x\nE=a\0b\n")
-    assert read_variables(path) == {"A": "1", "B": "x y", "C": "=", "D": ""}
-    assert read_variables(f"{path}-none") == {}
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])

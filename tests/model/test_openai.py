@@ -7,29 +7,58 @@ from typing import Any
 
 import pytest
 
-from memd.core.settings import ModelSettings, Settings
+from memd.core.settings import ModelSettings
 from memd.model import errors
 from memd.model.configured import Models
 from memd.model.openai import ChatServer
 from memd.model.port import Usage
 from tests.model.asks import ask
-from tests.support.chat import ScriptedChatServer
 from tests.support.clock import FakeClock
-from tests.support.messages import (
+from tests.support.messages import MessagesServer, ReplyBody, messages_server, text
+from tests.support.steps import (
     Cut,
     Failure,
     Hang,
-    MessagesServer,
     Raw,
+    ReceivedMessage,
+    Script,
     ScriptedReply,
-    messages_server,
-    text,
+    Step,
+    Whole,
 )
-from tests.support.messages_steps import Script
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 KEY = "sk-secret-1234567890"
+
+
+class ChatRecorder(MessagesServer):
+    """A recorder whose requests and replies have the OpenAI chat form."""
+
+    @property
+    def messages(self) -> list[ReceivedMessage]:
+        """The requests for a completion, in order of arrival."""
+        return [r for r in self.requests if r.route == "/v1/chat/completions"]
+
+    def decide(self, request: ReceivedMessage) -> Step:
+        """Return the step with which a request is answered."""
+        if request not in self.messages or (self.keys and request.key not in self.keys):
+            return super().decide(request)
+        unknown = [name for name in request.json if name in self.without]
+        if unknown:
+            return Failure(400, f"Unsupported parameter: '{unknown[0]}'")
+        return self.next_step(request)
+
+    def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
+        """Return a step as bytes."""
+        if not isinstance(step, ScriptedReply):
+            return super().render(request, step)
+        words = "".join(block["text"] for block in step.content)
+        choice = {"message": {"role": "assistant", "content": words}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 3, **step.usage}
+        return super().render(
+            request, Raw(json.dumps({"choices": [choice], "usage": usage}).encode())
+        )
 
 
 @asynccontextmanager
@@ -38,7 +67,7 @@ async def serving(
 ) -> AsyncIterator[tuple[ChatServer, MessagesServer]]:
     """Serve a script; give the model that settings with its address name."""
     models = Models({}, FakeClock())
-    with messages_server(script, kind=ScriptedChatServer, **options) as server:
+    with messages_server(script, kind=ChatRecorder, **options) as server:
         named = ModelSettings(provider="openai", base_url=f"{server.url}{path}", api_key=KEY)
         made = models._backend(named)  # without what tries again
         assert isinstance(made, ChatServer)
@@ -108,25 +137,3 @@ async def test_a_bad_reply_is_one_known_error(step: object, error: type) -> None
             await model.ask(ask(seconds=1.0 if isinstance(step, Hang) else 60.0))
         assert KEY not in str(raised.value)
         assert len(server.messages) == 1
-
-
-async def test_stops_and_strange_usage_are_taken() -> None:
-    """A reply that was cut says so; tokens that are no numbers count as none."""
-    odd = {"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]}
-    strange = {"usage": {"prompt_tokens": -5, "completion_tokens": "9"}}
-    async with serving(Raw(json.dumps(odd | strange).encode())) as (model, _):
-        reply = await model.ask(ask())
-        assert (reply.stop, reply.usage) == ("max_tokens", Usage())
-
-
-async def test_settings_name_a_server() -> None:
-    """Without an address there is none; plain http goes to this machine alone."""
-    models = Models({"ANTHROPIC_API_KEY": "k"}, FakeClock())
-    for url in ("", "http://example.org", "https://example.org"):
-        nameless = ModelSettings(provider="openai", base_url=url)
-        assert models.for_(Settings(model=nameless)) is None
-    named = ModelSettings(provider="openai", base_url="http://127.0.0.1:1/v1", dream="big")
-    assert models.name(Settings(model=named), "dream") == "big"
-    assert models.name(Settings(model=named), "recall") == "default"
-    assert isinstance(await models.reach(Settings(model=named)), errors.ModelUnavailableError)
-    await models.aclose()

@@ -92,8 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
         message = {**head, "model": request.get("model"), "content": blocks, "usage": usage, **stop}
         if not request.get("stream"):
             return self._send(200, message)
-        events = [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(message)]
-        return self._send(200, "".join(events).encode())
+        stream = [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events(message)]
+        return self._send(200, "".join(stream).encode())
 
     def _send(self, status: int, content: Json | bytes) -> None:
         is_stream = isinstance(content, bytes)
@@ -107,7 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
 
-def _events(message: dict[str, Json]) -> list[dict[str, Json]]:
+def events(message: dict[str, Json]) -> list[dict[str, Json]]:
+    """Return a message as the events of a stream."""
     begun = {**message, "content": [], "stop_reason": None}
     events: list[dict[str, Json]] = [{"type": "message_start", "message": begun}]
     for index, block in enumerate(message["content"]):

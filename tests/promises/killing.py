@@ -16,7 +16,8 @@ from typing import Any
 from memd.client.errors import DaemonUnavailableError
 from tests.promises.transcripts import Conversation
 from tests.support.daemon import Home, client, daemon_process
-from tests.support.messages import Drip, ReceivedMessage, structured, tools
+from tests.support.messages import structured, tools
+from tests.support.steps import Drip, ReceivedMessage
 
 MARK = re.compile(r"mark-(\d+)-")
 _COUNT = re.compile(r"Look at the last (\d+) pieces")

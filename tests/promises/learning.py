@@ -12,8 +12,8 @@ from memd.client.aio import AsyncClient
 from tests.promises.transcripts import Conversation
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here, throw_away_home
-from tests.support.messages import MessagesServer, ReceivedMessage, messages_server, text, tools
-from tests.support.messages_steps import Script
+from tests.support.messages import MessagesServer, messages_server, text, tools
+from tests.support.steps import ReceivedMessage, Script
 
 MODEL = "claude-sonnet-5-5"  # the one that memd asks where nobody names another
 RULE = "Install packages with pnpm, not with npm"

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from tests.promises.learning import Desk, desk, memory, turn
-from tests.support.messages import ReceivedMessage, text, tools
+from tests.support.messages import text, tools
+from tests.support.steps import ReceivedMessage
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 

@@ -1,21 +1,21 @@
-"""What learning costs: the prompt cache serves it, and a client's own prefix goes out as it came.
-
-The figures are those of a server that caches and counts as the API documents it.
-"""
+"""What learning costs: the cache serves it, and a client's own prefix goes out as it came."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.core.prices import price
 from tests.promises.learning import MODEL, WISH, Desk, desk, learns, members, nothing, turn
 from tests.promises.transcripts import Conversation
-from tests.support.messages import ReceivedMessage, text, tools
+from tests.support.api_rules import blocks
+from tests.support.messages import text, tools
+from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 WORDS = (
@@ -27,6 +27,43 @@ TOOL = {
     "description": "Read a file \u2013 d\u00e9j\u00e0 vu \u8bfb\u53d6",
     "input_schema": {"type": "object", "properties": {"limit": {"type": "number", "minimum": 0.5}}},
 }
+_LIFE = 300.0  # seconds that a cached prefix lives
+
+
+class Cache:
+    """What a prompt cache would give back of each request, as the API documents it.
+
+    A prefix that ended at a mark comes back for five minutes after its last use; a block of the
+    prompt counts a token for each four bytes.
+    """
+
+    def __init__(self, script: Any, now: Callable[[], float]) -> None:
+        self.usage: list[dict[str, int]] = []  # of each answer
+        self._script, self._now = script, now
+        self._kept: dict[tuple[str, ...], float] = {}  # prefixes and their last use
+
+    def __call__(self, request: ReceivedMessage) -> ScriptedReply:
+        """Answer a request by the script, with its usage."""
+        body = request.json
+        found = [*(body.get("tools") or ()), *blocks(body.get("system"))]
+        found += [{"role": m["role"], **b} for m in body["messages"] for b in blocks(m["content"])]
+        marked = [place for place, block in enumerate(found, 1) if "cache_control" in block]
+        prompt = tuple(
+            json.dumps({name: part for name, part in block.items() if name != "cache_control"})
+            for block in found
+        )
+        alive = [p for p, used in self._kept.items() if self._now() - used < _LIFE]
+        read = max((len(p) for p in alive if prompt[: len(p)] == p), default=0)
+        written = max([read, *marked])
+        for place in marked if not read else [read, *marked]:
+            self._kept[prompt[:place]] = self._now()
+        parts = (prompt[written:], prompt[:read], prompt[read:written])
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        tokens = (sum(len(part) // 4 for part in each) for each in parts)
+        reply: ScriptedReply = self._script(request)
+        usage = dict(zip(names, tokens, strict=True))
+        self.usage.append(usage | {"output_tokens": len(str(reply.content)) // 4})
+        return replace(reply, usage=usage)
 
 
 def talk(said: Conversation, turns: int) -> None:
@@ -45,18 +82,19 @@ async def test_ten_extractions_read_the_cache() -> None:
         number = len(here.server.messages)
         return text("nothing new") if number % 3 == 0 else learns(folder, f"m{number}.md")(request)
 
-    async with desk(script) as here:
+    cache = Cache(script, lambda: 0.0)
+    async with desk(cache) as here:
         folder.append(here.memory)
         said = here.conversation("s1")
         said.user(WISH)
         await extracted(here, said, 60)
-        known, before = len(here.server.messages), here.server.usage
+        known = len(here.server.messages)
         rates = await extracted(here, said, 10)
         sizes = [len(request.body) for request in here.server.messages[known:]]
-        usage = {name: count - before[name] for name, count in here.server.usage.items()}
-    read = {name: usage[name] for name in usage if "input_tokens" in name}
-    rate = read["cache_read_input_tokens"] / sum(read.values())
-    figures = f"{len(sizes)} requests, {sum(read.values())} tokens, {rate:.1%} from the cache"
+        usages = cache.usage[known:]
+    sent = sum(count for usage in usages for name, count in usage.items() if "input" in name)
+    rate = sum(usage["cache_read_input_tokens"] for usage in usages) / sent
+    figures = f"{len(sizes)} requests, {sent} tokens, {rate:.1%} from the cache"
     print(f"ten extractions: {figures}; by extraction {rates}")  # noqa: T201 - the proof's figures
     assert 30_000 < sizes[0] / 4 < 60_000
     assert rate >= 0.9
@@ -80,7 +118,8 @@ async def extracted(here: Desk, said: Conversation, turns: int) -> list[float]:
 async def test_a_turn_without_news_costs_a_cent(mode: str, each: int, before: int) -> None:
     """In sixty turns none without news costs more, however long the conversation is by then."""
     now = [1000.0]
-    async with desk(nothing, now=lambda: now[0]) as here:
+    cache = Cache(nothing, lambda: now[0])
+    async with desk(cache) as here:
         said = here.conversation("s1")
         talk(said, before)
         await here.extract(said)
@@ -90,7 +129,7 @@ async def test_a_turn_without_news_costs_a_cent(mode: str, each: int, before: in
             pause = 900.0 if number % each == 0 else 60.0
             here.clock.advance(pause)
             now[0] += pause
-        costs = [100 * dollars(request.usage) for request in here.server.messages[1:]]
+        costs = [100 * dollars(usage) for usage in cache.usage[1:]]
     assert len(costs) == 60
     last = f"first {costs[0]:.2f}, last {costs[-1]:.2f}, dearest {max(costs):.2f}"
     print(f"{mode}, {before} turns before: {sum(costs):.1f} cents; {last}")  # noqa: T201 - the proof's figures
@@ -150,7 +189,7 @@ def conversation(length: int, system: str = "You are a coder. \u4f60\u597d") -> 
 
 async def test_a_clients_prefix_goes_out_to_the_byte() -> None:
     """System, tools, model and messages are the client's own bytes, and its cache serves them."""
-    async with desk(nothing) as here:
+    async with desk(Cache(nothing, lambda: 0.0)) as here:
         for length in (6, 8):
             prefix = conversation(length)
             theirs = members((await ask(here, prefix)).body)

@@ -17,7 +17,8 @@ from tests.promises.learning import MODEL, WISH, desk, memory
 from tests.promises.planted import CARRIERS, QUESTION, Case, cases, obedient
 from tests.promises.transcripts import Conversation
 from tests.scripted_model import says
-from tests.support.messages import ReceivedMessage, text, tools
+from tests.support.messages import text, tools
+from tests.support.steps import ReceivedMessage
 
 pytestmark = pytest.mark.anyio
 GUARDED = (MemoryType.FEEDBACK, MemoryType.USER)

@@ -13,7 +13,8 @@ from memd.core.names import INDEX
 from tests.promises.learning import Desk, desk, memory, turn
 from tests.promises.planted import INSTRUCTIONS, KINDS, QUESTION
 from tests.server.servers import TeamServer, team_server
-from tests.support.messages import ReceivedMessage, text, tools
+from tests.support.messages import text, tools
+from tests.support.steps import ReceivedMessage
 from tests.team.desks import share_clone
 from tests.team.machine import body
 from tests.team.mallory import NAMES, Mallory, bombs

@@ -23,7 +23,8 @@ from tests.fuzz import live
 from tests.promises.learning import memory
 from tests.support import mixed_load as level
 from tests.support.daemon import Home, client
-from tests.support.messages import ReceivedMessage, structured, text, tools
+from tests.support.messages import structured, text, tools
+from tests.support.steps import ReceivedMessage
 
 CLIENTS = 4
 _SAMPLE_SECONDS = 0.5

@@ -65,7 +65,7 @@ def home_environ(home: str) -> dict[str, str]:
 
 @contextmanager
 def daemon_process(
-    home: Home, deadline: float = 30.0, command: Sequence[str] = _SERVE
+    home: Home, deadline: float = 120.0, command: Sequence[str] = _SERVE
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a real daemon process until the end of the block, and check it for leaks.
 
