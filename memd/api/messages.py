@@ -23,7 +23,7 @@ from memd.messages.errors import (
     MessageSizeError,
     MessagesOffError,
     NoBridgeError,
-    PeerRefusedError,
+    OtherDaemonError,
     RequestNotOpenError,
     TooManyMessagesError,
     TooManyReceiversError,
@@ -45,7 +45,7 @@ MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
     AgentNotFoundError,
     MessageNotFoundError,
     NoBridgeError,
-    PeerRefusedError,
+    OtherDaemonError,
     MessageSizeError,
     MessageSecretError,
     MessageRefusedError,
@@ -99,13 +99,12 @@ async def message_send(
     feedback: str = "",
     ttl: float | None = None,
     request_id: Name = "",
-    hop: Name = "",
 ) -> Sent:
     """Send a message to an agent, or with ``*`` to all of the project; it is stored on disk then.
 
     The sender is the agent with this ``key`` or, with ``as_parent``, the agent whose process
     started the caller. Otherwise it is an unregistered caller in the project of ``cwd``. A response
-    names its ``request``. Another memd that forwards a message names its origin in ``hop``.
+    names its ``request``.
     """
     caller = call.caller
     speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
@@ -126,7 +125,6 @@ async def message_send(
             feedback=feedback,
             request_id=request_id,
             root=root,
-            hop="" if speaker else hop,  # another memd that forwards has no key here
             client=caller.client,
         ),
         speaker,

@@ -19,7 +19,7 @@ _KINDS = (
     "plan_approval_response",
     "notice",
 )
-_STATES = ("queued", "leased", "held", "read", "refused", "expired", "parked")
+_STATES = ("queued", "leased", "held", "read", "refused", "expired")
 
 COMMANDS = (
     Command(
@@ -27,10 +27,10 @@ COMMANDS = (
         "send a message to an agent",
         "What is answered queued is on the disk: the agent reads it, or you can see what became of "
         "it with memctl message status. An address is NAME, PARENT/NAME for a sub-agent, "
-        "NAME@PROJECT in another project, * for all agents of this one, or uds:SOCKET#NAME at "
-        "another memd of yours. The text is TEXT, or standard input for - and where neither TEXT "
-        "nor --summary is given. With a key the agent is the sender; without one nobody who is "
-        "registered, whose messages wait for the person unless the settings say otherwise. Status "
+        "NAME@PROJECT in another project, or * for all agents of this one. The text is TEXT, or "
+        "standard input for - and where neither TEXT nor --summary is given. With a key the agent "
+        "is the sender; without one nobody who is registered, whose messages wait for the person "
+        "unless the settings say otherwise. Status "
         "1: nobody has the address, or it is refused; 75: the mailbox is full, or this was one "
         "message too many in a minute.",
         "messages:send",
@@ -48,7 +48,7 @@ COMMANDS = (
             Option("--decline", "for a response: no", param=""),
             Option("--reason", "for a response to shut down: why", "TEXT"),
             Option("--feedback", "for a response to a plan: what to change", "TEXT"),
-            Option("--ttl", "how long it may wait (default: a week)", "SECONDS", seconds),
+            Option("--ttl", "how long it may wait (default: until it is read)", "SECONDS", seconds),
             Option("--request-id", "an id of yours: the same again is sent once", "ID"),
         ),
         examples=(
@@ -89,7 +89,7 @@ COMMANDS = (
         ("message", "status"),
         "say what became of a message",
         "For each receiver queued, leased (it is reading), held (it waits for a person), read, "
-        "refused, expired or parked (given up after five deliveries), and why.",
+        "refused or expired, and why.",
         "messages:status",
         operands=(_ID,),
         examples=(("memctl message status m12", "has it been read?"),),
@@ -97,7 +97,7 @@ COMMANDS = (
     Command(
         ("message", "log"),
         "list the messages of this project, without their bodies",
-        "Newest first, for thirty days.",
+        "Newest first; the newest 10,000 are kept.",
         "messages:log",
         options=(
             Option("--agent", "only those of this agent", "ADDRESS"),
@@ -112,7 +112,7 @@ COMMANDS = (
         "list the messages that wait for you, or read one of them",
         "Messages of senders whom the settings do not trust enough (messages.inbound_across, "
         "messages.inbound_unregistered), and of two agents that answer each other without end. "
-        "They wait for a day. Each is listed with the beginning of its text; with an id the whole "
+        "Each is listed with the beginning of its text; with an id the whole "
         "text is printed as a quotation, its control characters as escapes. A program that an "
         "assistant started does not get to read them.",
         "messages:held",

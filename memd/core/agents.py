@@ -7,15 +7,13 @@ from msgspec import Struct
 from memd.core.values import Scope
 
 # Agents
-AGENTS = 500  # registered at the same time
+AGENTS = 500  # that have not ended; as many ended ones are kept
 CHILDREN = 64  # of one agent
 AGENT_NAME_CHARACTERS = 64
 # With one of these names an agent would look like the person, memd or an unregistered caller.
-RESERVED_NAMES = ("*", "all", "user", "human", "system", "memd", "unregistered")
+RESERVED_NAMES = ("*", "all", "user", "human", "person", "system", "memd", "unregistered")
 IDLE_SECONDS = 300.0  # without a turn, after which an agent is idle
 SILENT_SECONDS = 120.0  # without a call, after which an agent without a known process is gone
-ABSENT_SECONDS = 7 * 86_400.0  # after which an agent that is gone and has no messages is removed
-FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is removed
 
 # Messages
 BODY_BYTES = 32 * 1024
@@ -23,18 +21,15 @@ SUMMARY_CHARACTERS = 120
 MAILBOX_MESSAGES = 200  # unread ones of one agent
 MAILBOX_BYTES = 1024 * 1024  # of these messages
 RECEIVERS = 100  # of one message
-BROADCASTS_PER_MINUTE = 6  # messages to all, of one sender
+MESSAGES_PER_MINUTE = 60  # of one sender
 LEASED_MESSAGES = 20  # in one answer
 LEASED_BYTES = 64 * 1024  # in one answer
 LEASE_SECONDS = 30.0  # in which a receiver acknowledges messages; then they are queued again
 WAIT_SECONDS = 60.0  # that a call may wait for a message
-DELIVERIES = 5  # then a message is parked
-TTL_SECONDS = 7 * 86_400.0  # until an unread message expires; a sender may change it
-TTL_SHORTEST, TTL_LONGEST = 60.0, 30 * 86_400.0
+TTL_SHORTEST, TTL_LONGEST = 60.0, 30 * 86_400.0  # seconds; without one a message waits for ever
 SHUTDOWN_TTL_SECONDS = 600.0
 ANSWER_SECONDS = 60.0  # for a request to shut down or for a plan
-HELD_SECONDS = 24 * 3600.0  # that a message waits for a person's decision
-LOG_SECONDS = 30 * 86_400.0  # that an ended message stays in the list of messages
+LOGGED_MESSAGES = 10_000  # ended ones that stay in the log
 BACK_AND_FORTH = 8  # answers between two agents without a person's prompt
 BACK_AND_FORTH_SECONDS = 600.0  # in which these answers are counted
 HOOK_MESSAGES = 4  # with one event
@@ -81,7 +76,6 @@ class MessageState(StrEnum):
     READ = "read"
     REFUSED = "refused"
     EXPIRED = "expired"
-    PARKED = "parked"
 
 
 class Agent(Struct, frozen=True):
@@ -91,8 +85,7 @@ class Agent(Struct, frozen=True):
     the id of the agent that it works for, 0 for none. ``pid`` is 0 where no process is known, and
     ``began`` the seconds from the system's start to the process's. ``session`` is the client's own
     name for its conversation, and ``child`` that of a sub-agent in it. ``registered``, ``seen`` and
-    ``ended`` are seconds since 1970. A ``displaced`` agent has lost its name to another and keeps
-    its mailbox.
+    ``ended`` are seconds since 1970.
     """
 
     id: int
@@ -109,7 +102,6 @@ class Agent(Struct, frozen=True):
     registered: float = 0.0
     seen: float = 0.0
     ended: float | None = None
-    displaced: bool = False
     transcript: str = ""
 
 

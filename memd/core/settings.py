@@ -147,14 +147,10 @@ class MessagesSettings:
     """
 
     enabled: bool = option(default=True, doc="serve the methods of agents and messages")
-    per_minute: int = option(60, "messages that one agent may send a minute", 1, 1_000_000)
     inbound: str = option("accept", "messages of agents of the same project", problem=_INBOUND)
     inbound_across: str = option("hold", "messages of agents of other projects", problem=_INBOUND)
     inbound_unregistered: str = option(
         "hold", "messages of who is not registered, as memctl is", problem=_INBOUND
-    )
-    peers: tuple[str, ...] = option(
-        (), "sockets of other memds of this user, for messages to uds:SOCKET#NAME"
     )
 
 

@@ -14,7 +14,9 @@ from memd.state.database import Database
 from memd.state.tables import AgentTable, MessageTable
 
 
-def messages(database: Database, clock: Clock, hub: Hub, configuration: Configuration) -> Messages:
+def messages(
+    database: Database, clock: Clock, hub: Hub, configuration: Configuration, socket: str
+) -> Messages:
     """Return the mailboxes of all agents, with the agents' register."""
     register = Register(AgentTable(database), machine.process, clock.now, clock.monotonic)
     return Messages(
@@ -23,6 +25,7 @@ def messages(database: Database, clock: Clock, hub: Hub, configuration: Configur
         clock,
         hub,
         settings=lambda root: configuration.current(root)[0],
+        socket=socket,
     )
 
 

@@ -32,7 +32,6 @@ from memd.daemon.dreaming import DreamStarter
 from memd.daemon.ending import Ending
 from memd.daemon.learning import extractions, tool_rules
 from memd.daemon.log import Log
-from memd.daemon.peers import PeerRelay
 from memd.daemon.portable import exports, imports
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
@@ -130,8 +129,6 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
             background.start_soon("team", services.team.run)
             background.start_soon("progress", services.progress.run)
             await background.start("messages", services.messages.run)
-            relay = PeerRelay(services.messages, ports.clock, ports.places.socket)
-            background.start_soon("peers", relay.run)
             prune_records = partial(
                 keep_bounded,
                 notes=services.session_notes,
@@ -187,7 +184,7 @@ async def _compose(
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     make_starter = partial(DreamStarter, store, dreams, jobs, Visits(database), clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
-    mailboxes = messages(database, clock, hub, configuration)
+    mailboxes = messages(database, clock, hub, configuration, places.socket)
     services = Services(
         store=store,
         prompts=Prompts(store, joined),

@@ -3,10 +3,6 @@
 An address is NAME, PARENT/NAME for a sub-agent, and NAME@PROJECT for an agent of another project.
 PROJECT is the project's whole path as ``slug`` writes it. The name of its folder alone is
 understood as well, unless a project has that as its path.
-
-Rules of this file
-- An agent that lost its name has no address. It is shown as NAME#ID, which nobody can write to, so
-  no answer goes to the agent that has the name now.
 """
 
 from collections.abc import Mapping
@@ -19,7 +15,7 @@ from memd.projects.project import slug
 def address(agents: Mapping[int, Agent], agent: Agent, root: str) -> str:
     """Return the address of an agent as an agent of the project ``root`` writes it."""
     parent = agents.get(agent.parent)
-    name = f"{_shown_name(parent)}/{_shown_name(agent)}" if parent else _shown_name(agent)
+    name = f"{parent.name}/{agent.name}" if parent else agent.name
     return name if agent.root == root else f"{name}@{slug(agent.root)}"
 
 
@@ -32,7 +28,6 @@ def matching(agents: Mapping[int, Agent], wanted: AgentAddress, root: str) -> li
         agent
         for agent in (*agents.values(),)  # a snapshot: other threads add agents
         if (agent.name, _parent_name(agents, agent)) == (wanted.name, wanted.parent)
-        and "#" not in address(agents, agent, agent.root)
     ]
     if not wanted.slug:
         return [agent for agent in named if agent.root == root]
@@ -45,8 +40,3 @@ def _parent_name(agents: Mapping[int, Agent], agent: Agent) -> str:
     """Return the name of the agent that a sub-agent works for, "" for any other agent."""
     parent = agents.get(agent.parent)
     return parent.name if parent else ""
-
-
-def _shown_name(agent: Agent) -> str:
-    """Return the name of an agent, with its id added if another agent has taken the name."""
-    return f"{agent.name}#{agent.id}" if agent.displaced else agent.name

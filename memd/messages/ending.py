@@ -1,14 +1,14 @@
-"""End the copies of messages as read, refused, expired or parked, and tell senders. Blocks.
+"""End the copies of messages as read, refused or expired, and tell senders. Blocks.
 
 A message has one copy for each receiver. A notice is memd's own message to a sender about a copy
-that was not read. A parked copy was delivered five times and never acknowledged.
+that was not read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 
-from memd.core.agents import TTL_SECONDS, Agent, AgentState, MessageKind, MessageState, Sender
+from memd.core.agents import Agent, AgentState, MessageKind, MessageState, Sender
 from memd.messages.mailboxes import Mailboxes
 from memd.messages.register import Register
 from memd.state.tables import MessageCopy, NewMessage, Notice, StoredMessage
@@ -105,18 +105,9 @@ class Endings:
         ]
         return len(ended)
 
-    def sweep(self, effects: StepEffects, receivers: Iterable[int] = ()) -> None:
-        """End overdue leases and copies, and report requests without an answer.
-
-        Copies that were delivered too often are parked: those of ``receivers`` and of agents whose
-        leases have just ended.
-        """
+    def sweep(self, effects: StepEffects) -> None:
+        """End overdue leases and copies, and report requests without an answer."""
         effects.released |= self.mailboxes.remove_ended_leases()
-        for receiver in effects.released | set(receivers):
-            keys = set(self.mailboxes.without_deliveries_left(receiver))
-            waiting = self._table.waiting(receiver) if keys else ()
-            copies = [copy for copy in waiting if (copy.message, copy.receiver) in keys]
-            self.end(copies, MessageState.PARKED, "delivered and never acknowledged", effects)
         for copy in self.mailboxes.expired_copies():
             # Held copies have a time limit too.
             reason = "nobody decided" if copy.state is MessageState.HELD else ""
@@ -162,7 +153,6 @@ class Endings:
             0,  # memd is no agent
             MessageState.QUEUED,
             size=len(text),
-            until=self.mailboxes.steady_now() + TTL_SECONDS,
         )
         return notice, copy
 

@@ -119,15 +119,11 @@ class TooManyMessagesError(MemdError):
     code = 1064
     kind = "too_many_messages"
     retryable = True
-    hint = "messages.per_minute is the setting"
     exit_status = 75
 
-    def __init__(self, limit: int, what: str, seconds: float) -> None:
-        super().__init__(
-            f"more than {limit} {what} a minute; try again in {seconds:.0f} s",
-            limit=limit,
-            seconds=seconds,
-        )
+    def __init__(self, limit: int, seconds: float) -> None:
+        sentence = f"more than {limit} messages a minute; try again in {seconds:.0f} s"
+        super().__init__(sentence, limit=limit, seconds=seconds)
 
 
 class TooManyReceiversError(MemdError):
@@ -222,22 +218,22 @@ class MessageNotHeldError(MemdError):
         )
 
 
-class PeerRefusedError(MemdError):
-    """The socket of another memd may not be used, for the stated cause."""
+class OtherDaemonError(MemdError):
+    """A message is addressed to an agent of another daemon."""
 
-    code = 1067
-    kind = "peer_refused"
-    hint = "list the socket in messages.peers; it and its directory must be yours alone"
+    code = 1006
+    kind = "refused"
     exit_status = 77
 
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"{printable(path)} is refused: {cause}", path=printable(path))
+    def __init__(self, address: str) -> None:
+        shown = printable(address)
+        super().__init__(f"{shown} is refused: only agents of this daemon", address=shown)
 
 
 class AddressRefusedError(WrongParameterError):
     """A text is not a valid address of an agent."""
 
-    hint = "an address is NAME, PARENT/NAME, NAME@PROJECT, * or uds:SOCKET#NAME"
+    hint = "an address is NAME, PARENT/NAME, NAME@PROJECT or *"
 
     def __init__(self, address: str, cause: str) -> None:
         shown = printable(address)

@@ -5,12 +5,12 @@ it ends no process and approves nothing.
 """
 
 import re
+from math import inf
 
 from memd.core.agents import (
     ANSWER_SECONDS,
     SHUTDOWN_TTL_SECONDS,
     TTL_LONGEST,
-    TTL_SECONDS,
     TTL_SHORTEST,
     Agent,
     MessageKind,
@@ -108,7 +108,7 @@ def lifetime(kind: MessageKind, ttl: float | None) -> float:
     """Return how many seconds a message may wait: ``ttl``, or the default of its kind."""
     if ttl is not None:
         return ttl
-    return SHUTDOWN_TTL_SECONDS if kind is MessageKind.SHUTDOWN_REQUEST else TTL_SECONDS
+    return SHUTDOWN_TTL_SECONDS if kind is MessageKind.SHUTDOWN_REQUEST else inf
 
 
 def answer_seconds(kind: MessageKind) -> float | None:

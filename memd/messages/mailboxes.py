@@ -9,8 +9,6 @@ Rules of this file
 - While a copy is leased, later copies from the same sender to the same receiver wait, except
   control kinds. So they stay in order if the lease ends and the copy is delivered again.
 - An acknowledgement is valid until the copy has ended, leased or not.
-- A copy that was delivered ``DELIVERIES`` times is parked instead of delivered again. Its last
-  lease outlives the connection, so a reader that reconnects can still acknowledge it.
 - Counts are in memory. A failed transaction may still be on the disk, so they are read again then.
 - Copies expire by the time of the start plus monotonic seconds, which nobody can set.
 """
@@ -19,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core.agents import DELIVERIES, LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
+from memd.core.agents import LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
 from memd.state.tables import MessageCopy, MessageTable, Notice, StoredMessage
 
 Copies = Iterable[tuple[int, int]]  # each by message and receiver
@@ -222,14 +220,6 @@ class Mailboxes:
         """Remove the leases that have ended; return their receivers."""
         return self._end_leases(lambda lease: not self._is_valid(lease))
 
-    def without_deliveries_left(self, receiver: int) -> tuple[tuple[int, int], ...]:
-        """Return a receiver's copies with all deliveries used up that are not leased."""
-        return tuple(
-            (copy.message, receiver)
-            for copy in self.table.waiting(receiver, deliveries=(DELIVERIES, 1_000_000))
-            if not self.is_leased(copy.message, receiver)
-        )
-
     def _end_leases(self, condition: Callable[[_Lease], bool]) -> frozenset[int]:
         """Remove the leases that meet a condition; return their receivers."""
         ended = [copy for copy, lease in self._leases.items() if condition(lease)]
@@ -251,21 +241,15 @@ class Mailboxes:
         most = -1 if has_leases else wanted  # with leases, some of the first are left out below
         return [
             copy
-            for copy in self.table.waiting(receiver, most=most, deliveries=(0, DELIVERIES))
+            for copy in self.table.waiting(receiver, most)
             if (copy.message, receiver) not in self._leases
             and (copy.control or copy.sender not in senders_to_wait)
         ]
 
     def _is_valid(self, lease: _Lease) -> bool:
-        """Return whether a lease has not ended.
-
-        The last delivery's lease lasts its whole time, also if its reader's connection is closed.
-        """
+        """Return whether a lease has not ended."""
         until = lease.holder.until
-        if until is None:
-            return lease.holder.alive()
-        is_last = lease.copy.deliveries + 1 >= DELIVERIES
-        return self._monotonic() < until and (is_last or lease.holder.alive())
+        return lease.holder.alive() and (until is None or self._monotonic() < until)
 
 
 def as_message(stored: StoredMessage, now: float, delivery: int) -> AgentMessage:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from memd.core.agents import AGENT_NAME_CHARACTERS, RESERVED_NAMES
 from memd.core.names import NameRefusedError, check_component
-from memd.messages.errors import AddressRefusedError, NoBridgeError
+from memd.messages.errors import AddressRefusedError, NoBridgeError, OtherDaemonError
 
 _TOO_LONG = f"an agent's name has at most {AGENT_NAME_CHARACTERS} characters"
 _UPPER = "an agent's name is in lower case"
@@ -20,7 +20,7 @@ _ADDRESS_TOO_LONG = "it is too long"
 _TOO_MANY_PARTS = "it has more than one /"
 _SLUG = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,219}")
 _NOT_A_PROJECT = "what stands behind @ is no project"
-_INCOMPLETE_UDS = "uds: is followed by a socket's absolute path, # and an address there"
+_SCHEME = "uds:"
 _FORBIDDEN_CHARACTERS = re.compile(r"[^a-z0-9._-]+")
 _SHOWN_ADDRESSES = 3  # the most similar addresses that an error names
 _COMPARED_ADDRESSES = 6  # the most addresses that are compared in full
@@ -38,14 +38,7 @@ class AgentAddress(Struct, frozen=True):
     slug: str = ""
 
 
-class PeerAddress(Struct, frozen=True):
-    """The address of an agent of another memd: that memd's socket and the agent's address there."""
-
-    path: str
-    address: str
-
-
-Address = Everyone | AgentAddress | PeerAddress
+Address = Everyone | AgentAddress
 
 
 class AgentNameRefusedError(NameRefusedError):
@@ -69,6 +62,19 @@ def check_agent_name(name: str) -> str:
     return name
 
 
+def without_socket(address: str, socket: str) -> str:
+    """Return an address without ``uds:SOCKET#`` before it, where ``socket`` is this daemon's.
+
+    Raises OtherDaemonError for another socket.
+    """
+    if not address.startswith(_SCHEME):
+        return address
+    path, _, name = address.removeprefix(_SCHEME).rpartition("#")
+    if path != socket:
+        raise OtherDaemonError(address)
+    return name
+
+
 def parse(address: str) -> Address:
     """Return the parts of an address.
 
@@ -82,8 +88,6 @@ def parse(address: str) -> Address:
         return Everyone()
     if address.startswith("bridge:"):
         raise NoBridgeError(address)
-    if address.startswith("uds:"):
-        return _parse_peer_address(address)
     names, at_sign, slug = address.partition("@")
     if at_sign and not _SLUG.fullmatch(slug):
         raise AddressRefusedError(address, _NOT_A_PROJECT)
@@ -92,19 +96,6 @@ def parse(address: str) -> Address:
         raise AddressRefusedError(address, _TOO_MANY_PARTS)
     *parent, name = map(check_agent_name, parts)
     return AgentAddress(name, parent[0] if parent else "", slug)
-
-
-def _parse_peer_address(address: str) -> PeerAddress:
-    """Return the parts of the address ``uds:SOCKET#ADDRESS`` of an agent of another memd.
-
-    Raises AddressRefusedError, NameRefusedError and NoBridgeError.
-    """
-    path, _, address_there = address.removeprefix("uds:").rpartition("#")
-    is_path = path.startswith("/") and "\0" not in path
-    if not is_path or address_there in ("", "*"):
-        raise AddressRefusedError(address, _INCOMPLETE_UDS)
-    parse(address_there)  # only to check it
-    return PeerAddress(path, address_there)
 
 
 def nearest(address: str, known: Iterable[str]) -> tuple[str, ...]:

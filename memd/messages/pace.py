@@ -6,7 +6,7 @@
 from collections import deque
 from typing import NamedTuple
 
-from memd.core.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, BROADCASTS_PER_MINUTE
+from memd.core.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, MESSAGES_PER_MINUTE
 from memd.core.recent import Recent
 from memd.messages.errors import TooManyMessagesError
 
@@ -21,34 +21,19 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        # When each sender sent in the last minute; the key also says if the message was to all.
-        self._send_times: Recent[tuple[int, bool], deque[float]] = Recent(_MOST_SENDERS)
+        self._send_times: Recent[int, deque[float]] = Recent(_MOST_SENDERS)
 
-    def count(self, sender: int, limit: int, now: float, *, broadcast: bool) -> None:
-        """Count one message of a sender, which may send ``limit`` in a minute.
+    def count(self, sender: int, now: float) -> None:
+        """Count one message of a sender.
 
-        Raises TooManyMessagesError without counting if that, or the limit of broadcasts, is
-        reached.
+        Raises TooManyMessagesError without counting if the sender sent ``MESSAGES_PER_MINUTE``.
         """
-        limits = [(self._recent_times((sender, False), now), limit, "messages")]
-        if broadcast:  # it counts as a message too
-            times = self._recent_times((sender, True), now)
-            limits.append((times, BROADCASTS_PER_MINUTE, "messages to all"))
-        for times, limit_of_kind, what in limits:
-            if len(times) >= limit_of_kind:
-                raise TooManyMessagesError(limit_of_kind, what, times[0] + _MINUTE - now)
-        for times, _, _ in limits:
-            times.append(now)
-
-    def _recent_times(self, key: tuple[int, bool], now: float) -> deque[float]:
-        """Return when a sender sent in the last minute.
-
-        ``key`` is the sender, and whether only its messages to all count.
-        """
-        times = self._send_times.setdefault(key, deque())
+        times = self._send_times.setdefault(sender, deque())
         while times and times[0] <= now - _MINUTE:
             times.popleft()
-        return times
+        if len(times) >= MESSAGES_PER_MINUTE:
+            raise TooManyMessagesError(MESSAGES_PER_MINUTE, times[0] + _MINUTE - now)
+        times.append(now)
 
 
 class _Turn(NamedTuple):

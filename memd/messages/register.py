@@ -1,16 +1,17 @@
 """Register agents: new ones, and sessions that register again. Blocks.
 
 Rules of this file
-- A name belongs to an agent that runs. If it is gone, another agent may take the name. The first
-  one is then displaced: it keeps its mailbox and gets the name back when its session registers.
+- A name belongs to an agent that runs or has unread mail. Another agent may take the name of one
+  that is gone and has none, which is removed then.
 - While the process of a session runs, only that process, its ancestors and its descendants can
   register the session again. Ids of sessions and processes are no secrets, and keys open mailboxes.
 - Each registration makes a new key, and the key before it is no longer valid.
+- With ``AGENTS`` agents the one that was silent for longest ends for a new one.
 """
 
 import os
 import secrets
-from itertools import islice
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -31,8 +32,10 @@ _KEY_BYTES = 32
 class Register(Roster):
     """The agents of this user, with the registration of new ones."""
 
-    def register(self, request: Registration) -> Registered:
-        """Register a new agent, or one that registers again, and return its new key.
+    def register(self, request: Registration) -> tuple[Registered, list[int]]:
+        """Register a new agent, or one that registers again; return it with its new key.
+
+        The second result are the ids of agents that ended to make room for it.
 
         Raises NameRefusedError, AgentNameTakenError, TooManyAgentsError, AgentKeyError if the
         parent's key is wrong, AgentEndedError if the agent has ended, and NoSuchProcessError.
@@ -47,10 +50,11 @@ class Register(Roster):
             if registered is not None and self.is_anothers(registered, request.caller):
                 raise self._name_taken_error(registered.name, request.root, parent)
         name = self._claim_name(request, parent, earlier)
+        ended = []
         if earlier is None:
-            self._make_room(AGENTS)
             if parent is not None:
-                self._make_room(CHILDREN, parent)
+                self._check_children(parent)
+            ended = self._make_room()
         agent = earlier or Agent(
             0,  # the table gives the id
             request.root,
@@ -71,7 +75,6 @@ class Register(Roster):
             began=process_start,
             seen=self._now(),
             transcript=request.transcript,
-            displaced=False,
             ended=None,
         )
         key = secrets.token_urlsafe(_KEY_BYTES)
@@ -81,27 +84,27 @@ class Register(Roster):
         else:
             self._save(agent, hash_key(key))
         self.touch(agent.id, turn=True)
-        return Registered(agent.name, self.address(agent, agent.root), key)
+        return Registered(agent.name, self.address(agent, agent.root), key), ended
 
     def _claim_name(
         self, request: Registration, parent: Agent | None, earlier: Agent | None
     ) -> str:
-        """Return the name for an agent that registers, and displace a gone agent that has it.
+        """Return the name for an agent that registers, and remove an unused agent that has it.
 
         ``earlier`` is the agent if it is registered already. Without a name in the request it
-        keeps its name; a new or displaced agent gets one made from its client and session. Raises
+        keeps its name; a new agent gets one made from its client and session. Raises
         NameRefusedError and AgentNameTakenError.
         """
-        name = request.name or (earlier.name if earlier and not earlier.displaced else "")
+        name = request.name or (earlier.name if earlier else "")
         if not name:
             name = names.name_from("", f"{request.client or 'agent'}-{request.session[:4]}")
-            name = names.free_name(name, self._taken_names(request.root, parent, earlier))
+            name = names.free_name(name, self._taken_names(request.root, parent))
         names.check_agent_name(name)
         holder = self._name_holder(request.root, name, parent)
         if holder is not None and (earlier is None or holder.id != earlier.id):
-            if self.state(holder) is not AgentState.GONE:
+            if holder not in self._unused():
                 raise self._name_taken_error(name, request.root, parent)
-            self._save(replace(holder, displaced=True))
+            self._remove([holder])
         return name
 
     def _parent(self, request: Registration) -> Agent | None:
@@ -123,21 +126,19 @@ class Register(Roster):
         """Return the agent that a request registers again, ``None`` for a new agent.
 
         This is the last active agent of the same session with the name of the request, or with any
-        name if the request has none. If the session has no such agent, it is the last one that is
-        displaced. Raises AgentEndedError if all agents with the name have ended.
+        name if the request has none. Raises AgentEndedError if all agents with the name have ended.
         """
         if not request.session:
             return self._earlier_by_name(request, parent)
         parent_id = parent.id if parent else 0
         session = (request.root, request.client, request.session, request.child, parent_id)
-        same_session = [
+        same_name = [
             agent
             for agent in self._agents.values()
             if (agent.root, agent.client, agent.session, agent.child, agent.parent) == session
+            and request.name in ("", agent.name)
         ]
-        same_name = [agent for agent in same_session if request.name in ("", agent.name)]
-        displaced = [agent for agent in same_session if agent.displaced]
-        active = [agent for agent in same_name or displaced if agent.ended is None]
+        active = [agent for agent in same_name if agent.ended is None]
         if same_name and not active:
             raise AgentEndedError(request.name or same_name[0].name)
         return active[-1] if active else None
@@ -156,44 +157,38 @@ class Register(Roster):
 
     def _name_holder(self, root: str, name: str, parent: Agent | None) -> Agent | None:
         """Return the agent that has a name in a project, or below a parent in it."""
-        parent_id = parent.id if parent else 0
-        for agent in self._name_holders():
-            if (agent.root, agent.name, agent.parent) == (root, name, parent_id):
-                return agent
-        return None
+        place = (root, name, parent.id if parent else 0)
+        return next((a for a in self._active() if (a.root, a.name, a.parent) == place), None)
 
-    def _taken_names(
-        self, root: str, parent: Agent | None, excluded: Agent | None = None
-    ) -> set[str]:
-        """Return the names that agents of a project have, or those below a parent in it.
-
-        The name of the agent ``excluded`` is not among them.
-        """
+    def _taken_names(self, root: str, parent: Agent | None) -> set[str]:
+        """Return the names that agents of a project have, or those below a parent in it."""
         place = (root, parent.id if parent else 0)
-        agents = (a for a in self._name_holders() if (a.root, a.parent) == place)
-        return {agent.name for agent in agents if agent is not excluded}
+        return {agent.name for agent in self._active() if (agent.root, agent.parent) == place}
 
     def _name_taken_error(self, name: str, root: str, parent: Agent | None) -> AgentNameTakenError:
         """Return the error that a name is taken, with a free name like it."""
         return AgentNameTakenError(name, names.free_name(name, self._taken_names(root, parent)))
 
-    def _make_room(self, limit: int, parent: Agent | None = None) -> None:
-        """Check that fewer than ``limit`` agents are active, of all or of one parent.
+    def _check_children(self, parent: Agent) -> None:
+        """Raise TooManyAgentsError if a parent has ``CHILDREN`` agents; an unused one goes."""
+        if len(self.children(parent.id)) < CHILDREN:
+            return
+        unused = [agent for agent in self._unused() if agent.parent == parent.id]
+        if not unused:
+            raise TooManyAgentsError(CHILDREN, parent.name)
+        self._remove(unused[:1])
 
-        At the limit one unused agent is removed. Raises TooManyAgentsError if there is none.
+    def _make_room(self) -> list[int]:
+        """End the agent that was silent for longest where there are ``AGENTS``; return the ids.
+
+        Of those that have ended, the newest ``AGENTS`` are kept.
         """
-
-        def is_full() -> bool:
-            """Return whether the limit is reached."""
-            if parent is not None:
-                return len(self.children(parent.id)) >= limit
-            return sum(agent.ended is None for agent in self._agents.values()) >= limit
-
-        if is_full():
-            unused = (a for a in self._unused() if parent is None or a.parent == parent.id)
-            self._remove(list(islice(unused, 1)))
-        if is_full():
-            raise TooManyAgentsError(limit, parent.name if parent else "")
+        active = list(self._active())
+        silence = partial(self._seconds_since, self._last_calls)
+        ids = self.end(max(active, key=silence).id) if len(active) >= AGENTS else []
+        ended = [agent for agent in self._agents.values() if agent.ended is not None]
+        self._remove(sorted(ended, key=lambda agent: agent.ended or 0.0)[:-AGENTS])
+        return ids
 
     def _process_start(self, pid: int, caller: int) -> float:
         """Return when a process started, in seconds since the system's start, 0 for no process.

@@ -19,8 +19,6 @@ from itertools import islice
 from msgspec.structs import replace
 
 from memd.core.agents import (
-    ABSENT_SECONDS,
-    FORGOTTEN_SECONDS,
     IDLE_SECONDS,
     SILENT_SECONDS,
     Agent,
@@ -156,7 +154,7 @@ class Roster:
             return active[0]
         if matching and not active:
             raise AgentEndedError(address)
-        addresses = [self.address(agent, root) for agent in self._name_holders()]
+        addresses = [self.address(agent, root) for agent in self._active()]
         raise AgentNotFoundError(address, names.nearest(address, addresses))
 
     def address(self, agent: Agent, root: str) -> str:
@@ -209,22 +207,6 @@ class Roster:
         ]
         self._save_all(ended_agents)
         return ids
-
-    def forget(self) -> None:
-        """Remove agents that ended a day ago, and unused ones (``_unused``) after a week."""
-        self.load()
-        callers = [
-            replace(agent, seen=self._now() - self._seconds_since(self._last_calls, agent))
-            for agent in map(self._agents.get, list(self._last_calls))
-            if agent is not None
-        ]
-        self._save_all(callers)  # else after a restart their registration is their last call
-        latest = self._now() - FORGOTTEN_SECONDS
-        ended = [a for a in self._agents.values() if a.ended is not None and a.ended <= latest]
-        absent = [
-            a for a in self._unused() if self._seconds_since(self._last_calls, a) >= ABSENT_SECONDS
-        ]
-        self._remove([*ended, *absent])
 
     def _unused(self) -> list[Agent]:
         """Return the agents that are gone, with all their sub-agents, and have no messages.
@@ -279,9 +261,9 @@ class Roster:
         self._table.save({agent: self._keys[agent.id] for agent in agents})
         self._agents.update((agent.id, agent) for agent in agents)
 
-    def _name_holders(self) -> Iterator[Agent]:
-        """Return the agents that have their names: neither ended nor displaced."""
-        return (a for a in self._agents.values() if a.ended is None and not a.displaced)
+    def _active(self) -> Iterator[Agent]:
+        """Return the agents that have not ended."""
+        return (agent for agent in self._agents.values() if agent.ended is None)
 
     def _seconds_since(self, times: dict[int, float], agent: Agent) -> float:
         """Return the seconds since an agent's last call or turn, whichever ``times`` has.

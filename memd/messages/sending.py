@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from memd.core.agents import (
     BODY_BYTES,
-    HELD_SECONDS,
     MAILBOX_BYTES,
     MAILBOX_MESSAGES,
     RECEIVERS,
@@ -19,7 +18,7 @@ from memd.core.agents import (
 )
 from memd.core.settings import MessagesSettings
 from memd.core.text import one_line, sha256
-from memd.messages import kinds, policy, relay
+from memd.messages import kinds, names, policy
 from memd.messages.ending import Arrival, StepEffects
 from memd.messages.errors import (
     AgentNotFoundError,
@@ -33,7 +32,6 @@ from memd.messages.errors import (
 from memd.messages.mailboxes import Mailboxes, number_of
 from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
-from memd.messages.relay import Relays
 from memd.messages.stored import StoredMessages
 from memd.messages.values import SendRequest, Sent
 from memd.state.tables import MessageCopy, NewMessage
@@ -51,7 +49,7 @@ class PostOffice(StoredMessages):
     """Sends messages and ends them.
 
     ``settings`` returns the settings of a project's root. ``now`` returns seconds since 1970,
-    ``monotonic`` seconds that never go back.
+    ``monotonic`` seconds that never go back. ``socket`` is the path of this daemon's.
     """
 
     def __init__(
@@ -61,11 +59,13 @@ class PostOffice(StoredMessages):
         settings: Callable[[str], MessagesSettings],
         now: Callable[[], float],
         monotonic: Callable[[], float],
+        *,
+        socket: str,
     ) -> None:
         super().__init__(register, mailboxes, now)
         self._settings = settings
         self._monotonic = monotonic
-        self.relays = Relays(self, mailboxes.steady_now, settings)
+        self._socket = socket
         self._pace = Pace()  # limits the messages of each sender
         self._exchanges = Exchanges()  # recognises agents that answer each other without end
         register.has_mail = self._has_mail
@@ -78,7 +78,8 @@ class PostOffice(StoredMessages):
         ``MESSAGE_ERRORS`` of the api.
         """
         root = agent.root if agent else request.root
-        settings = self.settings(root)
+        self.settings(root)
+        request = replace(request, to=names.without_socket(request.to, self._socket))
         sender = self._make_sender(agent, request)
         kind = _check_content(request)
         request_key = _request_key(sender, request) if request.request_id else ""
@@ -87,24 +88,17 @@ class PostOffice(StoredMessages):
             return self._describe_sent(earlier)
         if request.reply_to:
             self._find(request.reply_to)
-        peer = relay.peer_of(request, kind, settings, self.relays.check_peer)
-        receivers = () if peer else self._find_receivers(request, kind, agent, root)
+        receivers = self._find_receivers(request, kind, agent, root)
         self._check_response(request, kind, agent, receivers)
         if agent is not None:
             # The sender's address as the receiver has to write it in an answer.
-            receiver_root = receivers[0].root if receivers else ""
-            sender = replace(sender, address=self.register.address(agent, receiver_root))
+            sender = replace(sender, address=self.register.address(agent, receivers[0].root))
         # Only counted now: a message that is refused above does not use up the sender's limit.
-        to_all = request.to == "*"
-        self._pace.count(sender.agent, settings.per_minute, self._monotonic(), broadcast=to_all)
+        self._pace.count(sender.agent, self._monotonic())
         body = kinds.body_of(request, kind)
         size = len(body.encode()) + len(request.summary.encode())
-        if peer:
-            now = self.mailboxes.steady_now()
-            copies = [relay.peer_copy(peer, request, size, now, self._table)]
-        else:
-            copies = [self._make_copy(sender, kind, each, size, request.ttl) for each in receivers]
-        if not to_all:  # of a message to all, refused copies are in the result
+        copies = [self._make_copy(sender, kind, each, size, request.ttl) for each in receivers]
+        if request.to != "*":  # of a message to all, refused copies are in the result
             _raise_refusal(copies[0])
         message = NewMessage(
             sender,
@@ -120,9 +114,8 @@ class PostOffice(StoredMessages):
             request_id=request_key,
         )
         number = self._table.add(message, copies)
-        if not peer:  # the copy for a peer is in no mailbox here
-            for receiver, copy in zip(receivers, copies, strict=True):
-                self._note_copy(message, number, receiver, copy, effects)
+        for receiver, copy in zip(receivers, copies, strict=True):
+            self._note_copy(message, number, receiver, copy, effects)
         return self._describe_sent(number)
 
     def _answer_time(self, kind: MessageKind, receivers: tuple[Agent, ...]) -> float | None:
@@ -176,9 +169,7 @@ class PostOffice(StoredMessages):
         """Return the sender of a request: a registered agent, or who the caller says that it is."""
         if agent is None:
             project = request.root.rpartition("/")[2]
-            # This memd cannot check a sender of another memd, so it counts as unregistered.
-            client = f"{request.client} for {request.hop}" if request.hop else request.client
-            return Sender(0, UNREGISTERED, client, request.root, project)
+            return Sender(0, UNREGISTERED, request.client, request.root, project)
         project = agent.root.rpartition("/")[2]
         return Sender(agent.id, agent.name, agent.client, agent.root, project)
 
@@ -248,8 +239,6 @@ class PostOffice(StoredMessages):
         if is_full and state is not MessageState.REFUSED:
             state, reason = MessageState.REFUSED, _MAILBOX_FULL
         is_refused = state is MessageState.REFUSED
-        is_held = state is MessageState.HELD
-        seconds = HELD_SECONDS if is_held else kinds.lifetime(kind, ttl)
         return MessageCopy(
             0,  # the table gives the number
             receiver.id,
@@ -258,7 +247,7 @@ class PostOffice(StoredMessages):
             state,
             reason,
             size=size,
-            until=self.mailboxes.steady_now() + seconds,
+            until=self.mailboxes.steady_now() + kinds.lifetime(kind, ttl),
             ended=self._now() if is_refused else None,
         )
 

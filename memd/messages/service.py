@@ -19,7 +19,6 @@ from memd.core.agents import (
     HOOK_MESSAGES,
     LEASE_SECONDS,
     LEASED_MESSAGES,
-    LOG_SECONDS,
     Agent,
 )
 from memd.core.clock import Clock
@@ -33,7 +32,6 @@ from memd.messages.mailboxes import LeaseHolder as LeaseHolder
 from memd.messages.mailboxes import Mailboxes, NextMessages, number_of
 from memd.messages.names import name_from as name_from
 from memd.messages.register import Register as Register
-from memd.messages.relay import SCHEME, Relays
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
     AgentEnded,
@@ -57,7 +55,8 @@ _RETRY_SECONDS = 60.0
 class Messages:
     """The agents and mailboxes of this user. One per process; call it on the event loop.
 
-    ``settings`` returns the settings of a project's root and blocks. Methods raise MessagesOffError
+    ``settings`` returns the settings of a project's root and blocks. ``socket`` is the path of this
+    daemon's. Methods raise MessagesOffError
     if messages are disabled, and StateUnusableError.
     """
 
@@ -69,6 +68,7 @@ class Messages:
         events: EventSink,
         *,
         settings: Callable[[str], Settings],
+        socket: str = "",
     ) -> None:
         self.register = register
         self._clock = clock
@@ -80,8 +80,8 @@ class Messages:
             lambda root: settings(root).messages,
             clock.now,
             clock.monotonic,
+            socket=socket,
         )
-        self.relays = self._office.relays
         self._hooks = HookLeases(self._mailboxes)
         self._lock = anyio.Lock()  # held by the step that runs
         self._arrivals: dict[int, anyio.Event] = {}  # by the agent that waits for a message
@@ -120,9 +120,11 @@ class Messages:
     async def register_agent(self, registration: Registration) -> Registered:
         """Register an agent and publish that. Raises the errors of ``Register.register``."""
 
-        def register(_: StepEffects) -> Registered:
+        def register(effects: StepEffects) -> Registered:
             self._office.settings(registration.root)
-            return self.register.register(registration)
+            registered, ended = self.register.register(registration)
+            self._office.refuse_unread(ended, effects)
+            return registered
 
         result = await self._run_step(register)
         self.changed(registration.directory, result.address, "registered")
@@ -162,16 +164,7 @@ class Messages:
             agent = self._find_speaker(speaker) if speaker else None
             return self._office.send(request, agent, effects)
 
-        sent = await self._run_step(send)
-        if not request.to.startswith(SCHEME):
-            return sent
-        # A message for another memd is passed on at once.
-        await self.relays.pass_on(request.to.removeprefix(SCHEME).rpartition("#")[0])
-        return await self.status(sent.id)
-
-    async def run_relay_step(self, step: Callable[[Relays, StepEffects], T]) -> T:
-        """Run a step with the messages that wait for other memds, and return its result."""
-        return await self._run_step(lambda effects: step(self.relays, effects), sweep=True)
+        return await self._run_step(send)
 
     async def receive(
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
@@ -234,13 +227,8 @@ class Messages:
         return await self._run_step(partial(self._office.decide, message, accept=accept))
 
     async def forget(self) -> None:
-        """Remove agents that ended long ago or are unused, and messages older than 30 days."""
-
-        def forget(_: StepEffects) -> None:
-            self.register.forget()
-            self._mailboxes.table.forget(self._mailboxes.steady_now() - LOG_SECONDS)
-
-        await self._run_step(forget, sweep=True)
+        """Keep the newest 10,000 of the messages that have ended."""
+        await self._run_step(lambda _: self._mailboxes.table.forget(), sweep=True)
 
     def changed(self, directory: str, address: str, what: str) -> None:
         """Publish a change of an agent; ``what`` is "registered" or "ended"."""
@@ -273,7 +261,7 @@ class Messages:
         room = min(room, HOOK_MESSAGE_CHARACTERS)
 
         def lease(effects: StepEffects) -> tuple[str, int]:
-            self._office.sweep(effects, [agent.id])
+            self._office.sweep(effects)
             return self._hooks.lease(agent.id, HOOK_MESSAGES, room)
 
         return await self._run_step(lease)
@@ -333,7 +321,7 @@ class Messages:
             self.register.touch(agent.id)
             if not self._mailboxes.unread(agent.id):
                 return agent, NextMessages(), ""
-            self._office.sweep(effects, [agent.id])
+            self._office.sweep(effects)
             delivered = self._mailboxes.lease(agent.id, holder, limit)
             return agent, delivered, block.block(delivered.messages)
 

@@ -69,8 +69,7 @@ class Speaker(Struct, frozen=True):
 class SendRequest(Struct, frozen=True):
     """A message to be sent. ``ttl`` is its lifetime in seconds, ``None`` for its kind's default.
 
-    ``root`` is the sender's project. ``hop`` is the sender's address at another memd that passes
-    the message on, "" if none does.
+    ``root`` is the sender's project.
     """
 
     to: str
@@ -86,39 +85,6 @@ class SendRequest(Struct, frozen=True):
     request_id: str = ""
     root: str = ""
     client: str = ""
-    hop: str = ""
-
-
-class RelayedMessage(Struct, frozen=True):
-    """A message for an agent of another memd, at ``path``; ``ttl`` is seconds.
-
-    ``hop`` is this memd's socket and the sender's address. ``known`` is the other memd's id of the
-    message, "" until it is stored there. ``listed`` says whether the settings still list ``path``.
-    """
-
-    number: int
-    path: str
-    to: str
-    hop: str
-    root: str
-    summary: str
-    body: str
-    ttl: float
-    request_id: str
-    known: str = ""
-    listed: bool = True
-
-
-class RelayAnswer(Struct, frozen=True):
-    """The answer of another memd about a message; ``state`` is "" if the call must be repeated.
-
-    ``silent`` says whether it did not answer at all.
-    """
-
-    id: str = ""
-    state: str = ""
-    reason: str = ""
-    silent: bool = False
 
 
 class Receiver(Struct, frozen=True):

@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS agents (
     registered REAL NOT NULL,
     seen REAL NOT NULL,
     ended REAL,
-    displaced INTEGER NOT NULL,
+    displaced INTEGER NOT NULL,  -- 0; nobody reads it
     transcript TEXT NOT NULL,
     key TEXT NOT NULL
 ) STRICT;
@@ -46,14 +46,15 @@ class AgentTable:
     def add(self, agent: Agent, key: str) -> Agent:
         """Store a new agent with the hash of its key; return it with its id."""
         with self._database.transaction() as cursor:
-            row = asdict(agent) | {"id": None, "key": key}
+            row = asdict(agent) | {"id": None, "displaced": False, "key": key}
             return replace(agent, id=insert_row(cursor, "agents", row))
 
     def save(self, agents: dict[Agent, str]) -> None:
         """Replace the rows of agents; ``agents`` maps each to the hash of its key."""
         with self._database.transaction() as cursor:
             for agent, key in agents.items():
-                insert_row(cursor, "agents", asdict(agent) | {"key": key}, replace=True)
+                row = asdict(agent) | {"displaced": False, "key": key}
+                insert_row(cursor, "agents", row, replace=True)
 
     def forget(self, ids: tuple[int, ...]) -> None:
         """Delete the rows of agents."""

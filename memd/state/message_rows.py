@@ -1,10 +1,11 @@
 """The rows of messages between agents, and of each receiver's copy of a message. Pure."""
 
 from collections.abc import Iterable
+from math import inf
 
 from msgspec import Struct
 
-from memd.core.agents import TTL_SECONDS, MessageKind, MessageState, Sender
+from memd.core.agents import MessageKind, MessageState, Sender
 from memd.state.database import Row
 from memd.state.rows import read_rows
 
@@ -29,7 +30,7 @@ class NewMessage(Struct, frozen=True):
     request: int = 0  # the number of the request that a response answers, 0 for none
     approve: bool | None = None
     answer_by: float | None = None  # when an answer is due, ``None`` if none is wanted
-    ttl: float = TTL_SECONDS  # seconds that the message may wait
+    ttl: float = inf  # seconds that the message may wait
     request_id: str = ""  # the sender's own id of the call, "" for none
 
 
@@ -45,7 +46,7 @@ class MessageCopy(Struct, frozen=True):
     control: bool = False  # it is delivered before others
     size: int = 0
     deliveries: int = 0  # how often it was delivered
-    until: float = 0.0  # when it expires
+    until: float = inf  # when it expires
     ended: float | None = None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.core.agents import MessageKind, MessageState
+from memd.core.agents import LOGGED_MESSAGES, MessageKind, MessageState
 from memd.state.database import Cursor, Database
 from memd.state.message_rows import (
     MessageCopy,
@@ -120,18 +120,15 @@ class MessageTable:
         """Return all copies of a message, one for each receiver."""
         return self._select_copies("message = ?", number)
 
-    def waiting(
-        self, receiver: int, *, most: int = -1, deliveries: tuple[int, int] = (0, 1_000_000)
-    ) -> tuple[MessageCopy, ...]:
+    def waiting(self, receiver: int, most: int = -1) -> tuple[MessageCopy, ...]:
         """Return a receiver's queued copies: control kinds first, then in the order sent.
 
-        Return at most ``most``, all for -1. ``deliveries`` limits how often a copy was delivered:
-        the least number, and the first number that is too many.
+        Return at most ``most``, all for -1.
         """
         return self._select_copies(
-            "receiver = ? AND ended IS NULL AND state = 'queued' AND deliveries >= ?"
-            " AND deliveries < ? ORDER BY control DESC, message LIMIT ?",
-            *(receiver, *deliveries, most),
+            "receiver = ? AND ended IS NULL AND state = 'queued'"
+            " ORDER BY control DESC, message LIMIT ?",
+            *(receiver, most),
         )
 
     def unread_of(self, receiver: int) -> int:
@@ -208,14 +205,6 @@ class MessageTable:
             )
         )
 
-    def note(self, number: int, receiver: int, reason: str) -> None:
-        """Store a reason with a copy that has not ended."""
-        self._database.write(
-            "UPDATE message_copies SET reason = ?"
-            " WHERE (message, receiver) = (?, ?) AND ended IS NULL",
-            (reason, number, receiver),
-        )
-
     def close(self, number: int, notices: Iterable[Notice]) -> bool:
         """Store notices that a request got no answer in time; return whether one was due.
 
@@ -248,9 +237,9 @@ class MessageTable:
         """Return when the next copy expires or answer is due; ``None`` if nothing is due."""
         (row,) = self._database.read(
             "SELECT min(due) AS due FROM (SELECT min(until) AS due FROM message_copies"
-            " WHERE ended IS NULL UNION ALL SELECT min(answer_by) FROM messages"
+            " WHERE ended IS NULL AND until < ? UNION ALL SELECT min(answer_by) FROM messages"
             " WHERE answer_by < ?)",
-            (_NEVER,),
+            (_NEVER, _NEVER),
         )
         return None if row["due"] is None else float(row["due"])
 
@@ -304,13 +293,14 @@ class MessageTable:
         rows = self._database.read(f"SELECT * FROM message_copies WHERE {condition}", values)  # noqa: S608 - fixed words
         return tuple(read_rows(rows, MessageCopy))
 
-    def forget(self, before: float) -> None:
-        """Delete messages sent before a time (seconds since 1970) of which no copy is open."""
+    def forget(self) -> None:
+        """Delete the messages of which no copy is open, but for the newest ``LOGGED_MESSAGES``."""
         with self._database.transaction() as cursor:
             cursor.execute(
-                "DELETE FROM messages WHERE sent < ? AND NOT EXISTS (SELECT 1 FROM message_copies c"
-                " WHERE c.message = number AND c.ended IS NULL)",
-                (before,),
+                "DELETE FROM messages WHERE number IN (SELECT number FROM messages WHERE NOT EXISTS"
+                " (SELECT 1 FROM message_copies c WHERE c.message = number AND c.ended IS NULL)"
+                " ORDER BY number DESC LIMIT -1 OFFSET ?)",
+                (LOGGED_MESSAGES,),
             )
             cursor.execute(
                 "DELETE FROM message_copies WHERE message NOT IN (SELECT number FROM messages)"

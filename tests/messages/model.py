@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 LEASE = 30.0
-TTL = 7 * 86_400.0
-DELIVERIES = 5
-HELD = 24 * 3600.0
 MESSAGES, SIZE, SLACK = 200, 1024 * 1024, 1024
 ANSWERS, ANSWER_SECONDS = 8, 600.0
-BROADCASTS, BROADCAST_SECONDS = 6, 60.0
+SENDS, SEND_SECONDS = 60, 60.0
 WAITING = ("queued", "leased", "held")
-ENDS = ("refused", "expired", "parked")
+ENDS = ("refused", "expired")
 
 
 @dataclass(slots=True)
@@ -50,7 +47,7 @@ class Model:
     now: float = 0.0
     copies: list[Copy] = field(default_factory=list)
     ended: set[str] = field(default_factory=set)
-    broadcasts: list[tuple[str, float]] = field(default_factory=list)
+    sends: list[tuple[str, float]] = field(default_factory=list)  # by whom and when
 
     def of(self, receiver: str) -> list[Copy]:
         """Return the copies of a receiver that have not ended."""
@@ -67,17 +64,13 @@ class Model:
             self._lapse(each)
 
     def _lapse(self, each: Copy) -> None:
-        expired = each.state in {"queued", "leased"} and each.until <= self.now
+        expired = each.waits and each.until <= self.now
         if each.state == "leased" and each.lease_until <= self.now:
-            self.unlease(each)
-            if expired:
-                each.state, each.unsure = "expired", ("expired", "parked")
+            each.state = "expired" if expired else "queued"
         elif each.state == "leased" and expired:
             each.unsure = ("leased", "expired")
         elif expired:
             each.state = "expired"
-        elif each.state == "held" and each.at + HELD <= self.now:
-            each.state, each.unsure = "expired", ("expired", "refused")
 
     def accepted(self, each: Copy) -> None:
         """Queue what a person accepted: from now on it has the time that its sender gave it."""
@@ -85,9 +78,9 @@ class Model:
 
     @staticmethod
     def unlease(each: Copy) -> None:
-        """End a lease: the copy is queued again, or parked after its fifth delivery."""
+        """End a lease: the copy is queued again."""
         if each.state == "leased":
-            each.state = "parked" if each.deliveries >= DELIVERIES else "queued"
+            each.state = "queued"
 
     def lease(self, each: Copy) -> None:
         """Give a copy to its receiver."""
@@ -119,10 +112,10 @@ class Model:
         recent = [each for each in pair if each.at + ANSWER_SECONDS > self.now]
         return sum(a.sender != b.sender for a, b in pairwise(recent))
 
-    def may_broadcast(self, sender: str) -> bool:
-        """Say whether a sender has broadcasts left in this minute."""
-        recent = [at for who, at in self.broadcasts if who == sender]
-        return sum(at + BROADCAST_SECONDS > self.now for at in recent) < BROADCASTS
+    def may_send(self, sender: str) -> bool:
+        """Say whether a sender has messages left in this minute."""
+        recent = [at for who, at in self.sends if who == sender]
+        return sum(at + SEND_SECONDS > self.now for at in recent) < SENDS
 
     def to_tell(self) -> Iterator[tuple[str, str]]:
         """Yield each sender and message whose end it has to hear of."""

@@ -5,27 +5,24 @@ Its clock moves only when it is told to. The daemon may end in order or die, and
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from memd.client.blocking import Client
 from memd.core.places import find
 from memd.daemon.app import Log, Ports, daemon
 from memd.rpc.listener import make_listener
 from tests.support.clock import FakeClock
-from tests.support.daemon import Home, home_environ, throw_away_home
+from tests.support.daemon import Home, home_environ
 
 _SECONDS = 60.0
 _ROUNDS = 400
 _ANYIO = os.path.dirname(anyio.__file__)
-SETTINGS = "[messages]\nper_minute = 1000000\n"
 
 
 class OfficeClock(FakeClock):
@@ -42,7 +39,7 @@ class OfficeClock(FakeClock):
 class Office:
     """Agents with one connection each; ``keys`` has the newest key of each."""
 
-    def __init__(self, home: Home, portal: BlockingPortal, settings: str = SETTINGS) -> None:
+    def __init__(self, home: Home, portal: BlockingPortal) -> None:
         self.home = home
         self.clock = OfficeClock()
         self.keys: dict[str, str] = {}
@@ -50,8 +47,6 @@ class Office:
         self._clients: dict[str, Client] = {}
         self._task: Future[None] | None = None
         self._stop = anyio.Event()
-        os.makedirs(os.path.dirname(home.places.config), exist_ok=True)
-        Path(home.places.config).write_text(settings, encoding="utf-8")
 
     def start(self) -> None:
         """Start the daemon."""
@@ -113,19 +108,6 @@ class Office:
         rows = self.call("status", "agent.list", cwd=self.project, all=True)["agents"]
         return next(str(row["address"]) for row in rows if row["agent"] == name)
 
-    @contextmanager
-    def waiting(self, name: str) -> Iterator[Callable[[], Any]]:
-        """Let an agent wait for messages; yields what returns them once they are there."""
-        key = self.keys[name]
-        with (
-            ThreadPoolExecutor(1) as pool,
-            Client(self.home.places.socket, name="office", environment={}) as client,
-        ):
-            client.call("agent.list", {"all": True})
-            params = {"key": key, "wait": 60}
-            answer = pool.submit(client.call, "message.receive", params)
-            yield lambda: answer.result(_SECONDS)["messages"]
-
     @property
     def project(self) -> str:
         """The project that agents are in unless they say otherwise."""
@@ -166,15 +148,3 @@ def home_in(path: str) -> Home:
     os.makedirs(f"{path}/run", mode=0o700, exist_ok=True)
     environ = home_environ(path)
     return Home(path, environ, find(environ, path))
-
-
-@contextmanager
-def office(settings: str = SETTINGS) -> Iterator[Office]:
-    """Run a daemon with a home of its own until the end of the block."""
-    with ExitStack() as stack:
-        home = stack.enter_context(throw_away_home())
-        portal = stack.enter_context(start_blocking_portal())
-        made = Office(home, portal, settings)
-        stack.callback(made.stop)
-        made.start()
-        yield made

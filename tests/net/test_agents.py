@@ -8,7 +8,7 @@ import pytest
 
 from tests.net.clocked_home import clocked_home
 from tests.net.crew import Crew
-from tests.net.kit import PYTHON, Home, Project, differs, until
+from tests.net.kit import PYTHON, Home, Project, until
 from tests.net.wire import RpcError
 
 NAMES = [
@@ -34,7 +34,6 @@ def test_a_name_is_one_plain_component(project: Project, name: str) -> None:
     assert project.call("agent.list")["agents"] == []
 
 
-@differs("10.2", "an agent may be called person")
 def test_no_agent_is_called_person(project: Project) -> None:
     """The name ``person`` is reserved."""
     with pytest.raises(RpcError):
@@ -156,7 +155,6 @@ def test_silence_makes_an_agent_gone() -> None:
             assert crew.agents()["one"]["state"] in {"live", "idle"}
 
 
-@differs("10.2", "a gone agent loses its name to the next one, unread mail or not")
 def test_unread_mail_keeps_a_name() -> None:
     """The name of a gone agent that has unread mail is taken."""
     with clocked_home() as home:
@@ -229,7 +227,6 @@ def test_a_parent_has_64_children(project: Project) -> None:
 
 
 @pytest.mark.full
-@differs("10.2", "with 500 living agents the next one is refused")
 def test_beyond_500_the_most_silent_ends() -> None:
     """The 501st agent takes the place of the one that was silent for longest."""
     with clocked_home() as home:

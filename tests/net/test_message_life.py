@@ -6,7 +6,7 @@ import pytest
 
 from tests.net.clocked_home import clocked_home, pass_until
 from tests.net.crew import Crew
-from tests.net.kit import Home, differs, until
+from tests.net.kit import Home, until
 from tests.net.wire import Json, RpcError
 
 
@@ -85,7 +85,6 @@ def test_a_message_expires_by_its_own_time_only(crew: Crew) -> None:
     assert crew.bodies("bert") == ["long"]
 
 
-@differs("10.3", "a message without a ttl expires after 7 days")
 def test_no_message_expires_by_age(crew: Crew) -> None:
     """A message without a time of its own is there after 60 days."""
     crew.send("anna", "bert", "kept")
@@ -96,7 +95,6 @@ def test_no_message_expires_by_age(crew: Crew) -> None:
 
 
 @pytest.mark.full
-@differs("10.3", "a message that five leases did not end is parked")
 def test_a_message_comes_until_it_is_read(crew: Crew) -> None:
     """What is never acknowledged comes again, the eighth time too."""
     crew.send("anna", "bert", "again")

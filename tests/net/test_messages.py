@@ -128,7 +128,6 @@ def test_nothing_leaves_the_machine(crew: Crew) -> None:
     assert "machine" in error.message
 
 
-@differs("10.3", "uds: means another memd that messages.peers lists, also where it is this one")
 def test_uds_to_this_daemon_is_delivered(crew: Crew) -> None:
     """``uds:`` with this daemon's socket is delivered."""
     crew.send("anna", f"uds:{crew.home.socket}#bert", "hello")
@@ -141,7 +140,6 @@ def test_uds_to_another_daemon_is_refused(crew: Crew) -> None:
         assert refusal(crew, "anna", f"uds:{path}#bert").code in {1006, 1067}
 
 
-@differs("10.3", "a socket that messages.peers lists is another memd's, with an error of its own")
 def test_no_setting_opens_another_daemon(crew: Crew) -> None:
     """Also a listed socket is Refused, in the words of 10.3."""
     crew.home.configure('[messages]\npeers = ["/tmp/nowhere/x.sock"]\n')

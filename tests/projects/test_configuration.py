@@ -118,14 +118,14 @@ def test_a_repository_makes_incoming_messages_stricter_only(tmp_path: Path) -> N
     write(
         root / ".memd.toml",
         '[messages]\ninbound = "refuse"\ninbound_across = "accept"\n'
-        'inbound_unregistered = ["accept"]\nper_minute = 1000\n',
+        'inbound_unregistered = ["accept"]\nenabled = true\n',
     )
     configuration = Configuration(str(tmp_path / "no"), str(tmp_path / "none"))
     messages = configuration.current(str(root))[0].messages
     assert (messages.inbound, messages.inbound_across) == ("refuse", "hold")
     assert messages.inbound_unregistered == "hold"
     (problem,) = configuration.current(str(root))[1]
-    names = ("inbound_across", "inbound_unregistered", "per_minute")
+    names = ("inbound_across", "inbound_unregistered", "enabled")
     assert problem.endswith(", ".join(f"messages.{name}" for name in names))
     assert configuration.current()[0].messages.inbound == "accept"
     write(root / ".memd.toml", 'messages = "accept"\n')

@@ -63,7 +63,7 @@ def test_what_would_not_start_takes_nothing_over(home: Home) -> None:
     installed(folder, "1.0")
     assert memctl(home, folder, "restart").stdout == "memd 1.0 was started\n"
     before = serving(home)
-    module = package(folder) / "daemon" / "peers.py"
+    module = package(folder) / "daemon" / "agents.py"
     whole = module.read_text()
     upgrade(folder, "1.1")
     module.write_text(BROKEN)
@@ -83,7 +83,7 @@ def test_a_broken_program_that_took_over_is_told_and_comes_back(home: Home) -> N
     folder, cwd = Path(home.path, "memd"), home.project()
     installed(folder, "1.0")
     memctl(home, folder, "restart")
-    module = package(folder) / "daemon" / "peers.py"
+    module = package(folder) / "daemon" / "agents.py"
     whole = module.read_text()
     with client(home) as connection:
         connection.call("memory.write", {"cwd": cwd, **NOTE})

@@ -1,6 +1,6 @@
 """The rows of messages."""
 
-from memd.core.agents import MessageKind, MessageState, Sender
+from memd.core.agents import LOGGED_MESSAGES, MessageKind, MessageState, Sender
 from memd.state.database import Database
 from memd.state.tables import MessageCopy, MessageTable, NewMessage
 
@@ -33,7 +33,7 @@ def test_a_copy_ends_once(database: Database) -> None:
     table = MessageTable(database)
     number = _send(table, "words", 2)
     assert table.end([(number, 2)], MessageState.READ, 110.0) == {(number, 2)}
-    assert table.end([(number, 2)], MessageState.PARKED, 120.0) == frozenset()
+    assert table.end([(number, 2)], MessageState.EXPIRED, 120.0) == frozenset()
     assert table.copies(number)[0].state is MessageState.READ
 
 
@@ -47,17 +47,16 @@ def test_a_row_that_makes_no_sense_is_passed_over(database: Database) -> None:
     assert len(table.waiting(2)) == 2
 
 
-def test_the_log_forgets_what_has_ended(database: Database) -> None:
-    """Old messages are forgotten once no copy waits, and no number is given twice."""
+def test_the_log_keeps_the_newest(database: Database) -> None:
+    """The oldest messages that have ended go, one that waits stays, and no number comes twice."""
     table = MessageTable(database)
-    first, second = _send(table, "1", 2), _send(table, "2", 2)
-    table.end([(first, 2)], MessageState.READ, 110.0)
-    table.forget(101.0)
-    assert [each.number for each in table.get([first, second])] == [second]
-    assert table.copies(first) == ()
-    table.end([(second, 2)], MessageState.READ, 110.0)
-    table.forget(101.0)
-    assert _send(table, "3", 2) == second + 1
+    waiting, *ended = [_send(table, "", 2) for _ in range(LOGGED_MESSAGES + 3)]
+    table.end([(number, 2) for number in ended], MessageState.READ, 110.0)
+    table.forget()
+    assert len(table.get(ended[:2])) == 0
+    assert len(table.get([waiting, *ended[2:10], ended[-1]])) == 10
+    assert table.copies(ended[0]) == ()
+    assert _send(table, "3", 2) == ended[-1] + 1
 
 
 def test_what_nobody_gets_leaves_no_body(database: Database) -> None:
