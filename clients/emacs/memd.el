@@ -60,7 +60,7 @@ Nil if nobody listens there, or others can reach its folder."
 (defun memd--connect ()
   "Return the connection to the daemon; start a daemon where none runs."
   (unless (and memd--connection (jsonrpc-running-p memd--connection))
-    (let* ((path (or (getenv "MEMD_SOCKET") (memd--run "sockname")))
+    (let* ((path (or (getenv "MEMD_SOCKET") (memd--run "config" "--socket-path")))
            (process (or (memd--open path)
                         (let ((said (memd--run "--quiet" "status")))
                           (or (memd--open path)

@@ -39,7 +39,7 @@ class Daemon {
   #last = 0
   #rest = ""
 
-  constructor(path = process.env.MEMD_SOCKET ?? memctl("sockname")) {
+  constructor(path = process.env.MEMD_SOCKET ?? memctl("config", "--socket-path")) {
     this.#path = path
   }
 

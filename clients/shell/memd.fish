@@ -17,9 +17,9 @@ function memd_call --description 'Call a method of memd: memd_call METHOD [JSON]
     set --query argv[2]; or set argv[2] null
     printf '{"jsonrpc":"2.0","id":1,"method":"%s","params":%s}\n' $argv[1] $argv[2] \
         | if command --query socat
-            socat -t 10 - UNIX-CONNECT:(memctl sockname)
+            socat -t 10 - UNIX-CONNECT:(memctl config --socket-path)
         else
-            nc -U -N (memctl sockname)
+            nc -U -N (memctl config --socket-path)
         end
 end
 

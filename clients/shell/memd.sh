@@ -23,7 +23,7 @@ remember() {
 #     memd_call memory.search "{\"cwd\": \"$PWD\", \"query\": \"release\"}"
 memd_call() {
     local params=${2-} address
-    address=$(memctl sockname)
+    address=$(memctl config --socket-path)
     printf '{"jsonrpc":"2.0","id":1,"method":"%s","params":%s}\n' "$1" "${params:-null}" |
         if command -v socat >/dev/null; then
             socat -t 10 - "UNIX-CONNECT:$address"

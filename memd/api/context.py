@@ -13,10 +13,8 @@ from memd.context.errors import (
     StoredResultTooLargeError,
 )
 from memd.context.service import (
-    CacheBreak,
     ContextRequest,
     ContextView,
-    CountedContext,
     Decision,
     ListedContext,
     PlannedContext,
@@ -46,12 +44,6 @@ class OneResultError(WrongParameterError):
 
     def __init__(self) -> None:
         super().__init__("give content or source_path")
-
-
-class ObservedContext(Result):
-    """How the prompt cache was lost, as a reply's usage shows; null if it was not."""
-
-    cache_break: CacheBreak | None
 
 
 class RestoredContext(Result):
@@ -156,56 +148,6 @@ async def context_spill(
     )
 
 
-@method("context.count", "read", *_READ, MessagesRefusedError)
-async def context_count(
-    services: Services,
-    call: Call,
-    *,
-    cwd: str,
-    session_id: SessionId,
-    conversation: SessionId = "",
-    from_: Place = 0,
-    hash_: str = "",
-    messages: list[Any],
-    model: str = "",
-    betas: list[str] | None = None,
-    usage: dict[str, Any] | None = None,
-    window: Window = 0,
-) -> CountedContext:
-    """The size of a conversation in tokens. Nothing is stored or replaced."""
-    request = await context_request(
-        services,
-        call,
-        cwd,
-        session_id,
-        conversation=conversation,
-        place=from_,
-        hash=hash_,
-        messages=messages,
-        model=model,
-        betas=betas or (),
-        usage=usage,
-        window=window,
-    )
-    return await services.contexts.count(request)
-
-
-@method("context.observe", "write", *_READ)
-async def context_observe(
-    services: Services,
-    call: Call,
-    *,
-    cwd: str,
-    session_id: SessionId,
-    conversation: SessionId = "",
-    usage: dict[str, Any],
-    diagnostics: dict[str, Any] | None = None,
-) -> ObservedContext:
-    """Whether the prompt cache was lost and why, for programs that have a reply but do not plan."""
-    request = await context_request(services, call, cwd, session_id, conversation=conversation)
-    return ObservedContext(cache_break=await services.contexts.observe(request, usage, diagnostics))
-
-
 @method("context.restore", "write", *_READ, MessagesRefusedError)
 async def context_restore(
     services: Services,
@@ -273,8 +215,6 @@ async def context_request(
 METHODS = (
     context_plan,
     context_spill,
-    context_count,
-    context_observe,
     context_restore,
     context_forget,
     context_show,

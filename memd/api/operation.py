@@ -1,4 +1,4 @@
-"""hello, subscribe, unsubscribe, pause, resume, shutdown and restart."""
+"""hello, subscribe, pause, resume, shutdown and restart."""
 
 import os
 from collections.abc import Callable
@@ -109,16 +109,6 @@ async def subscribe(
     return Subscribed(topics=wanted)
 
 
-@method("unsubscribe", "read", UnknownTopicError)
-async def unsubscribe(
-    services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
-) -> Subscribed:
-    """Stop notifications of these topics; all topics and projects unless given."""
-    unwanted, directory = await _subscription(services, call, topics, cwd)
-    call.connection.unsubscribe(unwanted, directory)
-    return Subscribed(topics=unwanted)
-
-
 @method("pause", "operate")
 async def pause(services: Services, _call: Call, *, now: bool = False) -> WorkState:
     """Start no background work until ``resume``, even after a restart; prompts are still answered.
@@ -182,4 +172,4 @@ def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, An
     return discover
 
 
-METHODS = (hello, subscribe, unsubscribe, shutdown, restart, pause, resume)
+METHODS = (hello, subscribe, shutdown, restart, pause, resume)

@@ -16,7 +16,7 @@ from memd.instructions.values import View
 from memd.notes.service import NotesRequest
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
-from memd.recall.service import PROMPT_SECONDS, ModelProbe, Prefetched, Prompt
+from memd.recall.service import PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.connection import Call
 
 
@@ -104,17 +104,6 @@ async def prefetch(
     return await services.recall.prefetch(project, settings, prompt)
 
 
-@method("recall.probe", "read")
-async def recall_probe(services: Services, _call: Call) -> ModelProbe:
-    """Measure how long the model that chooses memories takes, and how much time hooks should give.
-
-    It costs one small request.
-    """
-    settings, _ = await services.store.settings(None)
-    await services.models.warm(settings)  # so that the time to load the model does not count
-    return await services.recall.probe(settings)
-
-
 @method("session.start", "read", NoProjectError)
 async def session_start(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """Note that a client session begins.
@@ -156,4 +145,4 @@ async def over(services: Services, call: Call, session: NotesRequest) -> None:
             await notes.delete(services, session)
 
 
-METHODS = (load_prompt, prefetch, recall_probe, session_start, session_reset, session_end)
+METHODS = (load_prompt, prefetch, session_start, session_reset, session_end)

@@ -9,7 +9,6 @@ from anyio import to_thread
 from memd import __version__
 from memd.api import spending
 from memd.api.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
-from memd.api.measuring import resident_bytes
 from memd.api.method import Result, method
 from memd.api.services import SeenSession, Services
 from memd.core.errors import MemdError
@@ -20,6 +19,7 @@ from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
 from memd.state.tables import Breaker, ContextTotals, RunningRow, SuggestionCounts
 
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _COUNTED_LISTS = ("created", "changed", "merged", "removed")  # of a dream's report
 
 
@@ -113,7 +113,7 @@ async def status(services: Services, call: Call) -> Status:
         socket=services.places.socket,
         state_dir=services.places.state_dir,
         connections=services.hub.connections(),
-        rss=await to_thread.run_sync(resident_bytes),
+        rss=await to_thread.run_sync(_resident_bytes),
         jobs=counts.jobs,
         running=[_running_job(services, row) for row in counts.running],
         paused_since=state.paused_since,
@@ -134,6 +134,15 @@ async def status(services: Services, call: Call) -> Status:
         health=[check for check in checks if check.state != "ok"],
         notes=[*services.notes, *takes_over],
     )
+
+
+def _resident_bytes() -> int:
+    """Return the resident memory of this process in bytes, 0 on a system without /proc."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * _PAGE_BYTES  # the second number: resident pages
+    except OSError:  # pragma: no cover - a system without /proc
+        return 0
 
 
 def _running_job(services: Services, row: RunningRow) -> RunningJob:

@@ -15,7 +15,6 @@ from memd.api import (
     hooks,
     instructions,
     listing,
-    measuring,
     memory,
     messages,
     notes,
@@ -44,7 +43,6 @@ def methods() -> tuple[Method[Any, Any], ...]:
     rows: tuple[Method[Any, Any], ...] = (
         *operation.METHODS,
         *status.METHODS,
-        *measuring.METHODS,
         *doctor.METHODS,
         *spending.METHODS,
         *using.METHODS,

@@ -19,7 +19,6 @@ from memd.cli import (
     memory_table,
     message_table,
     notes_table,
-    observing_table,
     operation_table,
     portable_table,
     report_table,
@@ -50,14 +49,12 @@ COMMANDS = (
     *message_table.COMMANDS,
     *portable_table.COMMANDS,
     *report_table.COMMANDS,
-    *observing_table.COMMANDS,
     *operation_table.COMMANDS,
 )
 GROUPS = {
     "agent": "the agents that are there",
     "message": "messages between agents",
     "rule": "rules that hold before a tool runs",
-    "debug": "what helps to find a fault",
     "job": "background jobs",
     "team": "memories shared with the members of a project",
     "service": "memd as a service of this user",

@@ -1,7 +1,7 @@
 """The table of the commands for the daemon, its jobs, and the set-up of clients."""
 
 from memd.cli.grammar import YES, Command, Operand, Option, moment, number
-from memd.core.events import LOG_LEVELS, TOPICS
+from memd.core.events import LOG_LEVELS
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
 _SESSION = Operand("SESSION", "the client's session", param="session_id")
@@ -142,20 +142,6 @@ COMMANDS = (
         "jobs:resume",
     ),
     Command(
-        ("watch",),
-        "print what happens as it happens",
-        "Changes of memories and the life of jobs, one line each, until interrupted. With --json "
-        "each line is one JSON object.",
-        "operation:watch",
-        method="",
-        options=(
-            Option("--topic", "only this topic", choices=TOPICS, repeat=True),
-            Option("--here", "only the current project"),
-            Option("--count", "end after so many events", "N", number),
-        ),
-        examples=(("memctl watch --topic memory.saved", "what is being learnt"),),
-    ),
-    Command(
         ("stop",),
         "end the daemon",
         "It finishes what it is at and ends. The next client starts one again. No daemon is no "
@@ -174,21 +160,6 @@ COMMANDS = (
         "restarting:restart",
         method="",
         examples=(("pipx upgrade memdir-daemon && memctl restart", "a new version"),),
-    ),
-    Command(
-        ("sockname",),
-        "print the socket's path",
-        "Asks nobody and starts nothing.",
-        "operation:sockname",
-        method="",
-        examples=(('nc -U -N "$(memctl sockname)"', "talk to the daemon by hand"),),
-    ),
-    Command(
-        ("discover",),
-        "print the daemon's methods as an OpenRPC document",
-        "Always JSON.",
-        "operation:discover",
-        method="rpc.discover",
     ),
     Command(
         ("service", "install"),
@@ -268,14 +239,20 @@ COMMANDS = (
     ),
     Command(
         ("config",),
-        "print what the settings file changes",
+        "print the socket's path and what the settings file changes",
         "The user's own settings file, checked: each option that differs from its default, and "
         "what is wrong. docs/settings.md lists all options; a project and the system may add to "
         "them.",
         "files:config",
         method="",
-        options=(Option("--all", "the options at their defaults too"),),
-        examples=(("memctl config --all", "every option with its value"),),
+        options=(
+            Option("--all", "the options at their defaults too"),
+            Option("--socket-path", "print only the socket's path"),
+        ),
+        examples=(
+            ("memctl config --all", "every option with its value"),
+            ('nc -U -N "$(memctl config --socket-path)"', "talk to the daemon by hand"),
+        ),
     ),
     Command(
         ("logs",),

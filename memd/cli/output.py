@@ -108,18 +108,6 @@ class Screen:
         """Print a value as JSON on one line, and flush."""
         self.line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
-    def draw(self, lines: Iterable[str]) -> None:
-        """Replace the contents of a full-screen terminal by these lines."""
-        # Each line ends its style and clears the rest of its row; the last one has no line end,
-        # which would scroll the screen. What is below the last line is cleared.
-        rows = (f"{_color_codes(escape(line))}\x1b[0m\x1b[K" for line in lines)
-        self.write_codes(f"\x1b[H{_LINE_END.join(rows)}\x1b[J")
-
-    def write_codes(self, codes: str) -> None:
-        """Write control codes to the terminal unescaped."""
-        self._stdout.write(codes)
-        self._stdout.flush()
-
     def line(self, text: str) -> None:
         """Print one line and flush."""
         self._write(f"{text}\n")

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from memd.context.requests import CacheBreak, ContextRequest
 from memd.conversation.history import tokens_of
@@ -74,18 +73,15 @@ def sent_request(
 
 def cache_break_of(
     baseline: CacheBaseline | None,
-    sent: SentRequest | None,
+    sent: SentRequest,
     usage: Mapping[str, Any],
     diagnostics: Mapping[str, Any] | None,
-    now: float,
 ) -> tuple[CacheBaseline, CacheBreak | None]:
     """Return the new baseline after a reply, and the cache break if the reply shows one.
 
-    ``baseline`` is the baseline of the reply before. Without ``sent`` the request is taken to equal
-    the last one. ``diagnostics`` may hold the server's own ``cache_miss_reason``.
+    ``baseline`` is the baseline of the reply before, ``sent`` the request of this one.
+    ``diagnostics`` may hold the server's own ``cache_miss_reason``.
     """
-    if sent is None:
-        sent = replace(baseline.sent, at=now) if baseline else SentRequest(now)
     tokens = tokens_of(usage.get("cache_read_input_tokens"))
     new_baseline = CacheBaseline(sent, tokens, _lifetime(baseline, usage))
     if baseline is None or sent.at - baseline.sent.at > baseline.seconds:

@@ -7,24 +7,21 @@ Rules of this file
   If another request planned the same conversation meanwhile, the slower one has to plan again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.context import answers, planning, results, sizing, spilling
+from memd.context import answers, planning, results, spilling
 from memd.context.breaks import SentRequest, cache_break_of, sent_request
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
-from memd.context.facts import running_hashes
 from memd.context.planning import KnownConversation, Plan, Resync, ToStore
 from memd.context.requests import (
     MANAGED,
-    CacheBreak,
     ContextRequest,
     ContextView,
-    CountedContext,
     ListedContext,
     PlannedContext,
     SpilledResult,
@@ -41,7 +38,6 @@ from memd.context.values import (
     Decisions,
     StoredResult,
 )
-from memd.conversation import history
 from memd.core.canonical import content_hash
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -93,7 +89,6 @@ class ContextKeeper:
         with self._open_session(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             known, decisions = conversation.known, dict(session.decisions)
-            request = replace(request, usage=request.usage or conversation.usage)
             plan = self._plan(conversation, decisions, request)
             if isinstance(plan, Resync):
                 return answers.resync_reply(plan, request, known)
@@ -162,40 +157,6 @@ class ContextKeeper:
         except MemdError as error:
             return SpilledResult(spilled=False, reason=error.sentence)
         return answers.spilled_reply(decision)
-
-    def count(self, request: ContextRequest) -> CountedContext:
-        """Return the size of a conversation, storing nothing. Raises MessagesRefusedError."""
-        with self._open_session(request) as session:
-            conversation = self._sessions.conversation(session, request.conversation)
-            decisions = dict(session.decisions)
-            # Without a reading tool no result would be stored or cleared.
-            plan = self._plan(conversation, decisions, replace(request, reader=""))
-        if isinstance(plan, Resync):  # only the messages of this request can be counted
-            running_hashes(request.messages, ())  # raises if they are no messages
-            counted = history.count(request.messages)
-            limits = sizing.thresholds(sizing.window_of(request))
-            level = sizing.level(counted.tokens, limits)
-            return CountedContext(counted.tokens, counted.source, level)
-        settled = planning.settled_plan(plan, {})
-        return CountedContext(settled.count.tokens, settled.count.source, settled.level)
-
-    def observe(
-        self,
-        request: ContextRequest,
-        usage: Mapping[str, Any],
-        diagnostics: Mapping[str, Any] | None,
-    ) -> CacheBreak | None:
-        """Record the usage of a server's last reply; return the cache break that it shows, if any.
-
-        ``diagnostics`` may hold the server's reason for a cache miss.
-        """
-        with self._open_session(request) as session:
-            conversation = self._sessions.conversation(session, request.conversation)
-            conversation.usage = usage
-            observed = self._cache_break(conversation, usage, diagnostics)
-            conversation.row = answers.with_break(conversation.row, observed, self._clock.now())
-            self._table.save(conversation.row)
-            return observed
 
     def restore(
         self, request: ContextRequest, decisions: Iterable[Decision], fork_of: str = ""
@@ -283,7 +244,12 @@ class ContextKeeper:
             raise ConversationChangedError(plan.request.session)
         observed = None
         if plan.request.usage and conversation.sent:
-            observed = self._cache_break(conversation, plan.request.usage, plan.request.diagnostics)
+            conversation.baseline, observed = cache_break_of(
+                conversation.baseline,
+                conversation.sent,
+                plan.request.usage,
+                plan.request.diagnostics,
+            )
         row = answers.with_break(conversation.row, observed, begun.sent.at)
         row = answers.planned_row(row, settled, plan.request)
         try:
@@ -297,26 +263,10 @@ class ContextKeeper:
         is_compacted = any(fact.boundary for fact in settled.facts[plan.request.place :])
         if clears or is_compacted:
             conversation.baseline = None  # memd itself changed the cached prefix
-        conversation.row, conversation.sent, conversation.usage = row, begun.sent, None
+        conversation.row, conversation.sent = row, begun.sent
         conversation.known = KnownConversation(settled.facts, settled.hashes)
         self._sessions.trim(conversation)
         return answers.planned_reply(settled, observed)
-
-    def _cache_break(
-        self,
-        conversation: OpenConversation,
-        usage: Mapping[str, Any],
-        diagnostics: Mapping[str, Any] | None,
-    ) -> CacheBreak | None:
-        """Return the cache break that the last reply shows, if any, and replace the baseline.
-
-        The last request is then forgotten, so a second call compares no request.
-        """
-        sent, conversation.sent = conversation.sent, None
-        conversation.baseline, observed = cache_break_of(
-            conversation.baseline, sent, usage, diagnostics, self._clock.now()
-        )
-        return observed
 
 
 def _has_changed(begun: BegunPlan, new: Iterable[Decision]) -> bool:

@@ -139,14 +139,6 @@ class SpilledResult(Struct, frozen=True):
     reason: str = ""
 
 
-class CountedContext(Struct, frozen=True):
-    """The size of a context in tokens, how it was counted, and the level that it reaches."""
-
-    tokens: int
-    source: str
-    level: str
-
-
 class ListedContext(Struct, frozen=True):
     """One conversation in a list; ``at`` is when it was last planned, in seconds since 1970.
 

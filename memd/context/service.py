@@ -25,7 +25,6 @@ from memd.context.keeping import TIMEOUT, ContextKeeper
 from memd.context.requests import CacheBreak as CacheBreak
 from memd.context.requests import ContextRequest as ContextRequest
 from memd.context.requests import ContextView as ContextView
-from memd.context.requests import CountedContext as CountedContext
 from memd.context.requests import ListedContext as ListedContext
 from memd.context.requests import PlannedContext as PlannedContext
 from memd.context.requests import SpilledResult as SpilledResult
@@ -108,19 +107,6 @@ class Contexts:
         limiter = self._storing_threads if content is not None else self._large_file_thread
         result = await self._store(spill, limiter)
         return result or SpilledResult(spilled=False, reason=TIMEOUT)
-
-    async def count(self, request: ContextRequest) -> CountedContext:
-        """Return the size of a conversation, storing nothing. Raises MessagesRefusedError."""
-        return await self._in_thread(partial(self._keeper.count, request))
-
-    async def observe(
-        self,
-        request: ContextRequest,
-        usage: Mapping[str, Any],
-        diagnostics: Mapping[str, Any] | None,
-    ) -> CacheBreak | None:
-        """Record the usage of a server's last reply; return the cache break, if it shows one."""
-        return await self._in_thread(partial(self._keeper.observe, request, usage, diagnostics))
 
     async def restore(
         self, request: ContextRequest, decisions: Sequence[Decision], fork_of: str

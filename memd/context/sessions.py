@@ -7,7 +7,7 @@ Rules of this file
 - All threads that use one session share one object, even after newer sessions pushed it out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
@@ -39,7 +39,6 @@ class OpenConversation(Struct):
     known: KnownConversation = _UNKNOWN_CONVERSATION  # without decisions, which are the session's
     sent: SentRequest | None = None  # the last request, until its reply is known
     baseline: CacheBaseline | None = None  # the last request with a reply
-    usage: Mapping[str, Any] | None = None  # of a reply that no plan has used yet
 
 
 class ContextSession(Struct, weakref=True):

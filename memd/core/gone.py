@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, str] = {
     "metrics": "memctl status and memctl report have what it said",
     "restore": "memctl undo PATH",
     "session": "memctl call session.start session_id=ID, also session.compacted and session.end",
-    "sockname": "memctl config prints the socket",
+    "sockname": "memctl config --socket-path",
     "spend": "memctl report",
     "suggestions edit": "memctl suggestions accept --text TEXT",
     "top": "memctl status",

@@ -113,32 +113,6 @@ def options_of(cls: type, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
             yield f"{prefix}{item.name}", default, item.metadata["doc"]
 
 
-def shareable(current: Any, prefix: str = "") -> Iterator[tuple[str, bool | int | float | str]]:
-    """Yield each option's dotted name and a value without any text of the person.
-
-    Numbers, switches, names of a fixed set and defaults are given as they are. Any other text is
-    given as "(set)", and a table or a list as the number of its entries.
-    """
-    for item in fields(current):
-        value, name = getattr(current, item.name), f"{prefix}{item.name}"
-        if _is_section(item):
-            yield from shareable(value, f"{name}.")
-        elif isinstance(value, bool | int | float):
-            yield name, value
-        elif not isinstance(value, str):
-            yield name, len(value)
-        elif value == item.default or _is_fixed_name(item, value):
-            yield name, value
-        else:
-            yield name, "(set)"
-
-
-def _is_fixed_name(item: "Field[Any]", value: str) -> bool:
-    """Return whether an option's value is one of the names that the option is limited to."""
-    check = item.metadata.get("problem")
-    return isinstance(check, OneOf) and value in check.names
-
-
 _TYPES_IN_WORDS: Mapping[type, str] = {
     bool: "true or false",
     int: "a whole number",

@@ -209,7 +209,7 @@ async def _compose(
         models=models,
         spent=spent,
         usage=UsageTable(database),
-        figures=Figures(database, SCHEMAS),
+        figures=Figures(database),
         runs=records,
         priority=priority,
         clock=clock,

@@ -6,7 +6,6 @@ from typing import Any
 
 from memd.context.errors import BreakerOpenError
 from memd.context.service import Summaries, failed_result, summary
-from memd.core.errors import MemdError
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.yielding import yielding
 from memd.daemon.dreaming import DreamStarter
@@ -42,20 +41,15 @@ def runners(
             messages=request["messages"],
             cache=request.get("cache"),
         )
-        try:
-            extracted = await extractions.run(
-                project,
-                settings,
-                about,
-                job=running.job.id,
-                client=request["client"],
-                progress=running.progress,
-                allow_model=running.model_allowed,
-            )
-        except MemdError:
-            extractions.tally.add(None)
-            raise
-        extractions.tally.add(extracted)
+        extracted = await extractions.run(
+            project,
+            settings,
+            about,
+            job=running.job.id,
+            client=request["client"],
+            progress=running.progress,
+            allow_model=running.model_allowed,
+        )
         facts = extracted.facts()
         client, session = request["client"], request["session"]
         visit = Visit(request["cwd"], client, request["environment"], session)

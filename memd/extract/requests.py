@@ -106,24 +106,3 @@ class ExtractionResult(Struct, frozen=True):
             "hit_rate": round(usage["cache_read"] / tokens_read, 4) if tokens_read else 0.0,
         }
         return {name: value for name, value in facts.items() if value or name not in _OPTIONAL}
-
-
-class ExtractionTally:
-    """Counts of the extractions since the daemon's start."""
-
-    def __init__(self) -> None:
-        self.outcomes: Counter[str] = Counter()  # by reason to skip, COMPLETED or FAILED
-        self.memories: Counter[str] = Counter()  # by "saved", "updated", "removed", "suggested"
-
-    def add(self, result: ExtractionResult | None) -> None:
-        """Count an extraction, ``None`` for one that failed."""
-        if result is None:
-            self.outcomes[FAILED] += 1
-            return
-        self.outcomes[result.reason or result.status] += 1
-        self.memories.update(
-            saved=len(result.saved),
-            updated=len(result.updated),
-            removed=len(result.removed),
-            suggested=result.suggested,
-        )

@@ -115,7 +115,6 @@ class Extractions:
         self._count_said_again = said_again
         self._count_new = new_suggestions
         self._reader = ConversationReader()
-        self.tally = requests.ExtractionTally()
 
     def gate(self, settings: Settings, project: Project) -> str:
         """Return the reason why nothing may be extracted, "" if it may."""

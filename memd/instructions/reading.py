@@ -19,7 +19,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.core.covered import Covered
-from memd.core.histogram import CacheHits
 from memd.core.names import is_text
 from memd.core.recent import Recent
 from memd.core.settings import Settings
@@ -167,7 +166,6 @@ class InstructionReader:
         self._readings: Recent[
             tuple[View, ViewRequest], tuple[RecordedDisk, InstructionReading]
         ] = Recent(_MOST_READINGS)
-        self.cache = CacheHits()  # a hit has all its files unchanged
 
     def decision(self, project: Project) -> bool | None:
         """Return whether the user allowed includes from outside, ``None`` without a decision.
@@ -191,9 +189,7 @@ class InstructionReader:
             return _NOT_UTF8
         key = (request.view, view_request)
         disk, reading = self._readings.get(key, (None, None))
-        is_hit = disk is not None and disk.unchanged()
-        self.cache.add(hit=is_hit)
-        if reading is None or not is_hit:
+        if reading is None or disk is None or not disk.unchanged():
             disk = RecordedDisk(self._disk)
             reading = _reading(self._views[request.view](view_request, disk))
             self._readings[key] = disk, reading

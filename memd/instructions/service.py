@@ -91,7 +91,6 @@ class Instructions:
         self._approvals = approvals
         self._seconds = seconds
         self._reader = InstructionReader(approvals, folders, RealDisk(), VIEWS)
-        self.cache = self._reader.cache
         self._threads = CapacityLimiter(_THREADS)
         self._check_threads = CapacityLimiter(1)  # separate: checks take long, prompts must not
 

@@ -22,7 +22,6 @@ from msgspec import Struct, field
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.histogram import CacheHits
 from memd.core.values import Catalogue, Header, MemoryFile
 from memd.search.index import Entry, Index
 
@@ -129,7 +128,6 @@ class Indexes:
         self._most = most
         self._open: OrderedDict[str, _OpenIndex] = OrderedDict()  # by directory, the newest last
         self._open_lock = lock()  # guards ``_open``
-        self.cache = CacheHits()  # a hit is an index that is complete when it is used
 
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
@@ -153,7 +151,6 @@ class Indexes:
         """
         opened = self._open_index(directory)
         self._take_delta(directory, opened)
-        self.cache.add(hit=not opened.left)
         return self.advance(directory, allowance)
 
     def advance(self, directory: str, most: int) -> Current:

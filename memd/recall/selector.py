@@ -16,8 +16,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from msgspec import Struct
-
 from memd.core import limits, prose, text
 from memd.core.values import Header
 from memd.documents.index import manifest
@@ -30,8 +28,6 @@ NO_TIME = "there was no time to ask the model; the local ranker answered"
 OVERDUE = "the model did not answer in time; the local ranker answered"
 LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 LEAST_SECONDS = 0.3  # with less time left a model is not asked, as none answers faster
-PROBE_SECONDS = 3.0  # that a measurement waits for a model
-_SPREAD = 1.5  # most replies take up to so many times as long as a measured one
 MOST_TOKENS = 256  # of a reply
 MEMBER = "selected_memories"  # of the reply: the list of paths
 _SYSTEM = files("memd.recall").joinpath("templates", "selector.md").read_text("utf-8").strip()
@@ -47,31 +43,6 @@ _TOOL_CHARACTERS = 100
 _CUT = "\n[...]\n"  # between the parts of a longer prompt
 _ATTEMPTS = 20  # possible beginnings of JSON in a reply that are tried
 _JSON_START = re.compile(r"[{\[]")
-
-
-class ModelProbe(Struct, frozen=True):
-    """The seconds that a model took for one choice, ``None`` if it failed with a ``problem``.
-
-    ``deadline_ms`` is the time limit that a client should set; 0 if the model failed.
-    """
-
-    seconds: float | None
-    deadline_ms: int
-    problem: str
-
-
-def sample_question(model: str) -> Ask:
-    """Return a small request like those for prompts, to measure a model with."""
-    memory = Header("tests.md", "", "How tests are run", None, 0, 1, damaged=False, inode=0)
-    return question(
-        [memory], "run the tests", (), limit=1, model=model, seconds=PROBE_SECONDS, project=""
-    )
-
-
-def probe_of(seconds: float) -> ModelProbe:
-    """Return the probe's result for a model that took so many seconds."""
-    deadline_ms = int(1000 * (LEAST_SECONDS + _SPREAD * seconds))
-    return ModelProbe(seconds, min(deadline_ms, limits.HOOK_DEADLINE_MS), "")
 
 
 def question(

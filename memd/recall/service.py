@@ -38,11 +38,10 @@ from memd.recall.local import (
     SurfacedCandidate,
 )
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
-from memd.recall.selector import ModelProbe
 from memd.state.database import StateUnusableError
 from memd.state.tables import Item, Ledger, Parents, Sighting
 
-__all__ = ["PROMPT_SECONDS", "Authorship", "ModelProbe", "Prefetched", "Prompt", "Recall"]
+__all__ = ["PROMPT_SECONDS", "Authorship", "Prefetched", "Prompt", "Recall"]
 
 T = TypeVar("T")
 
@@ -75,7 +74,7 @@ class Recall:
         self._reader = reader
         self._ledger = ledger
         self._clock = clock
-        self._indexes, self.cache = indexes, indexes.cache
+        self._indexes = indexes
         self._models = models
         self._priority = priority or RequestPriority()
         self._authorship = authorship
@@ -144,20 +143,6 @@ class Recall:
             if not isinstance(error, IndexBusyError):
                 return self._empty_result(request, select.UNREADABLE, error.sentence)
         return self._empty_result(request, select.DEADLINE)
-
-    async def probe(self, settings: Settings) -> ModelProbe:
-        """Ask the model that selects memories once; return how long it took or why it failed."""
-        model = self._configured_model(settings)
-        if model is None:
-            return ModelProbe(None, 0, selector.NO_MODEL)
-        began = self._clock.monotonic()
-        with self._clock.move_on_after(selector.PROBE_SECONDS):
-            try:
-                await model.ask(selector.sample_question(self._model_name(settings)))
-                return selector.probe_of(self._clock.monotonic() - began)
-            except (CapReachedError, ModelError) as error:
-                return ModelProbe(None, 0, error.sentence)
-        return ModelProbe(None, 0, selector.OVERDUE)
 
     @property
     def model_is_too_slow(self) -> bool:

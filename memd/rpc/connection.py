@@ -44,17 +44,6 @@ class Connection:
         for topic in topics:
             self._topics.setdefault(topic, set()).add(directory)
 
-    def unsubscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
-        """Stop events of these topics that concern one directory, or all events of the topics.
-
-        A subscription of all directories ends only without ``directory``.
-        """
-        for topic in topics:
-            if directory is EVERY_DIRECTORY:
-                self._topics.pop(topic, None)
-            else:
-                self._topics.get(topic, set()).discard(directory)
-
     @property
     def topics(self) -> frozenset[str]:
         """The topics with a subscription."""

@@ -1,11 +1,10 @@
-"""The state that all connections share: subscribers of events, and the times of requests."""
+"""The state that all connections share: the subscribers of events."""
 
 from typing import Any
 
 import msgspec
 
 from memd.core.events import Event
-from memd.core.histogram import RequestTimes
 from memd.rpc.connection import Connection
 from memd.rpc.outbox import UnreadTotal
 
@@ -16,13 +15,12 @@ class Hub:
     A connection that cannot keep up is dropped by its own bounded queue, so publishing never
     waits; ``unread`` bounds the queues of all connections together. An event whose params are not
     JSON is a bug of the publisher and is dropped, since publishing must never fail the work that
-    the event is about. ``times`` has the durations of all requests.
+    the event is about.
     """
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
         self.unread = UnreadTotal()  # the bytes that wait in the queues of all connections
-        self.times = RequestTimes()
 
     def add(self, connection: Connection) -> None:
         """Add a connection; it gets events once it subscribes."""

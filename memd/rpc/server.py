@@ -68,7 +68,7 @@ async def serve(
     meanwhile wait in it for the next server. Raises OSError where the listener itself is broken.
     """
     ending = ending or anyio.Event()
-    dispatcher = Dispatcher(handlers, log, hub.times, clock)
+    dispatcher = Dispatcher(handlers, log)
     server = _Server(dispatcher, hub, log, clock, os.getuid() if uid is None else uid)
     listener.settimeout(0)
     try:

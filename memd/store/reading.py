@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.histogram import CacheHits
 from memd.core.names import NameRefusedError, check_name
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
@@ -77,7 +76,6 @@ class DirectoryReader:
         self._watch: Watch | None = None  # names the paths that changed
         self.dirty = Dirty()  # paths to read again, by directory
         self.recent = RecentTexts()
-        self.cache = CacheHits()  # of catalogues: a hit needs no file
 
     def use_watch(self, watch: Watch | None) -> None:
         """Reread only what this watch reports as changed; with ``None`` scan at each use."""
@@ -277,7 +275,6 @@ class DirectoryReader:
         paths = self.dirty.take(real_path)
         is_watched = watch_number is not None and watch_number == live.watch_number
         must_scan = not is_watched or paths is None
-        self.cache.add(hit=not must_scan and not paths)
         live.watch_number = None  # until all went well
         if not must_scan and not paths:
             live.watch_number = watch_number

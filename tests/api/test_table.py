@@ -11,7 +11,7 @@ SPECIFIED = {
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
     "memory.list", "memory.read", "memory.write", "memory.adopt", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
-    "memory.why", "memory.restore", "recall.probe",
+    "memory.why", "memory.restore",
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
     "dream.review", "dream.accept", "dream.reject",
@@ -20,7 +20,7 @@ SPECIFIED = {
     "suggestion.offer",
     "rule.add", "rule.list", "rule.test", "rule.off",
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
-    "context.plan", "context.spill", "context.count", "context.observe", "context.restore",
+    "context.plan", "context.spill", "context.restore",
     "context.forget", "context.show", "context.list", "context.compact",
     "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
     "team.join", "team.leave", "team.status", "team.pull", "team.push", "team.diff", "team.log",
@@ -28,7 +28,7 @@ SPECIFIED = {
     "team.accept", "team.members",
     "export", "import",
     "project.list", "usage.list", "usage.recent", "report",
-    "subscribe", "unsubscribe", "status", "metrics", "debug", "spend", "doctor", "shutdown",
+    "subscribe", "status", "spend", "doctor", "shutdown",
     "restart", "rpc.discover",
 }  # fmt: skip
 

@@ -75,7 +75,7 @@ def test_an_interrupt_is_status_130(home: Home) -> None:
 
     around = surroundings(home)
     typed = type(around)(around.environ, around.home, around.stdin, Interrupted(), around.stderr)
-    assert run(["sockname"], typed) == 130
+    assert run(["config", "--socket-path"], typed) == 130
 
 
 def test_a_reader_that_stops_is_no_failure(home: Home) -> None:
@@ -92,7 +92,7 @@ def test_a_reader_that_stops_is_no_failure(home: Home) -> None:
 
     around = surroundings(home)
     typed = type(around)(around.environ, around.home, around.stdin, Closed(), around.stderr)
-    assert run(["sockname"], typed) == 0
+    assert run(["config", "--socket-path"], typed) == 0
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stream:
@@ -102,15 +102,18 @@ def test_a_reader_that_stops_is_no_failure(home: Home) -> None:
 
 def test_it_runs_as_a_process(home: Home) -> None:
     """The process finds its places from the environment, with standard streams closed too."""
-    assert _process(home, "sockname").stdout == find(home.environ, home.path).socket + "\n"
-    done = _process(home, "sockname", redirect="<&- >&- 2>&-")
+    assert (
+        _process(home, "config", "--socket-path").stdout
+        == find(home.environ, home.path).socket + "\n"
+    )
+    done = _process(home, "config", "--socket-path", redirect="<&- >&- 2>&-")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_a_full_disk_behind_the_output_is_a_sentence(home: Home) -> None:
     """Output that cannot be written is status 1 and one line, whatever the command."""
-    done = _process(home, "sockname", redirect=">/dev/full")
+    done = _process(home, "config", "--socket-path", redirect=">/dev/full")
     said = "memctl: the output cannot be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (1, said)
 
@@ -167,7 +170,7 @@ def test_main_takes_the_process_as_it_is(
 ) -> None:
     """The arguments, the environment and the streams are those of the process, or none."""
     monkeypatch.setenv("MEMD_SOCKET", f"{home.path}/s")
-    assert main(["sockname"]) == 0
+    assert main(["config", "--socket-path"]) == 0
     assert capsys.readouterr().out == f"{home.path}/s\n"
 
 

@@ -28,7 +28,6 @@ _LEFT_OUT = frozenset(
         "team.join",
         "message.receive",
         "job.wait",
-        "recall.probe",
     )
 )
 _PLACE, _SECONDS, _REMEMBERED = "$P", 30, 20

@@ -118,7 +118,7 @@ def session() -> Iterator[Use]:
         async def served(data: bytes, log: RecordingLog) -> bytes:
             ours, theirs = socket.socketpair()
             clock, hub, answer = SystemClock(), Hub(), bytearray()
-            dispatcher = Dispatcher({"echo": _echo, "typed": _typed}, log, hub.times, clock)
+            dispatcher = Dispatcher({"echo": _echo, "typed": _typed}, log)
             peer = PeerSession(
                 theirs,
                 Caller(1, 0, os.getpid()),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import PYTHON, Home, Project, differs
+from tests.net.kit import PYTHON, Home, Project
 from tests.net.socket_bytes import raw
 from tests.net.wire import BIN
 
@@ -63,7 +63,6 @@ def test_the_socket_is_private(home: Home) -> None:
         ({"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "{}/t"}, "t/memd/run/memd.sock"),
     ],
 )
-@differs("6.1", "memctl config prints the settings without the socket's path")
 def test_config_prints_the_sockets_path(home: Home, variables: dict[str, str], place: str) -> None:
     """The path follows from MEMD_SOCKET, the runtime directory or the state directory."""
     environ = {name: value.format(home.path) for name, value in variables.items()}

@@ -11,7 +11,6 @@ from memd.core.settings import Settings
 from memd.model.errors import ModelUnavailableError
 from memd.model.port import Ask, Reply, Usage
 from memd.recall.indexes import Indexes
-from memd.recall.selector import ModelProbe, probe_of
 from memd.recall.service import Recall
 from memd.state.database import Database
 from memd.state.ledger import Ledger
@@ -119,35 +118,6 @@ async def test_a_model_with_nothing_to_choose_from_is_not_asked(
     read = ["freeze.md", "pnpm.md"]
     results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, read_paths=read)
     assert (results.skipped, model.requested) == ("no_candidates", [])
-
-
-@pytest.mark.parametrize(
-    ("answers", "expected"),
-    [
-        ((chosen("tests.md"),), ModelProbe(0.0, 300, "")),
-        (
-            (ModelUnavailableError("it broke off"),),
-            ModelProbe(None, 0, "the model cannot be used just now: it broke off"),
-        ),
-    ],
-)
-async def test_a_model_is_measured(
-    shelf: Shelf, database: Database, answers: tuple[str | MemdError, ...], expected: ModelProbe
-) -> None:
-    """One small request tells how long it takes and what a prompt should get, or why not."""
-    model = Chooser(*answers)
-    recall = remembering(shelf, Ledger(database), model)
-    assert await recall.probe(Settings()) == expected
-    assert [asked.model for asked in model.requested] == ["small-recall"]
-    assert probe_of(1.0).deadline_ms == 1_800
-    assert probe_of(60.0).deadline_ms == 2_500
-
-
-async def test_nothing_is_measured_without_a_model(shelf: Shelf, database: Database) -> None:
-    """Without a model there is nothing to wait for."""
-    probe = await remembering(shelf, Ledger(database)).probe(Settings())
-    assert (probe.seconds, probe.deadline_ms) == (None, 0)
-    assert "no model is configured" in probe.problem
 
 
 async def test_a_model_that_never_has_time_is_noticed(shelf: Shelf, database: Database) -> None:

@@ -7,12 +7,10 @@ import anyio
 import pytest
 
 from memd.core.errors import MemdError
-from memd.core.histogram import RequestTimes
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher, contain
-from tests.support.clock import FakeClock
 from tests.wire_server import RecordingLog
 
 
@@ -72,7 +70,7 @@ def call() -> Call:
 async def answered(method: str, *, log: RecordingLog | None = None, **params: Any) -> Any:
     """Return the answer to one request as a JSON value."""
     table = {"give": give, "echo": echo, "fail": fail}
-    dispatcher = Dispatcher(table, log or RecordingLog(), RequestTimes(), FakeClock())
+    dispatcher = Dispatcher(table, log or RecordingLog())
     return json.loads(await dispatcher.answer(RpcRequest(method, params, 7), call()))
 
 
@@ -103,18 +101,6 @@ async def test_a_result_that_is_no_json_is_an_internal_error(which: str) -> None
     assert (error["code"], error["data"]["error"]) == (-32603, "error-1")
     assert len(log.errors) == 1
     assert log.facts == [{"method": "give", "client": ""}]
-
-
-@pytest.mark.anyio
-async def test_each_answer_is_timed_under_a_name_of_the_table() -> None:
-    """Errors count by their kind, and whatever is no method under one name."""
-    times = RequestTimes()
-    dispatcher = Dispatcher({"echo": echo, "fail": fail}, RecordingLog(), times, FakeClock())
-    for method in ("echo", "fail", "x" * 50, "y"):
-        await dispatcher.answer(RpcRequest(method, {"how": "expected", "name": "n"}, 7), call())
-    counts = {name: sum(each.counts) for name, each in times.seconds.items()}
-    assert counts == {"echo": 1, "fail": 1, "other": 2}
-    assert dict(times.errors) == {("fail", "taken"): 1, ("other", "unknown_method"): 2}
 
 
 @pytest.mark.anyio
@@ -190,7 +176,7 @@ async def test_a_cancelled_request_finishes_its_shielded_part() -> None:
         await anyio.lowlevel.checkpoint()
         steps.append("never")
 
-    dispatcher = Dispatcher({"write": write}, RecordingLog(), RequestTimes(), FakeClock())
+    dispatcher = Dispatcher({"write": write}, RecordingLog())
     async with anyio.create_task_group() as group:
         group.start_soon(dispatcher.answer, RpcRequest("write"), call())
         await entered.wait()

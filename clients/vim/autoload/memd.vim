@@ -25,7 +25,7 @@ function s:channel() abort
   if s:alive()
     return s:connected
   endif
-  let path = empty($MEMD_SOCKET) ? s:memctl('sockname') : $MEMD_SOCKET
+  let path = empty($MEMD_SOCKET) ? s:memctl('config --socket-path') : $MEMD_SOCKET
   if !s:open(path)
     let said = s:memctl('--quiet status') " starts memd where none runs
     if !s:open(path)

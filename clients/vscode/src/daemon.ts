@@ -104,7 +104,7 @@ export class Daemon {
   }
 
   private async open(): Promise<Socket> {
-    const path = process.env.MEMD_SOCKET ?? (await this.run("sockname"));
+    const path = process.env.MEMD_SOCKET ?? (await this.run("config", "--socket-path"));
     return reach(path).catch(async () => {
       await this.run("--quiet", "status"); // starts memd where none runs
       return reach(path);

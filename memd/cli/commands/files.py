@@ -23,13 +23,19 @@ _LOG_LINES = 50  # without the option --lines
 
 
 def config(invocation: Invocation) -> int:
-    """Print the settings that differ from their defaults; return 1 if the files have problems."""
-    path = invocation.places.config
+    """Print the socket and the settings that differ from their defaults; 1 if they have problems.
+
+    With ``--socket`` print only the socket's path.
+    """
+    path, socket = invocation.places.config, invocation.places.socket
+    if invocation.options.socket_path:
+        invocation.screen.answer({"socket": socket}, socket)
+        return 0
     sources = [_load(path), _load(SYSTEM_POLICY)]
     options = sources[0][0].options
     parsed_settings, problems = settings.parse([layer for layer, _ in sources])
     problems = tuple(problem for _, problem in sources if problem) + problems
-    rows = []
+    rows = [("socket", socket)]
     for name, default, _ in settings.declared():
         value = attrgetter(name)(parsed_settings)
         # Keys and tokens are not printed, only that they are set.
@@ -40,7 +46,8 @@ def config(invocation: Invocation) -> int:
     for problem in problems:
         invocation.screen.error(problem)
     invocation.screen.note(path if options else f"{path}: nothing is set, the defaults hold")
-    answer = {"file": path, "settings": dict(rows), "problems": list(problems)}
+    answer = {"file": path, "socket": socket, "settings": dict(rows[1:])}
+    answer["problems"] = list(problems)
     invocation.screen.answer(answer, output.table(rows, invocation.screen.width))
     return 1 if problems else 0
 

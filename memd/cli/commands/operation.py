@@ -1,13 +1,12 @@
-"""spend, doctor, watch, stop, sockname and discover: commands about the daemon itself."""
+"""spend, doctor and stop: commands about the daemon itself."""
 
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import output
 from memd.cli.commands import status
-from memd.cli.invocation import JOB_SECONDS, TAKE_OVER, Invocation
+from memd.cli.invocation import TAKE_OVER, Invocation
 from memd.client.errors import DaemonUnavailableError
 
 _HEADINGS = ("requests", "input", "output", "cached", "dollars")
@@ -62,25 +61,6 @@ def _apply_fixes(invocation: Invocation, checks: list[dict[str, Any]]) -> bool:
     return bool(fixes)
 
 
-def watch(invocation: Invocation) -> int:
-    """Print events until interrupted, or as many as ``--count`` says."""
-    options = invocation.options
-    cwd = invocation.cwd if options.here else None
-    invocation.call("subscribe", topics=options.topic, cwd=cwd)
-    remaining_count = options.count  # ``None`` for no limit
-    for event in invocation.client().notifications(options.timeout or JOB_SECONDS):
-        if invocation.screen.as_json:
-            invocation.screen.data({"method": event.method, "params": event.params})
-        else:
-            clock = time.strftime("%H:%M:%S")
-            invocation.screen.line(f"{clock}  {event.method:<14}  {_event_line(event)}")
-        if remaining_count is not None:
-            remaining_count -= 1
-        if remaining_count == 0:
-            break
-    return 0
-
-
 def stop(invocation: Invocation) -> None:
     """Ask the daemon to end, if there is one, and wait until it hangs up."""
     answer = invocation.stop()
@@ -89,27 +69,6 @@ def stop(invocation: Invocation) -> None:
         invocation.screen.answer({"stopping": False}, "")
     else:
         invocation.screen.answer(answer, "stopped")
-
-
-def sockname(invocation: Invocation) -> None:
-    """Print the socket's path."""
-    path = invocation.places.socket
-    invocation.screen.answer({"socket": path}, path)
-
-
-def discover(invocation: Invocation) -> None:
-    """Print the OpenRPC document."""
-    invocation.screen.data(invocation.request(cwd=None))
-
-
-def _event_line(event: Any) -> str:
-    """Return one line for an event: the files it is about, then its other values."""
-    params = dict(event.params)
-    files = params.pop("files", None) or []
-    parts = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
-    parts += [f"{name} {value}" for name, value in params.items() if isinstance(value, str | int)]
-    # One event is one line, even if a text in it has several.
-    return " ".join(", ".join(parts).split())
 
 
 def _local_checks(invocation: Invocation) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,11 +31,23 @@ from memd.cli.setup.plan import (
 )
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import hook_file
+from memd.core import limits
 from memd.core.errors import MemdError
 
 # The program that a preset of the setting model.preset runs.
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "failed": "red"}
+# What a model is measured with: a prompt that marks nothing, and as long as a model may take.
+_MEASURED: dict[str, Any] = {
+    "session_id": "memctl setup",
+    "query": "Which of these helps with running the tests?",
+    "strategy": "model",
+    "explain": True,
+    "deadline_ms": 4_000,
+}
+_LEAST_SECONDS = 0.3  # a prompt leaves a model so much time at least
+_SPREAD = 1.5  # most replies take up to so many times as long as a measured one
+_STEP_MS = 500  # so that a second set-up, which measures a little else, changes nothing
 _SEVERAL_FILES = "{} is set up in several files, so none of them can be named"
 _DUTY_REFUSED = {
     MESSAGES: "memd cannot bring messages into the turns of {}",
@@ -236,20 +249,27 @@ def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[Clie
         return chosen
     try:
         with open(invocation.places.config, encoding="utf-8", errors="replace") as opened:
-            # A rough test is enough to spare people without a model the probe, which takes seconds.
+            # A rough test is enough to spare people without a model the question, which costs.
             if "[model]" not in opened.read():
                 return chosen
-        probe = invocation.call("recall.probe")
+        began = time.monotonic()
+        answer = invocation.call("prefetch", cwd=invocation.cwd, **_MEASURED)
+        took = time.monotonic() - began
     except (OSError, MemdError) as error:
         if not isinstance(error, FileNotFoundError):
             screen.note(f"the model was not measured: {error}")
         return chosen
-    if probe["seconds"] is None:
-        screen.note(f"prompts get their memories without a model: {probe['problem']}")
-    else:
-        took, wait = probe["seconds"], probe["deadline_ms"]
+    wait = limits.HOOK_DEADLINE_MS
+    if answer["strategy"] == "model":
+        steps = 1000 * (_LEAST_SECONDS + _SPREAD * took) // _STEP_MS + 1
+        wait = min(wait, int(steps) * _STEP_MS)
         screen.note(f"the model chose in {took:.1f} s: prompts wait {wait} ms at most")
-    return [_with_pieces(client, JsonFile, wait=int(probe["deadline_ms"])) for client in chosen]
+    elif answer["note"]:
+        wait = 0
+        screen.note(f"prompts get their memories without a model: {answer['note']}")
+    else:
+        screen.note(f"no memory here to measure the model with: prompts wait {wait} ms at most")
+    return [_with_pieces(client, JsonFile, wait=wait) for client in chosen]
 
 
 def _removes_all(invocation: Invocation) -> bool:

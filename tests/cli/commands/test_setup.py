@@ -209,24 +209,23 @@ def test_the_hook_stays_while_a_client_runs_it(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("probe", "wait", "words"),
+    ("chosen", "wait", "words"),
     [
-        ((0.9, 1_650, ""), 1_650, "the model chose in 0.9 s: prompts wait 1650 ms at most"),
-        ((None, 0, "no key"), 0, "prompts get their memories without a model: no key"),
+        ({"strategy": "model", "note": None}, 500, "prompts wait 500 ms at most"),
+        ({"strategy": "local", "note": None}, 2500, "no memory here to measure the model with"),
+        ({"strategy": "local", "note": "no key"}, 0, "their memories without a model: no key"),
     ],
 )
 def test_set_up_measures_the_model(
-    home: Home, probe: tuple[float | None, int, str], wait: int, words: str
+    home: Home, chosen: dict[str, str | None], wait: int, words: str
 ) -> None:
-    """Where a model is named, one request tells how long a prompt has to wait for it."""
+    """Where a model is named, one prefetch tells how long a prompt has to wait for it."""
     settings = Path(home.places.config)
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text("[model]\n")
     ran = memctl(home, "setup", "claude-code")
     assert "the model was not measured" in ran.err
-    answer = dict(zip(("seconds", "deadline_ms", "problem"), probe, strict=True))
-    answers = {"recall.probe": answer, "status": {"version": "1.2.3"}}
-    with ScriptedDaemon(home.places.socket, answers):
+    with ScriptedDaemon(home.places.socket, {"prefetch": chosen, "status": {"version": "1.2.3"}}):
         ran = memctl(home, "setup", "claude-code")
         assert memctl(home, "setup", "claude-code").out.endswith("already set up\n")
     assert words in ran.err

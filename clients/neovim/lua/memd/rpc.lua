@@ -98,7 +98,7 @@ local function over_lines(pipe)
 end
 
 local function connect()
-  local path = vim.env.MEMD_SOCKET or memctl('sockname')
+  local path = vim.env.MEMD_SOCKET or memctl('config', '--socket-path')
   local pipe = open(path)
   if not pipe then
     local said = memctl('--quiet', 'status') -- starts memd where none runs
