@@ -20,16 +20,14 @@ from memd.dream.service import Dreams
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.projects.configuration import Configuration
-from memd.projects.project import slug
 from memd.rpc.hub import Hub
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
-from memd.state.jobs import JobTable, NewJob
+from memd.state.jobs import JobTable
 from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
-from memd.watch.locks import LOCK
 from tests.dream.bench import NoModel
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here, throw_away_home
@@ -108,16 +106,6 @@ async def running(options: str = "min_sessions = 0\n") -> AsyncIterator[Daemon]:
             yield Daemon(home, clock, machine, client)
 
 
-async def test_a_hook_is_no_prompt_that_a_dream_waits_for() -> None:
-    """The end of a session that comes through a hook lets a dream begin; a prompt keeps it."""
-    payload = {"session_id": "s", "transcript_path": "", "hook_event_name": "SessionEnd"}
-    async with running() as daemon:
-        hook = {"client": "claude-code", "event": "SessionEnd"}
-        where = {"cwd": daemon.home.project()}
-        await daemon.client.call("hook", {**hook, "payload": payload | where})
-        await daemon.until_dreams(1)
-
-
 async def test_the_timer_looks_at_all_that_are_known_and_there() -> None:
     """A project that is gone or that its files switch off is passed over; the others dream."""
     async with running("min_sessions = 0\nmin_hours = 0.5\n") as daemon:
@@ -135,30 +123,6 @@ async def test_the_timer_looks_at_all_that_are_known_and_there() -> None:
         assert not any("-b/" in directory or "-d/" in directory for directory in directories)
 
 
-async def test_directories_are_known_after_a_restart() -> None:
-    """Whoever was there before a restart, saved or not, gets the dream that is due after it."""
-    with throw_away_home() as home:
-        params = {
-            "cwd": home.project(),
-            "session_id": "s",
-            "messages": [{"role": "user", "content": "What time is it?"}],
-            "wait": True,
-        }
-        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
-            assert (await client.call("extract", params))["saved"] == []
-        Path(home.places.config).parent.mkdir(parents=True)
-        Path(home.places.config).write_text("[dream]\nmin_sessions = 0\n")
-        os.chmod(home.places.config, 0o600)
-        clock, machine = FakeClock(), Machine()
-        async with (
-            daemon_here(home, clock, machine),
-            AsyncClient(home.places.socket, name="t") as client,
-        ):
-            daemon = Daemon(home, clock, machine, client)
-            await daemon.tick()
-            await daemon.until_dreams(1)
-
-
 async def test_sessions_that_end_together_share_one_dream() -> None:
     """However many triggers come at once, a directory gets one dream."""
     async with running() as daemon:
@@ -172,25 +136,6 @@ async def test_sessions_that_end_together_share_one_dream() -> None:
                 group.start_soon(end, f"s{number}")
         await daemon.until_dreams(1)
         assert daemon.machine.requested == 1
-
-
-async def test_dreams_by_themselves_are_an_hour_apart() -> None:
-    """However the gates stand, a dream that nobody asked for follows another after an hour."""
-    async with running() as daemon:
-        cwd = daemon.home.project()
-        await daemon.call("session.end", cwd, session_id="s")
-        await daemon.until_dreams(1)
-        long_ago = daemon.clock.now() - 48 * 3600.0
-        lock = Path((await daemon.dreams())[0]["directory"]) / LOCK
-        os.utime(lock, (long_ago, long_ago))
-        daemon.clock.advance(3599.0)
-        await daemon.call("session.end", cwd, session_id="s")
-        assert len(await daemon.dreams()) == 1
-        status = await daemon.call("dream.status", cwd)
-        assert (status["gate"], "an hour ago" in status["waits"]) == ("", True)
-        daemon.clock.advance(1.0)
-        await daemon.call("session.end", cwd, session_id="s")
-        await daemon.until_dreams(2)
 
 
 async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) -> None:
@@ -245,29 +190,6 @@ async def test_a_pause_keeps_dreams_from_being_submitted() -> None:
         await daemon.until_dreams(1)
 
 
-async def test_a_dream_asks_its_gates_again_when_its_turn_comes() -> None:
-    """An automatic dream that waited while somebody else dreamt is skipped, and names its gate."""
-    with throw_away_home() as home:
-        cwd, clock = home.project(), FakeClock()
-        memory = Path(home.path, ".claude", "projects", slug(os.path.realpath(cwd)), "memory")
-        memory.mkdir(parents=True)
-        (memory / LOCK).write_text("")
-        os.utime(memory / LOCK, (clock.now(), clock.now()))
-        Path(home.places.state_dir).mkdir(parents=True)
-        database = open_database(home.places.database, SCHEMAS)
-        request: dict[str, Any] = {"cwd": cwd, "client": "c", "environment": {}, "session": ""}
-        rows = JobTable(database)
-        for automatic in (True, False):
-            new = NewJob("dream", str(memory), str(memory), "", request | {"automatic": automatic})
-            rows.add(new, clock.now())
-        database.close()
-        async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
-            skipped = await client.call("job.wait", {"job": "j1"})
-            assert skipped["result"] == {"status": "skipped", "gate": "time"}
-            dreamt = await client.call("job.wait", {"job": "j2"})
-            assert "status" not in dreamt["result"]
-
-
 async def test_a_state_file_that_fails_costs_that_look_alone() -> None:
     """What keeps the timer from a dream is logged, and memd goes on."""
     async with running() as daemon:
@@ -294,38 +216,3 @@ async def test_a_state_file_that_fails_costs_that_look_alone() -> None:
         log = Path(daemon.home.places.log).read_text()
         assert log.count("no dream begun") == 1
         assert log.count("no dreams looked for") == 1
-
-
-async def test_clocks_that_jump_bring_no_storm() -> None:
-    """After each jump of the clock there is at most one dream, and a day later there is another."""
-    day = 24 * 3600.0
-    async with running() as daemon:
-        cwd = daemon.home.project()
-        dreams = 0
-        for jump in (0.0, -day, day, day, -3 * day, -daemon.clock.now(), daemon.clock.now()):
-            daemon.clock.jump(jump)
-            daemon.clock.advance(3600.0)
-            for number in range(5):
-                await daemon.call("session.end", cwd, session_id=f"s{number}")
-                results = await daemon.dreams()
-                await daemon.until_dreams(len(results))
-            assert len(results) <= dreams + 1
-            dreams = len(results)
-        daemon.clock.advance(day)
-        await daemon.call("session.end", cwd, session_id="s")
-        await daemon.until_dreams(dreams + 1)
-
-
-async def test_a_dream_that_is_late_by_a_clock_of_1970_is_due_again() -> None:
-    """Where a clock was years off while memories were consolidated, the next dream still comes."""
-    async with running() as daemon:
-        cwd, now = daemon.home.project(), daemon.clock.now()
-        daemon.clock.jump(-now)
-        await daemon.call("session.end", cwd, session_id="s")
-        await daemon.until_dreams(1)
-        status = await daemon.call("dream.status", cwd)
-        assert (status["gate"], status["last"]) == ("time", 0.0)
-        daemon.clock.jump(now + 400 * 24 * 3600.0)
-        assert (await daemon.call("dream.status", cwd))["gate"] == ""
-        daemon.clock.jump(-10 * 24 * 3600.0)
-        assert (await daemon.call("dream.status", cwd))["gate"] == ""

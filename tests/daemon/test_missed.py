@@ -89,31 +89,6 @@ async def memories(client: AsyncClient, cwd: str) -> int:
     return len((await client.call("memory.list", {"cwd": cwd}))["memories"])
 
 
-@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
-async def test_a_first_conversation_is_learnt_from(missing: Missing, event: str) -> None:
-    """What ended before the daemon was up is a memory soon after, and its event is gone."""
-    missing.say(WORDS)
-    missing.leave("1", event)
-    async with missing.daemon() as client:
-        await missing.emptied()
-        (job,) = await missing.jobs(client, 1)
-        assert job["state"] == "completed"
-        assert await memories(client, missing.cwd) == 1
-
-
-async def test_the_oldest_is_worked_off_first(missing: Missing) -> None:
-    """Events keep the order in which they came."""
-    for number in range(3):
-        missing.say(f"From now on, always use {number} spaces.", f"s{number}")
-    for number in (2, 0, 1):
-        missing.leave(f"{number}", session=f"s{number}")
-    async with missing.daemon() as client:
-        sessions = [job["session"] for job in await missing.jobs(client, 3)]
-    assert sorted(sessions) == ["s0", "s1", "s2"]
-    lines = Path(missing.home.places.log).read_text().splitlines()
-    assert any('"answered": 3' in line or '"answered":3' in line for line in lines)
-
-
 async def test_an_event_that_comes_back_does_nothing_twice(missing: Missing) -> None:
     """One that was answered before its file was removed finds nothing new."""
     missing.say(WORDS)
@@ -125,16 +100,6 @@ async def test_an_event_that_comes_back_does_nothing_twice(missing: Missing) -> 
         newest, first = await missing.jobs(client, 2)
         assert newest["result"]["reason"] == "nothing_new"
         assert first["result"]["saved"]
-        assert await memories(client, missing.cwd) == 1
-
-
-async def test_an_event_that_comes_while_it_serves_is_found(missing: Missing) -> None:
-    """A daemon that hung and went on takes what hooks left meanwhile."""
-    missing.say(WORDS)
-    async with missing.daemon() as client:
-        missing.leave("1")
-        await missing.emptied()
-        await missing.jobs(client, 1)
         assert await memories(client, missing.cwd) == 1
 
 
@@ -210,25 +175,6 @@ async def test_a_turn_that_nobody_told_of_is_read_at_the_start(missing: Missing)
     async with missing.daemon() as client:
         newest, _ = await missing.jobs(client, 2)
         assert newest["result"]["saved"]
-    async with missing.daemon() as client:
-        assert len(await missing.jobs(client, 2)) == 2
-
-
-async def test_what_grew_where_memory_is_off_is_not_read(missing: Missing) -> None:
-    """A start passes over a project that its files switch off, and reads it once it is on."""
-    path = await begun(missing)
-    missing.say(MORE)
-    old = time.time() - 3600
-    os.utime(path, (old, old))
-    switch = Path(missing.cwd, ".claude/settings.json")
-    switch.parent.mkdir()
-    switch.write_text('{"autoMemoryEnabled": false}')
-    async with missing.daemon() as client:
-        for _ in range(20):
-            await client.call("status")
-            missing.clock.advance(LOOK_SECONDS)
-        assert len(await missing.jobs(client, 1)) == 1
-    switch.unlink()
     async with missing.daemon() as client:
         assert len(await missing.jobs(client, 2)) == 2
 

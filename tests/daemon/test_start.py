@@ -66,16 +66,6 @@ def test_a_start_on_a_full_disk_serves_reads() -> None:
             assert caught.value.kind == "state_unusable"
 
 
-def test_a_daemon_whose_socket_was_removed_makes_room() -> None:
-    """A daemon that nobody can find ends by itself, and the next start serves."""
-    with throw_away_home() as home:
-        with daemon_process(home) as process:
-            Path(home.places.socket).unlink()
-            assert process.wait(60) == 0
-        with daemon_process(home), client(home) as connection:
-            assert connection.call("hello", {})["name"] == "memd"
-
-
 def test_a_client_finds_the_daemon_at_another_path() -> None:
     """A client with another socket path is led to the daemon of its state directory."""
     with throw_away_home() as home, daemon_process(home) as process:
@@ -94,18 +84,6 @@ def test_a_state_file_of_a_newer_memd_is_a_sentence() -> None:
         done = run(home, "serve")
         assert (done.returncode, done.stderr.count("\n")) == (78, 1)
         assert "was written by a later memd (format 9999)" in done.stderr
-
-
-def test_a_bad_option_is_told_and_harmless() -> None:
-    """A settings file with an error is named in the log, and the daemon serves."""
-    with throw_away_home() as home:
-        config = Path(home.places.config)
-        config.parent.mkdir(parents=True)
-        config.write_text("[recall]\nlimit = 'many'\n")
-        config.chmod(0o600)
-        with daemon_process(home), client(home) as connection:
-            connection.call("status", {})
-        assert "recall.limit" in Path(home.places.log).read_text()
 
 
 def model_of(home: Home) -> Any:
@@ -228,32 +206,3 @@ def test_of_eight_starters_one_serves_fifty_times() -> None:
     with throw_away_home() as home:
         for _ in range(50):
             start_together(home)
-
-
-def test_threads_that_compute_give_way_soon() -> None:
-    """A daemon's threads hand the interpreter on within a fraction of a millisecond."""
-    requested = "import sys; from memd.daemon import start; start._set_process_limits()"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{requested}; print(sys.getswitchinterval())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert float(done.stdout) <= 0.0005
-
-
-def test_what_is_old_is_rarely_collected() -> None:
-    """A daemon's threads are seldom stopped for all of its objects, and often for the young."""
-    requested = (
-        "import gc; from memd.daemon import start; "
-        "usual = gc.get_threshold(); start._set_process_limits()"
-    )
-    reported = "print(gc.get_threshold()[:2] == usual[:2], gc.get_threshold()[2] // usual[2])"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{requested}; {reported}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    same, rarer = done.stdout.split()
-    assert (same, int(rarer) >= 100) == ("True", True)
