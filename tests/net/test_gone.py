@@ -3,6 +3,7 @@
 import pytest
 
 from tests.net.kit import Home, differs
+from tests.net.wire import BIN
 
 GONE = {
     "session start": "call",
@@ -10,6 +11,13 @@ GONE = {
     "version": "--version",
     "suggestions list": "suggestions",
     "agent show a": "agent list",
+    "sockname": "config",
+    "discover": "call rpc.discover",
+    "top": "status",
+    "metrics": "status",
+    "debug": "status",
+    "watch": "log -f",
+    "conformance": "",
 }
 STILL = {
     "suggestions": "review",
@@ -24,8 +32,6 @@ STILL = {
     "adopt a.md": "edit",
     "spend": "report",
     "usage": "report",
-    "sockname": "config",
-    "discover": "call",
     "team pull": "team sync",
     "team push": "team sync",
     "team diff a.md": "team status",
@@ -34,11 +40,6 @@ STILL = {
     "message status m1": "message log",
     "instructions approve a": "instructions --allow",
     "job retry j1": "extract",
-    "top": "",
-    "metrics": "",
-    "debug": "",
-    "watch": "",
-    "conformance": "",
     "agent merge": "",
 }
 
@@ -46,7 +47,7 @@ STILL = {
 def _names_the_replacement(home: Home, old: str, new: str) -> None:
     done = home.memctl("--no-start", *old.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"memctl {new}" in done.stderr
+    assert f"memctl {new}".rstrip() in done.stderr
     assert "is gone" in done.stderr
 
 
@@ -62,3 +63,9 @@ def test_a_command_that_is_gone_names_its_replacement(home: Home, old: str, new:
 def test_an_old_command_names_its_replacement(home: Home, old: str, new: str) -> None:
     """A command that goes with a later room will say what to use."""
     _names_the_replacement(home, old, new)
+
+
+def test_the_gateway_is_gone(home: Home) -> None:
+    """``memd gateway`` is a wrong command line that names Keeper."""
+    done = home.run(f"{BIN}/memd", "gateway")
+    assert (done.returncode, "Keeper" in done.stderr) == (2, True)
