@@ -102,7 +102,11 @@ async def subscribe(
 
     Without ``topics`` all topics are meant, and without ``cwd`` all projects.
     """
-    wanted, directory = await _subscription(services, call, topics, cwd)
+    wanted = list(events.TOPICS) if topics is None else topics
+    for topic in wanted:
+        if topic not in events.TOPICS:
+            raise UnknownTopicError(topic)
+    directory = None if cwd is None else (await project_of(services, call, cwd)).memory_dir
     call.connection.subscribe(wanted, directory)
     if events.AGENT_PROGRESS in wanted:
         services.progress.subscribed()
@@ -143,22 +147,6 @@ async def restart(services: Services, _call: Call) -> Restarting:
     """
     services.ending.restart()
     return Restarting(restarting=True)
-
-
-async def _subscription(
-    services: Services, call: Call, topics: list[str] | None, cwd: str | None
-) -> tuple[list[str], str | None]:
-    """Return the topics (by default all) and the memory directory, ``None`` for all projects.
-
-    Raises UnknownTopicError and NoProjectError.
-    """
-    wanted = list(events.TOPICS) if topics is None else topics
-    for topic in wanted:
-        if topic not in events.TOPICS:
-            raise UnknownTopicError(topic)
-    if cwd is None:
-        return wanted, None
-    return wanted, (await project_of(services, call, cwd)).memory_dir
 
 
 def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, Any]]:

@@ -25,7 +25,6 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 # Variation selectors are left alone, since emoji need them.
 _CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
 _DEFAULT_SIZE = (80, 24)  # columns and lines
-_LINE_END = "\r\n"
 _MIN_COLUMNS = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 

@@ -15,7 +15,6 @@ from memd.core.values import Project
 # What a client's model or program can do (``supports``).
 CONTEXT_MANAGEMENT, COMPACTION = "context_management", "compaction"
 THREAD, MANAGED = "thread", "managed"  # the server holds the history; the client shrinks it itself
-BOUND_THINKING = "bound_thinking"  # thinking is refused behind a changed prefix
 THINKING = "thinking"  # the request asks for thinking
 
 

@@ -223,7 +223,6 @@ class OtherDaemonError(MemdError):
 
     code = 1006
     kind = "refused"
-    exit_status = 77
 
     def __init__(self, address: str) -> None:
         shown = printable(address)

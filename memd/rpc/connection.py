@@ -47,12 +47,12 @@ class Connection:
     @property
     def topics(self) -> frozenset[str]:
         """The topics with a subscription."""
-        return frozenset(topic for topic, directories in self._topics.items() if directories)
+        return frozenset(self._topics)
 
     @property
     def subscribed(self) -> bool:
         """Whether there is any subscription; cheaper than ``topics``."""
-        return any(self._topics.values())
+        return bool(self._topics)
 
     def wants(self, event: Event) -> bool:
         """Return whether the client subscribed to this event."""
