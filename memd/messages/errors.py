@@ -222,7 +222,7 @@ class OtherDaemonError(MemdError):
     """A message is addressed to an agent of another daemon."""
 
     code = 1006
-    kind = "refused"
+    kind = "other_daemon"
 
     def __init__(self, address: str) -> None:
         shown = printable(address)

@@ -117,7 +117,7 @@ def test_background_work_is_seen(started: Home) -> None:
     job = json.loads(dream.stdout)["job"]
     assert job in _memctl(home, "job", "list", "--here").stdout
     assert json.loads(_memctl(home, "job", "wait", job, "--json").stdout)["state"] == "completed"
-    assert _memctl(home, "session", "end", "s1").returncode == 0
+    assert _memctl(home, "call", "session.end", "session_id=s1").returncode == 0
     assert json.loads(_memctl(home, "call", "rpc.discover").stdout)["openrpc"]
     doctor = _memctl(home, "doctor")
     assert doctor.returncode == 0, doctor.stdout
