@@ -129,7 +129,7 @@ def _output_lines(
 def _files(top: FileEntry, view: AgentView) -> Iterator[tuple[FileEntry, str]]:
     """Yield the files below ``top``, each with its path relative to it."""
     start = len(top.shown.rstrip("/")) + 1 if top.shown else 0
-    for _, entry in view.walk(top):
+    for entry in view.walk(top):
         if not entry.folder:
             path = entry.name if entry is top else entry.shown[start:]
             yield entry, path

@@ -17,7 +17,6 @@ from memd.core import regex
 _TICK_LINES = 4_096  # lines between two calls of ``tick``
 # A pattern with anchors of the whole text or with flags may miss a match in a piece of many lines.
 _WHOLE_TEXT_OR_FLAGS = re.compile(r"\\[AzZ]|\(\?")
-_BASIC_TOKEN = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
 
 
 class Search(Struct, frozen=True):
@@ -27,7 +26,6 @@ class Search(Struct, frozen=True):
     """
 
     pattern: Any
-    invert: bool = False
     before: int = 0
     after: int = 0
     most: int | None = None
@@ -46,15 +44,14 @@ def search(
     pattern: str,
     *,
     ignore_case: bool = False,
-    invert: bool = False,
     before: int = 0,
     after: int = 0,
     most: int | None = None,
 ) -> Search:
     """Return a search with a compiled pattern. Raises PatternRefusedError."""
     compiled = regex.foreign(pattern, ignore_case=ignore_case)
-    quick = not invert and not _WHOLE_TEXT_OR_FLAGS.search(pattern)
-    return Search(compiled, invert, before, after, most, quick)
+    quick = not _WHOLE_TEXT_OR_FLAGS.search(pattern)
+    return Search(compiled, before, after, most, quick)
 
 
 def lines(
@@ -82,7 +79,7 @@ def lines(
             number += 1
             if number % _TICK_LINES == 0:
                 tick()
-            if not _has_enough(search, hits) and _matches(search, text):
+            if not _has_enough(search, hits) and search.pattern.search(text):
                 yield from before
                 before.clear()
                 yield MatchedLine(number, text, hit=True)
@@ -102,12 +99,6 @@ def _has_enough(search: Search, hits: int) -> bool:
     return search.most is not None and hits >= search.most
 
 
-def _matches(search: Search, text: str) -> bool:
-    """Return whether a line is a hit: it matches, or does not match in an inverted search."""
-    has_match = search.pattern.search(text) is not None
-    return has_match != search.invert
-
-
 def shown(
     search: Search, result: Iterable[MatchedLine], name: str, *, numbers: bool
 ) -> Iterator[str]:
@@ -121,26 +112,3 @@ def shown(
         file_prefix = f"{name}{separator}" if name else ""
         number_prefix = f"{line.number}{separator}" if numbers else ""
         yield f"{file_prefix}{number_prefix}{line.text}"
-
-
-def basic(pattern: str) -> str:
-    """Return grep's basic regular expression in the syntax of Python's engine.
-
-    ``( ) { } | + ?`` stand for themselves unless a backslash is before them; sets are kept.
-    """
-    parts: list[str] = []
-    position = 0
-    while position < len(pattern):
-        match = _SET.match(pattern, position) or _BASIC_TOKEN.match(pattern, position)
-        text = match.group() if match else pattern[position]
-        position += len(text)
-        if text in _SPECIAL:
-            text = f"\\{text}"
-        elif text[:1] == "\\" and text[1:] in _SPECIAL:
-            text = text[1:]
-        parts.append(text)
-    return "".join(parts)
-
-
-_SPECIAL = frozenset("(){}|+?")  # where the two syntaxes differ
-_SET = re.compile(r"\[\^?\]?[^\]]*\]")

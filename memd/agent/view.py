@@ -27,7 +27,7 @@ from memd.text import invisible
 CALL_BYTES = 64 * 1024 * 1024  # that one call reads
 CALL_FILES = 20_000  # that one call looks at
 FOLDER_ENTRIES = 10_000  # of a folder; more are not listed
-WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this size is searched for credentials as a whole
+_WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this size is searched for credentials as a whole
 _DEPTH = 24  # levels of folders below the one that is walked
 _CHARACTERS_AT_ONCE = 64 * 1024  # since a search blocks other threads until its end
 
@@ -168,28 +168,28 @@ class AgentView:
         self.meter.count_files(len(result) + 1)
         return [result[name] for name in sorted(result)]
 
-    def walk(self, top: FileEntry, depth: int = _DEPTH) -> Iterator[tuple[int, FileEntry]]:
-        """Yield ``top`` and, if it is a folder, all below it, with depths. Raises LimitError."""
+    def walk(self, top: FileEntry) -> Iterator[FileEntry]:
+        """Yield ``top`` and, if it is a folder, all below it. Raises LimitError."""
         stack = [(0, top)]
         while stack:
             level, entry = stack.pop()
-            yield level, entry
-            if entry.folder and level < min(depth, _DEPTH):
+            yield entry
+            if entry.folder and level < _DEPTH:
                 stack += [(level + 1, child) for child in reversed(self.children(entry))]
 
-    def pieces(self, entry: FileEntry, start: int = 0) -> Iterator[TextPiece]:
-        """Yield a file's text from the byte ``start``, in whole lines. Raises LimitError."""
+    def pieces(self, entry: FileEntry) -> Iterator[TextPiece]:
+        """Yield a file's text, in whole lines. Raises LimitError."""
         place = entry.place
         self.read.add(entry)
         in_memory = self._run_content(place)
         if in_memory is not None:
-            yield TextPiece(decode(in_memory[start:]), foreign=False)
+            yield TextPiece(decode(in_memory), foreign=False)
             return
         is_foreign = place.root.kind != MEMORY
         chunks: list[bytes] = []  # of a file that is searched for credentials as a whole
-        for chunk in self._chunks(entry, start):
+        for chunk in self._chunks(entry):
             self.meter.count_bytes(len(chunk))
-            if entry.size <= WHOLE_BYTES:
+            if entry.size <= _WHOLE_BYTES:
                 chunks.append(chunk)
             else:
                 yield TextPiece(decode(chunk), foreign=is_foreign)
@@ -202,12 +202,12 @@ class AgentView:
             return None
         return self._written.get(place.name, self._taken_in.get(place.name))
 
-    def _chunks(self, entry: FileEntry, start: int) -> Iterator[bytes]:
+    def _chunks(self, entry: FileEntry) -> Iterator[bytes]:
         """Yield a file's bytes. Raises NotReachableError where ``Confined`` refuses the file."""
         self.meter.count_files()
         folder = self._folders[entry.place.root.real]
         try:
-            yield from folder.pieces(entry.place.name, start) or ()
+            yield from folder.pieces(entry.place.name) or ()
         except MemdError as error:
             raise NotReachableError(entry.shown, error.sentence.rstrip(".")) from error
 

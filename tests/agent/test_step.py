@@ -72,30 +72,11 @@ def test_a_pause_goes_on() -> None:
     assert run.messages[-1]["role"] == "assistant"
 
 
-def test_two_calls_with_one_id_are_junk() -> None:
-    """Calls that cannot be told apart are not run."""
-    assert step.step(begun(), said(read(1), read(1)))[1] == Stop(Reason.JUNK)
-
-
-def test_an_input_that_is_no_object_is_answered() -> None:
-    """A call whose input is a list or a string is an error for the model, not for us."""
-    run, action = step.step(begun(), said(ToolCall("a", "Read", ["x"])))
-    run, _ = step.answer(run, done(action))
-    assert (run.malformed, run.denied) == (1, 0)
-
-
 def test_too_many_calls_in_one_turn_are_answered_but_not_run() -> None:
     """Every call has a result, but only so many are run."""
     _, action = step.step(begun(calls_per_turn=2), said(*(read(n) for n in range(5))))
     assert isinstance(action, CallTools)
     assert [item.answer is None for item in action.calls] == [True, True, False, False, False]
-
-
-def test_too_many_calls_in_all_end_the_run() -> None:
-    """A run has a number of calls and ends before it makes more."""
-    run, action = step.step(begun(calls=3), said(read(1), read(2)))
-    run, _ = step.answer(run, done(action))
-    assert step.step(run, said(read(3), read(4)))[1] == Stop(Reason.CALLS)
 
 
 def test_a_model_that_repeats_itself_is_told_and_then_stopped() -> None:

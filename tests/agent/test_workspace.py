@@ -81,18 +81,6 @@ def test_removals_are_only_for_runs_that_may(home: Home) -> None:
         assert workspace.proposal().updated == ("a.md",)
 
 
-def test_names_that_differ_in_case_are_refused(home: Home) -> None:
-    """Neither a file on disk nor one of the run's own gets a twin."""
-    with home.workspace() as workspace:
-        assert (
-            "only in case" in call(workspace, "Write", file_path="A.md", content=memory("a")).text
-        )
-        assert not call(workspace, "Write", file_path="new.md", content=memory("n")).fault
-        assert (
-            "only in case" in call(workspace, "Write", file_path="NEW.md", content=memory("n")).text
-        )
-
-
 def test_a_run_writes_so_much(home: Home) -> None:
     """Files and bytes of a run are bounded."""
     with home.workspace() as workspace:
@@ -123,17 +111,6 @@ def test_files_that_may_not_be_read_are_not_edited(home: Home) -> None:
         assert call(workspace, "WebFetch", url="x").fault == "denied"
         with pytest.raises(MemdError, match="several names"):
             workspace._read_memory("hard.md")
-
-
-def test_a_directory_that_nobody_made_yet(tmp_path: Path) -> None:
-    """A first memory can be written where there is no directory, and none is made for it."""
-    with working.Workspace(f"{tmp_path}/none", project="/", origin="user") as workspace:
-        assert call(workspace, "Bash", command="ls").text == "(no output)"
-        assert not call(workspace, "Write", file_path="a.md", content=memory("a")).fault
-        assert call(workspace, "Bash", command="ls").text == "a.md"
-        assert call(workspace, "Bash", command="ls /etc").fault == "denied"
-        assert workspace.proposal().saved == ("a.md",)
-    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.anyio

@@ -14,7 +14,7 @@ from tests.agent.hostile_calls import commands, random_lines
 
 BEGIN, END = "/memd-trace-begins", "/memd-trace-ends"
 _GOOD = (
-    "ls -la", "cat a.md | head -3", "grep -rn beta .", "find . -name '*.md' | wc -l", "wc a.md",
+    "ls -la", "cat a.md | head -3", "grep -rn beta .", "find . -name b.md", "wc a.md", "stat a.md",
     "tail -n 2 MEMORY.md", "grep -c alpha a.md sub/b.md",
 )  # fmt: skip
 

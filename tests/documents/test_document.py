@@ -13,7 +13,6 @@ from memd.core.values import MemoryType
 from memd.documents.document import (
     HEAD_BYTES,
     Document,
-    FrontmatterNotEditableError,
     InvalidMemoryError,
     new,
     parse,
@@ -79,48 +78,6 @@ def test_what_is_written_is_read(
     library = frontmatter.loads(content.decode())
     assert library["description"] == document.description
     assert library["name"] == document.name
-
-
-@pytest.mark.parametrize(
-    ("content", "kind"),
-    [
-        (b"---\nname: a\ntype: user\n---\nx", MemoryType.USER),
-        (b"---\nname: a\nmetadata:\n  type: project\n---\nx", MemoryType.PROJECT),
-        (b"---\ntype: user\nmetadata:\n  type: project\n---\nx", MemoryType.PROJECT),
-        (b"---\ntype: user\nmetadata:\n  type: odd\n---\nx", MemoryType.USER),
-        (b"---\nmetadata: {type: reference}\n---\nx", MemoryType.REFERENCE),
-        (b"---\ntype: Feedback\n---\nx", MemoryType.FEEDBACK),
-        (b"---\ntype: idea\n---\nx", None),
-        (b"---\ntype: [user, project]\nmetadata: text\n---\nx", None),
-        (b"---\nname: a\n---\nx", None),
-    ],
-)
-def test_flat_and_nested_types_are_read(content: bytes, kind: MemoryType | None) -> None:
-    """Both forms count, the nested one first; an unknown type is no type."""
-    document = parse(content, "a.md")
-    assert document.type is kind
-    assert not document.damaged
-    assert document.body == "x"
-
-
-@pytest.mark.parametrize(
-    ("content", "description"),
-    [
-        (b"---\nname: a\ndescription: a: b\n---\n", "a: b"),
-        (b"---\nname: a\ndescription: *important* thing\n---\n", "*important* thing"),
-        (b"---\nname: a\ndescription: @home #1\n---\n", "@home #1"),
-        (b"---\nname: a\ndescription: [draft\n---\n", "[draft"),
-        (b"---\nname: a\ndescription: >\n  two\n  lines\n---\n", "two lines"),
-        (b"\xef\xbb\xbf---\r\nname: a\r\ndescription: crlf\r\n---\r\n\r\n", "crlf"),
-        (b"---\nname: a\ndescription: caf\xe9\n---\n", "caf\ufffd"),
-    ],
-)
-def test_text_as_people_write_it_is_read(content: bytes, description: str) -> None:
-    """Unquoted text, CRLF, a BOM and foreign bytes still make a whole memory."""
-    document = parse(content, "x.md")
-    assert (document.name, document.description) == ("a", description)
-    assert not document.damaged
-    assert document.body == ""
 
 
 @pytest.mark.parametrize(
@@ -248,37 +205,6 @@ def test_a_change_touches_its_line_only() -> None:
     assert with_fields(content, fields) == content.replace(
         b"User prefers pnpm over npm", b'"new: text"'
     ).replace(STAMP.encode(), b"2027-01-01T00:00:00.000Z")
-
-
-@pytest.mark.parametrize(
-    ("content", "after"),
-    [
-        (b"text", b"---\ndescription: d\n---\n\ntext"),
-        (b"\xef\xbb\xbfa\r\n", b"\xef\xbb\xbf---\r\ndescription: d\r\n---\r\n\r\na\r\n"),
-        (b"---\n---\n", b"---\ndescription: d\n---\n"),
-        (b"---\nmetadata:\n---\n", b"---\ndescription: d\nmetadata:\n---\n"),
-        (b"---\nname: a\nx: a: b\n---\n", b"---\nname: a\ndescription: d\nx: a: b\n---\n"),
-    ],
-)
-def test_a_missing_field_is_added(content: bytes, after: bytes) -> None:
-    """A field that was not there gets a line, and a file without frontmatter gets one."""
-    assert with_fields(content, {"description": "d"}) == after
-
-
-@pytest.mark.parametrize(
-    ("content", "fields"),
-    [
-        (b"---\nname: a\n", {"name": "b"}),
-        (b"---\nmetadata: {type: user}\n---\n", {"metadata.type": "project"}),
-        (b"---\nmetadata:\n  type: user\n---\n", {"type": "project"}),
-        (b"---\n" + b"x: y\n" * 28 + b"---\n", {"name": "a"}),
-        (b"---\n{a: b}\n---\n", {"name": "a"}),
-    ],
-)
-def test_what_cannot_be_changed_in_place_is_left(content: bytes, fields: dict[str, str]) -> None:
-    """A damaged memory, and a change that would move another field, are refused."""
-    with pytest.raises(FrontmatterNotEditableError):
-        with_fields(content, fields)
 
 
 @given(

@@ -7,16 +7,13 @@ from hypothesis import strategies as st
 from memd.core import limits
 from memd.core.names import in_catalogue
 from memd.core.text import one_line
-from memd.core.values import Header, MemoryType, Pointer
+from memd.core.values import Header, Pointer
 from memd.documents.index import (
-    IndexEntry,
     derive,
     entries,
     load,
-    manifest,
     pointer_line,
     reconcile,
-    with_pointer,
 )
 
 PATHS = st.text(
@@ -82,14 +79,6 @@ def test_the_index_is_cut_at_25000_bytes() -> None:
     assert load(b"x" * 25_000 + b"\ny").text.startswith("x" * 25_000 + "\n\n>")
 
 
-def test_a_single_line_of_40_kb_is_cut_at_a_character() -> None:
-    """No half character is loaded."""
-    loaded = load(("a" + "é" * 20_000).encode())
-    part, _, _ = loaded.text.rpartition("\n\n")
-    assert part == "a" + "é" * 12_499
-    assert (loaded.lines, loaded.bytes, loaded.cut) == (1, 40_001, "bytes")
-
-
 @given(st.lists(st.integers(0, 400), max_size=260), st.sampled_from(["x", "é", "字"]))
 def test_the_loaded_part_keeps_both_limits(lengths: list[int], character: str) -> None:
     """Whatever the index is, the part before the warning is a start of it within the limits."""
@@ -104,95 +93,11 @@ def test_the_loaded_part_keeps_both_limits(lengths: list[int], character: str) -
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "path", "title", "hook"),
-    [
-        ("- [Title](file.md) — one-line hook", "file.md", "Title", "one-line hook"),
-        ("* [T](f.md) - h", "f.md", "T", "h"),
-        ("+ [T](f.md) – h — i", "f.md", "T", "h — i"),
-        ("  - [T](f.md): h", "f.md", "T", "h"),
-        ("1. [T](f.md) -- h", "f.md", "T", "h"),
-        ("- [T](f.md)", "f.md", "T", ""),
-        ("- [T](f.md) h without a dash", "f.md", "T", "h without a dash"),
-        ("- [T](<my file.md>) — h", "my file.md", "T", "h"),
-        ("- [T](my file.md) — h", "my file.md", "T", "h"),
-        ("- [T](my%20file.md) — h", "my file.md", "T", "h"),
-        ("- [T](./sub/f.md#part) — h", "sub/f.md", "T", "h"),
-        ("- [T](f.md?x=1)", "f.md", "T", ""),
-        ('- [T](f.md "tip") — h', "f.md", "T", "h"),
-        ("- [T](f(1).md) — h", "f(1).md", "T", "h"),
-        (r"- [a \[b\] [c] \\](f\_x.md) — h", "f_x.md", r"a [b] [c] \ ".strip(), "h"),
-        ("- [T](f.md) — see [B](b.md)", "f.md", "T", "see [B](b.md)"),
-        ("- [目录](目录/笔记.md) — 说明", "目录/笔记.md", "目录", "说明"),
-    ],
-)
-def test_pointers_are_read_as_people_write_them(
-    line: str, path: str, title: str, hook: str
-) -> None:
-    """Bullets, separators, encodings and anchors of all kinds make the same entry."""
-    assert entries(f"# M\n\n{line}\r\n".encode()) == (IndexEntry(path, title, hook, 2),)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[T](f.md) — no bullet",
-        "See - [T](f.md)",
-        "- see [T](f.md)",
-        "- [A](a.md), [B](b.md)",
-        "- [A](a.md) and [B](b.md)",
-        "- [T](https://example.org/f.md)",
-        "- [T](mailto:f.md)",
-        "- [T](/etc/f.md)",
-        "- [T](~/f.md)",
-        "- [T](../f.md)",
-        "- [T](f.txt)",
-        "- [T](MEMORY.md)",
-        "- [T](team/MEMORY.md)",
-        "- [T](logs/2026/10/2026-10-01.md)",
-        "- [T](.hidden.md)",
-        "- [T]()",
-        "- [T]",
-        "- [T](f.md",
-        "| [T](f.md) | x |",
-    ],
-)
-def test_other_lines_are_a_persons(line: str) -> None:
-    """What is more, or something else, than a pointer to a memory is kept by every tidying."""
-    content = f"{line}\n".encode()
-    assert entries(content) == ()
-    assert reconcile(content, [], {}) == content
-
-
 def test_an_example_in_a_code_block_is_no_pointer() -> None:
     """Closed code blocks show and do not point; one that never closes hides nothing."""
     shown = b"~~~\n- [Title](file.md)\n```\n~~~\n"
     assert reconcile(shown, [], {}) == shown
     assert reconcile(b"```\n- [Gone](gone.md)\n", [], {}) == b"```\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "files", "after"),
-    [
-        (None, [], None),
-        (b"", [], b""),
-        (None, ["a.md"], b"- [A](a.md)\n"),
-        (b"\xef\xbb\xbf", ["a.md"], b"\xef\xbb\xbf- [A](a.md)\n"),
-        (b"- [A](a.md)", [], b""),
-        (b"- [A](a.md)", ["a.md"], b"- [A](a.md)"),
-        (None, ["team/x.md"], None),
-        (b"- [T](team/x.md)\n", [], b"- [T](team/x.md)\n"),
-        (b"- [T](team/x.md)\n", ["team/x.md"], b"- [T](team/x.md)\n"),
-        (None, {"b.md", "a.md", "c.md"}, b"- [A](a.md)\n- [B](b.md)\n- [C](c.md)\n"),
-        (None, ["a.md", "a.md"], b"- [A](a.md)\n"),
-        (b"- [x](a%20b.md)\n", ["a%20b.md"], b"- [x](a%20b.md)\n"),
-        (b"- [x](a#1.md)\n", ["a#1.md"], b"- [x](a#1.md)\n"),
-        (None, ["_.md"], b"- [_.md](_.md)\n"),
-    ],
-)
-def test_small_cases(content: bytes | None, files: list[str], after: bytes | None) -> None:
-    """No index is made for nothing, none is dropped, and sets have an order."""
-    assert reconcile(content, files, {}) == after
 
 
 def _others(content: bytes | None) -> list[bytes]:
@@ -240,25 +145,6 @@ def test_a_written_line_is_read_back(path: str, title: str, hook: str) -> None:
         assert entry.title == one_line(title, 80)
 
 
-def test_one_entry_is_rewritten() -> None:
-    """Title and hook change; bullet, link, other lines, BOM and line ends stay."""
-    content = b"\xef\xbb\xbf* [Old](./a.md) - old\r\n# Head\n- [B](<b c.md>)"
-    new = Pointer("New [x]", "h")
-    assert with_pointer(content, "a.md", new) == content.replace(
-        b"[Old](./a.md) - old", "[New \\[x\\]](./a.md) — h".encode()
-    )
-    assert with_pointer(content, "b c.md", new) == content.replace(
-        b"[B](<b c.md>)", "[New \\[x\\]](<b c.md>) — h".encode()
-    )
-    assert with_pointer(content, "no.md", new) == content
-
-
-def test_the_entry_that_means_the_path_is_preferred() -> None:
-    """A link whose decoded name is the path comes before one that has it to the letter."""
-    content = b"- [1](a%20b.md)\n- [2](a%2520b.md)\n"
-    assert with_pointer(content, "a%20b.md", Pointer("N", "")) == content.replace(b"[2]", b"[N]")
-
-
 @pytest.mark.parametrize("part", ["- [", "- [x](", "- [x](a.md) ", "- [x](" + " ", "(", "[", "\\"])
 def test_a_line_of_40_kb_costs_no_time(part: str) -> None:
     """Hostile lines are read in linear time and end in some answer."""
@@ -271,29 +157,3 @@ def test_a_line_of_40_kb_costs_no_time(part: str) -> None:
 def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
     """Return a header with these facts."""
     return Header(path, "n", description, None, mtime_ns, 1, damaged=False, inode=1)
-
-
-def test_the_manifest_has_one_line_per_memory() -> None:
-    """Type, path, time in UTC and description, without the parts that are missing."""
-    typed = Header(
-        "sub/a.md", "n", "what it is", MemoryType.USER, 1_760_000_000_123_456_789, 1,
-        damaged=False, inode=1,
-    )  # fmt: skip
-    assert manifest([typed, known("b.md"), known("c.md", "x" * 600)]) == (
-        "- [user] sub/a.md (2025-10-09T08:53:20.123Z): what it is\n"
-        "- b.md (1970-01-01T00:00:00.000Z)\n"
-        f"- c.md (1970-01-01T00:00:00.000Z): {'x' * 499}…"
-    )
-    assert manifest([]) == ""
-
-
-def test_odd_files_keep_the_manifest_in_shape() -> None:
-    """A line end in a name, and a time that no calendar has, stay on one line each."""
-    lines = manifest(
-        [
-            known("a\nb\u2028.md"),
-            known("far.md", mtime_ns=10**30),
-            known("old.md", mtime_ns=-(10**30)),
-        ]
-    ).splitlines()
-    assert [line.split(" (")[0] for line in lines] == ["- a b .md", "- far.md", "- old.md"]

@@ -154,21 +154,6 @@ def test_a_call_that_was_never_run_failed(output: str, failed: str) -> None:
     assert [piece.failed for piece in pieces] == [failed]
 
 
-def test_changed_files_are_told_by_events() -> None:
-    """A patch's end names what it changed; a failed one takes the call's writes back."""
-    patch = "*** Begin Patch\n*** Add File: a.md\n*** End Patch\n"
-    change = {"/m/b.md": {"type": "add"}, "c.md": {"type": "update"}, "\0": {}}
-    results = read(
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="c1"),
-        event("patch_apply_end", call_id="c1", success=False, changes=change),
-        event("patch_apply_end", call_id="c2", success=True, changes=change),
-        done("FileChange", changes={"/m/d.md": {}}, status="completed"),
-        done("FileChange", changes={"/m/e.md": {}}, status="failed"),
-    )
-    assert [message.writes for message in results] == [(), ("/m/b.md", "/p/c.md"), ("/m/d.md",)]
-    assert results[0].calls == ("apply_patch /p/a.md",)
-
-
 def test_words_from_outside_are_marked() -> None:
     """A web search and a server's answer are told, memd's own tools as what they write."""
     write = {"tool": "save", "arguments": {"path": "a.md"}, "server": "memd"}
@@ -205,20 +190,6 @@ def test_a_sub_agents_file_says_nothing(more: dict[str, Any]) -> None:
     said = event("user_message", message="fix it")
     assert read(said, meta={**META, **more}) == ()
     assert len(read(line("session_meta", **META, **({} if "source" in more else more)), said)) == 1
-
-
-def test_unknown_content_is_counted() -> None:
-    """A message without its words in the usual place is strange."""
-    reader, assembly = PieceReader(), Assembly()
-    for value in (
-        event("user_message", words="x"),
-        done("UserMessage", content="x"),
-        item("message", role="assistant", content="x"),
-        message("assistant", "known"),
-        {"type": "response_item", "payload": "x"},
-    ):
-        assembly.add(reader.pieces(value))
-    assert (reader.strange, reader.recognised) == (3, 4)
 
 
 _JSON: st.SearchStrategy[Any] = st.recursive(

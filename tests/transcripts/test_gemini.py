@@ -102,13 +102,6 @@ def test_calls_and_their_outputs() -> None:
     assert results[1].writes == ("/p/a.md",)
 
 
-def test_memories_that_memd_s_own_tools_write_are_known() -> None:
-    """Its tools have their names from Gemini, and are told all the same."""
-    wrote = call("mcp_memd_save", path="a.md")
-    (answer,) = read(line("gemini", "", 2, toolCalls=[wrote]))
-    assert answer.writes == (f"{reading.MEMORY_ROOT}/a.md",)
-
-
 def test_a_sub_agents_file_says_nothing(tmp_path: Path) -> None:
     """Its first line tells, also to a reading that begins behind it."""
     path = tmp_path / "s.jsonl"
@@ -133,13 +126,6 @@ def test_a_record_is_read_on_from_where_it_ended(tmp_path: Path) -> None:
     part = reading.read(str(path), part.offset, part.marker)
     assert [m.text for m in part.messages] == ["ok", "two"]
     assert part.problem == ""
-
-
-def test_a_shape_that_is_unknown_is_told(tmp_path: Path) -> None:
-    """A user's message of another shape is counted as strange."""
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in (FIRST, line("user", {"a": 1}))))
-    assert "has a shape that memd knows" in reading.read(str(path)).problem
 
 
 JSON = st.recursive(

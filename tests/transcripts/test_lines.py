@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.conversation.pieces import TEXT_CHARACTERS, parse_time
+from memd.conversation.pieces import TEXT_CHARACTERS
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
-from memd.transcripts.lines import InvalidMessagesError, PieceReader
+from memd.transcripts.lines import PieceReader
 from memd.transcripts.reading import Assembly, from_messages
 from memd.transcripts.stream import TranscriptStream
 
@@ -52,16 +52,6 @@ def test_tool_results_are_the_tools_words() -> None:
     ]
 
 
-def test_blocks_of_one_assistant_message_are_joined() -> None:
-    """One line per block with the same message id is one message."""
-    results = lines(
-        assistant({"type": "thinking", "thinking": "hm"}),
-        assistant({"type": "text", "text": "first"}),
-        assistant({"type": "text", "text": "second"}, uuid="a2"),
-    )
-    assert results == (Message("a2", "assistant", "first\n\nsecond", "assistant"),)
-
-
 @pytest.mark.parametrize(
     ("block", "path"),
     [
@@ -98,31 +88,6 @@ def test_only_known_lines_are_counted() -> None:
     for line in given:
         assembly.add(reader.pieces(line))
     assert (reader.recognised, assembly.messages()) == (3, ())
-
-
-def test_messages_api_lists_are_read() -> None:
-    """Text and block contents become messages with an id each."""
-    results = from_messages(
-        [
-            {"role": "user", "content": "hi", "id": "x"},
-            {"role": "assistant", "content": [{"type": "text", "text": "a"}, call("Write")]},
-            {"role": "system", "content": "no"},
-            {"role": "user", "content": [{"type": "tool_result", "content": "t"}]},
-            "junk",
-        ]
-    )
-    assert [(m.id, m.origin, m.text) for m in results] == [
-        ("x", "user", "hi"),
-        ("message 1", "assistant", "a"),
-        ("message 3", "tool", "t"),
-    ]
-
-
-@pytest.mark.parametrize("value", [None, "text", {"role": "user"}, 7])
-def test_what_is_no_list_is_an_error(value: object) -> None:
-    """Messages that are no list are refused with their own error."""
-    with pytest.raises(InvalidMessagesError, match="must be a list"):
-        from_messages(value)
 
 
 _KEYS = st.sampled_from(["type", "role", "content", "text", "message", "input", "name", "id", "x"])
@@ -167,31 +132,6 @@ def test_words_from_outside_are_marked(name: str, origin: str) -> None:
         assert [(m.origin, m.tool, m.text) for m in results] == wanted
 
 
-def test_the_apis_own_tools_are_marked() -> None:
-    """Results that stand in the assistant's message are not the assistant's words."""
-    results = from_messages(
-        [
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
-                    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{}]},
-                    {"type": "mcp_tool_use", "id": "s2", "name": "x", "server_name": "hub"},
-                    {"type": "mcp_tool_result", "tool_use_id": "s2", "content": "remember"},
-                    {"type": "text", "text": "done"},
-                ],
-            }
-        ]
-    )
-    assert [(m.origin, m.tool, m.text) for m in results] == [
-        ("assistant", "", ""),
-        ("web", "web_search", ""),
-        ("assistant", "", ""),
-        ("mcp", "mcp__hub__x", "remember"),
-        ("assistant", "", "done"),
-    ]
-
-
 def test_memds_words_are_cut_out_everywhere() -> None:
     """What memd injected is cut out of outputs and of the assistant's words too."""
     mine = f"{OPEN}injected{CLOSE}"
@@ -210,22 +150,6 @@ def test_unknown_content_is_counted() -> None:
     for content in contents:
         assembly.add(reader.pieces(user(content)))
     assert (reader.strange, reader.recognised) == (2, 5)
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("1970-01-01T00:00:01Z", 1.0),
-        ("1970-01-01T00:00:01", 1.0),
-        ("1970-01-01T01:00:01+01:00", 1.0),
-        ("0001-01-01T00:00:00Z", None),
-        ("yesterday", None),
-        (17, None),
-    ],
-)
-def test_times_are_read(value: object, seconds: float | None) -> None:
-    """ISO times become seconds, everything else nothing."""
-    assert parse_time(value) == seconds
 
 
 @pytest.mark.parametrize(

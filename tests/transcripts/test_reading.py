@@ -47,15 +47,6 @@ def test_another_file_is_read_from_its_start(tmp_path: Path, now: bytes) -> None
     assert len(again.messages) == now.count(b"other")
 
 
-def test_noise_passes_without_harm(tmp_path: Path) -> None:
-    """Junk, foreign bytes, unknown kinds and deep nesting change nothing."""
-    path = tmp_path / "s.jsonl"
-    foreign = line("caf\x00").replace(b"\\u0000", b"\xe9")
-    noise = b'{"type":"user"\n\xff\xfe\n\n"user"\n' + b"[" * 100_000 + b'"user"\n'
-    path.write_bytes(noise + line("one") + b'{"type":"last-prompt"}\n' + foreign)
-    assert texts(path) == ["one", "caf\ufffd"]
-
-
 def test_a_huge_line_is_passed_over(tmp_path: Path) -> None:
     """A line above the limit costs no memory and no other line."""
     path = tmp_path / "s.jsonl"
@@ -87,15 +78,6 @@ def test_a_long_file_is_read_in_parts(tmp_path: Path) -> None:
         offset, marker, complete, parts = part.offset, part.marker, part.complete, parts + 1
     assert results == [str(number) for number in range(100)]
     assert parts > 5
-
-
-def test_a_format_that_yields_nothing_is_reported(tmp_path: Path) -> None:
-    """A file in which no line is known says so; an empty one is fine."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(b'{"kind":"turn","text":"user"}\n' * 3)
-    assert "none of 3 lines" in read(str(path)).problem
-    path.write_bytes(b"")
-    assert read(str(path)).problem == ""
 
 
 def test_only_proper_files_are_read(tmp_path: Path) -> None:
@@ -156,27 +138,6 @@ def test_the_end_of_a_long_file_is_enough(tmp_path: Path) -> None:
         file.write(line("four") + line("five"))
     after = read(str(path), part.offset, part.marker, tail=10)
     assert [m.text for m in after.messages] == ["four", "five"]
-
-
-def test_a_tail_without_a_line_reads_nothing(tmp_path: Path) -> None:
-    """A last line that is longer than the tail and still grows leaves the cursor at the start."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(line("one") + b"x" * 100)
-    assert read(str(path), tail=50).offset == 0
-    path.write_bytes(b"rubbish\n" * 20)
-    assert "none of" in read(str(path), tail=50).problem
-
-
-def test_a_sub_agents_rollout_is_known_from_further_on(tmp_path: Path) -> None:
-    """The first line says whose a file is, wherever a reading begins."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(rollout("session_meta", source={"subagent": "review"}) + said("one"))
-    part = read(str(path))
-    with path.open("ab") as file:
-        file.write(said("two"))
-    assert part.messages == ()
-    assert read(str(path), part.offset, part.marker).messages == ()
-    assert read(str(path), tail=len(said("two"))).messages == ()
 
 
 def test_an_output_finds_its_call_in_an_earlier_part(tmp_path: Path) -> None:

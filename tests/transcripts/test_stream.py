@@ -8,39 +8,18 @@ from typing import Any
 
 import pytest
 
-from memd.conversation.pieces import GIVEN_CHARACTERS
 from memd.transcripts.opening import LINE_BYTES
 from memd.transcripts.stream import StreamPart, TranscriptRefusedError, TranscriptStream
 from tests.transcripts.shapes import (
-    Line,
     call,
     claude,
     codex,
-    compacted,
     encoded,
-    gemini,
     reply,
     stream_of,
-    whole,
 )
 
 MEGABYTE = 1024 * 1024
-
-
-@pytest.mark.parametrize("now", [b"", b"x\n", b'{"type":"user","message":{"content":"new"}}\n' * 9])
-def test_another_file_is_read_from_its_start(tmp_path: Path, now: bytes) -> None:
-    """A cut, emptied or replaced file starts over, and says so; what went before is forgotten."""
-    path = tmp_path / "s.jsonl"
-    stream = stream_of(
-        path, claude("user", "u1", "old"), {"type": "ai-title", "aiTitle": "old"}, *compacted("")
-    )
-    assert not stream.more().restarted
-    assert stream.last_event == "boundary"
-    path.write_bytes(now)
-    part = stream.more()
-    assert (part.restarted, stream.last_event) == (True, "")
-    assert [piece.text for piece in part.pieces] == ["new"] * now.count(b"new")
-    assert not stream.more().restarted
 
 
 def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
@@ -73,29 +52,6 @@ def test_what_is_no_transcript_is_refused(tmp_path: Path) -> None:
             with pytest.raises(TranscriptRefusedError):
                 stream.more()
         assert (stream.last_event, stream.sub_agent) == ("", False)
-
-
-def test_a_transcript_may_go_and_come_back(tmp_path: Path) -> None:
-    """A file that cannot be read for a while costs nothing of what was read."""
-    path = tmp_path / "s.jsonl"
-    stream = stream_of(path, claude("user", "u1", "one"))
-    stream.more()
-    path.rename(tmp_path / "away")
-    with pytest.raises(TranscriptRefusedError):
-        stream.more()
-    (tmp_path / "away").rename(path)
-    with path.open("ab") as file:
-        file.write(encoded([claude("user", "u2", "two")]))
-    part = stream.more()
-    assert ([piece.text for piece in part.pieces], part.restarted) == (["two"], False)
-
-
-def test_a_format_that_says_nothing_is_reported(tmp_path: Path) -> None:
-    """Lines of unknown kinds and messages of an unknown shape are a problem, no lines are none."""
-    path = tmp_path / "s.jsonl"
-    assert "none of 3 lines" in stream_of(path, *[{"kind": "turn"}] * 3).more().problem
-    assert "none of 1 messages" in stream_of(path, claude("user", "u", {"parts": 1})).more().problem
-    assert stream_of(path).more().problem == ""
 
 
 @pytest.mark.parametrize(
@@ -133,25 +89,6 @@ def test_a_long_transcript_takes_no_more_than_a_part(
     assert peak < 4 * LINE_BYTES
 
 
-def test_a_calls_input_is_there(tmp_path: Path) -> None:
-    """A call has its input as recorded, long texts cut and half characters made whole."""
-    long = "x" * (GIVEN_CHARACTERS + 1)
-    given = {"command": "ls", "edits": [{"new": long, "deep": {"n": 1, "half": "\ud83d"}}]}
-    (piece,) = (
-        stream_of(tmp_path / "s.jsonl", reply("a", "m", call("t", "Bash", **given))).more().pieces
-    )
-    assert piece.call is not None
-    edits = [{"new": long[:-1], "deep": {"n": 1, "half": "?"}}]
-    assert piece.call.given == {"command": "ls", "edits": edits}
-    patch = "*** Begin Patch\n*** Add File: a.py\n"
-    line = codex(
-        "response_item", type="custom_tool_call", call_id="c", name="apply_patch", input=patch
-    )
-    (piece,) = stream_of(tmp_path / "s.jsonl", line).more().pieces
-    assert piece.call is not None
-    assert piece.call.given == {"input": patch}
-
-
 def test_what_is_nested_too_deep_is_passed_over(tmp_path: Path) -> None:
     """Input or content of a thousand levels costs its own line alone."""
     deep: Any = "x"
@@ -160,41 +97,3 @@ def test_what_is_nested_too_deep_is_passed_over(tmp_path: Path) -> None:
     lines = [reply("a", "m", call("t", "Bash", deep=deep)), claude("user", "u", [deep])]
     lines += [codex("compacted", replacement_history=deep), claude("user", "u", "last")]
     assert stream_of(tmp_path / "s.jsonl", *lines).more().pieces[-1].text == "last"
-
-
-def test_titles_are_events(tmp_path: Path) -> None:
-    """A client's title counts until the person gives one; what is said again is no news."""
-    said = [("ai-title", "A"), ("ai-title", "A"), ("ai-title", "B"), ("custom-title", "B")]
-    said += [("custom-title", "C"), ("ai-title", "D"), ("custom-title", ""), ("custom-title", "E")]
-    names = {"ai-title": "aiTitle", "custom-title": "customTitle"}
-    lines = [{"type": kind, names[kind]: title} for kind, title in said]
-    pieces = stream_of(tmp_path / "s.jsonl", *lines).more().pieces
-    assert [(piece.event, piece.text) for piece in pieces] == [("title", t) for t in "ABCE"]
-
-
-@pytest.mark.parametrize(
-    ("own", "session", "said"),
-    [
-        (
-            claude("user", "u", "go", isSidechain=True),
-            claude("user", "u", "go"),
-            claude("user", "u", "x", isSidechain=True),
-        ),
-        (
-            codex("session_meta", source={"subagent": "review"}),
-            codex("session_meta", source="cli"),
-            codex("event_msg", type="user_message", message="x"),
-        ),
-        (
-            {"sessionId": "s", "projectHash": "h", "kind": "subagent"},
-            {"sessionId": "s", "projectHash": "h", "kind": "main"},
-            gemini("user", "u", "x"),
-        ),
-    ],
-)
-def test_a_sub_agents_file_is_known(tmp_path: Path, own: Line, session: Line, said: Line) -> None:
-    """A file whose first line is a sub-agent's says nothing; in a session, what it says is none."""
-    stream = stream_of(tmp_path / "s.jsonl", own, said)
-    assert (whole(stream), stream.sub_agent) == ((), True)
-    stream = stream_of(tmp_path / "s.jsonl", session, said)
-    assert (whole(stream) == (), stream.sub_agent) == (False, False)
