@@ -15,14 +15,13 @@ async def fault_line(services: Services, call: Call, cwd: str) -> tuple[str, str
     """Return the check of a project's instruction files: its name, state, detail and remedy."""
     try:
         request = await instruction_request(services, call, cwd)
-        faults = await services.instructions.faults(request)
-        files = (await services.instructions.list(request)).files
+        listed = await services.instructions.list(request)
     except MemdError as error:
         return _NAME, "warning", error.sentence, error.hint
-    if not faults:
-        loaded = [file.chars for file in files if file.loaded]
+    if not listed.problems:
+        loaded = [file.chars for file in listed.files if file.loaded]
         return _NAME, "ok", f"{len(loaded)} with {sum(loaded):,} characters", ""
-    words = [printable(f"{each.path} {each.text}".strip(), _CHARACTERS) for each in faults]
+    words = [printable(problem, _CHARACTERS) for problem in listed.problems]
     more = f"; and {len(words) - _SHOWN_FAULTS} more" if len(words) > _SHOWN_FAULTS else ""
     detail = "; ".join(words[:_SHOWN_FAULTS]) + more
-    return _NAME, "warning", detail, "memctl instructions check names them all, and what else is"
+    return _NAME, "warning", detail, "memctl instructions names them all"

@@ -10,14 +10,27 @@ from memd.api import notes
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
+from memd.core.text import one_line
 from memd.instructions.service import InstructionRequest, InstructionText
-from memd.instructions.values import View
 from memd.notes.service import NotesRequest
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.connection import Call
+
+_INSTRUCTIONS = ("claude", "union")  # both mean the files that Claude Code loads
+_NAME_CHARACTERS = 100
+
+
+class InstructionsUnknownError(WrongParameterError):
+    """A client asked for the instruction files of another assistant than Claude Code."""
+
+    hint = "claude stands for CLAUDE.md, rules and AGENTS.md"
+
+    def __init__(self, name: str) -> None:
+        shown = one_line(name, _NAME_CHARACTERS)
+        super().__init__(f"instructions are none or claude, not {shown!r}", instructions=shown)
 
 
 class PromptLoaded(LoadedPrompt, frozen=True):
@@ -32,7 +45,7 @@ class Done(Result):
     ok: bool = True
 
 
-@method("load_prompt", "read", NoProjectError)
+@method("load_prompt", "read", NoProjectError, InstructionsUnknownError)
 async def load_prompt(
     services: Services,
     call: Call,
@@ -44,13 +57,15 @@ async def load_prompt(
     scope: Literal["user", "project", "local"] | None = None,
     skip_index: bool = False,
     extra_guidelines: str = "",
-    instructions: Literal["none", "claude", "codex", "gemini", "cursor", "union"] = "none",
+    instructions: str = "none",
 ) -> PromptLoaded:
     """The memory section of a system prompt, the same bytes for the same inputs.
 
-    A client that loads no CLAUDE.md or AGENTS.md by itself gives ``instructions``: the files that
-    the assistant of that name would load come as a second text. ``union`` is all of them.
+    A client that loads no CLAUDE.md or AGENTS.md by itself gives ``instructions: claude``: the
+    files that Claude Code would load come as a second text. ``union`` means the same.
     """
+    if instructions not in ("none", *_INSTRUCTIONS):
+        raise InstructionsUnknownError(instructions)
     environment = call.caller.environment
     project, settings, problems = await services.where(call, cwd)
     services.visited(call, project, session_id)
@@ -66,8 +81,8 @@ async def load_prompt(
     )
     members = {each.name: getattr(loaded, each.name) for each in fields(loaded)}
     members["problems"] = (*project.problems, *problems, *loaded.problems)
-    if instructions != "none":
-        request = InstructionRequest(project, settings, environment, View(instructions))
+    if instructions in _INSTRUCTIONS:
+        request = InstructionRequest(project, environment)
         members["instructions"] = await services.instructions.text(request)
     return PromptLoaded(**members)
 

@@ -183,6 +183,9 @@ def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) ->
     """Exit with status 2 because a command, or memctl without one, cannot take a word."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
 
+    gone_name = f"{command.name} {word}" if command else word
+    if gone_name in gone.COMMANDS:
+        top.exit(2, f"memctl: {gone_name} is gone\n  {gone.COMMANDS[gone_name]}\n")
     name = f"memctl {command.name}" if command else "memctl"
     own_flags = [flag for option in command.options for flag in option.flags] if command else []
     valid_flags = [*own_flags, "--help", *(option.flag for option in GLOBAL_OPTIONS)]

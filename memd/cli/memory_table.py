@@ -1,7 +1,6 @@
 """The table of the commands that read, write, search, learn and undo memories."""
 
 from memd.cli.grammar import MEMORIES, YES, Command, Operand, Option, moment, number, version
-from memd.cli.instruction_table import VIEWS
 
 ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
 SCOPES = ("user", "project", "local")
@@ -25,8 +24,8 @@ COMMANDS = (
         "print the memory section of a system prompt",
         "Prints what a client puts into its system prompt: the instructions and the index. The "
         "same inputs give the same bytes. When memory is off, standard error says which switch "
-        "it is and nothing is printed. With --instructions the files follow that an assistant of "
-        "that name loads, for a client that loads none by itself.",
+        "it is and nothing is printed. With --instructions claude the instruction files follow, "
+        "for a client that loads none by itself.",
         "prompting:load_prompt",
         method="load_prompt",
         options=(
@@ -38,13 +37,13 @@ COMMANDS = (
             Option("--extra-guidelines", "text appended to the guidelines", "TEXT"),
             Option(
                 "--instructions",
-                "the files beside it: whose rules decide which (default: none)",
-                choices=("none", *VIEWS),
+                "CLAUDE.md, rules and AGENTS.md behind it (default: none)",
+                choices=("none", "claude"),
             ),
         ),
         examples=(
             ("memctl load-prompt", "the section for the current project"),
-            ("memctl load-prompt --instructions union", "and CLAUDE.md, AGENTS.md and so on"),
+            ("memctl load-prompt --instructions claude", "and CLAUDE.md, AGENTS.md and so on"),
         ),
     ),
     Command(

@@ -175,11 +175,6 @@ class AgentsSettings:
 class InstructionSettings:
     """``[instructions]``: CLAUDE.md, AGENTS.md and their relatives, as memd reads them."""
 
-    exclude: tuple[str, ...] = option(
-        (),
-        "globs on absolute paths of instruction files that are not loaded, as in "
-        '["/srv/old/**"]; those of the machine\'s policy are loaded all the same',
-    )
     already_said: bool = option(
         default=True, doc="neither save nor suggest what a project's instruction files say already"
     )

@@ -12,19 +12,21 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memd.core.names import printable
 from memd.instructions import includes, patterns, rules
 from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
 from memd.instructions.patterns import PathPattern
 from memd.instructions.values import (
     GLOBS,
     MENTIONS,
+    FilesRequest,
     InstructionDisk,
     InstructionFile,
     Resolution,
-    ViewRequest,
 )
 
 INCLUDE_DEPTH = 4
+_MOST_CYCLES = 20  # that are named
 _TOO_DEEP = f"it is included more than {INCLUDE_DEPTH} files deep"
 _NO_TEXT_FILE = "its name is not one of a text"
 _HIDDEN = "a CLAUDE.md or CLAUDE.local.md is loaded in its place"
@@ -47,15 +49,15 @@ _TEXT_EXTENSIONS = frozenset(
 ) | {""}
 
 
-def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
-    """Return the files that Claude Code loads."""
+def resolve(request: FilesRequest, disk: InstructionDisk) -> Resolution:
+    """Return the files that Claude Code loads, and why it does not load others."""
     folders = tuple(folders_down("/", request.cwd))
     # First only to see whether a CLAUDE.md is loaded: then no AGENTS.md is.
-    probe = _ClaudeView(request, Loading(request, disk))
+    probe = _ClaudeFiles(request, Loading(request, disk))
     for folder in folders:
         probe.load_by_name((*_NAMES, _LOCAL_NAME), "project", folder)
     loads_agents = not probe.hides_agents(folders)
-    return _ClaudeView(request, Loading(request, disk), loads_agents).resolve()
+    return _ClaudeFiles(request, Loading(request, disk), loads_agents).resolve()
 
 
 class _ConditionalRule(Struct, frozen=True):
@@ -71,19 +73,21 @@ class _ConditionalRule(Struct, frozen=True):
         return self.file.scope != "project"
 
 
-class _ClaudeView(Struct):
+class _ClaudeFiles(Struct):
     """One resolution of the files that Claude Code loads.
 
     ``agents`` says whether AGENTS.md files are loaded. ``waiting_rules`` are the rules whose
-    condition no file has met yet, by real path. ``globs`` and ``mentions`` count those so far.
+    condition no file has met yet, by real path. ``globs``, ``mentions`` and ``cycles`` of
+    includes count those so far.
     """
 
-    request: ViewRequest
+    request: FilesRequest
     loading: Loading
     agents: bool = False
     waiting_rules: dict[str, _ConditionalRule] = field(default_factory=dict)
     globs: int = 0
     mentions: int = 0
+    cycles: int = 0
 
     def resolve(self) -> Resolution:
         """Load everything, and list what is not loaded."""
@@ -159,6 +163,20 @@ class _ClaudeView(Struct):
             elif posixpath.splitext(path)[1].lower() not in _TEXT_EXTENSIONS:
                 why_not = _NO_TEXT_FILE
             self.fetch_and_load(file, within, why_not)
+            if self.cycles < _MOST_CYCLES and self.leads_back(file, by):
+                self.cycles += 1
+                why = f"includes {printable(path)}, which leads back to it"
+                self.loading.problem(by.path, why)
+
+    def leads_back(self, file: InstructionFile, by: InstructionFile) -> bool:
+        """Return whether ``by`` is the file that it includes, or is included by it, deep or not."""
+        real = self.loading.real(file.path)
+        including: InstructionFile | None = by
+        for _ in range(file.depth):
+            if including is None or self.loading.real(including.path) == real:
+                return including is not None
+            including = self.loading.file(including.included_by) if including.included_by else None
+        return False
 
     def load_project_rules(self, folder: str) -> None:
         """Load the rules of a folder of the project that always load, and list the others."""

@@ -1,4 +1,4 @@
-"""Join the instruction files of a view into one text, for a client that loads none. Pure.
+"""Join instruction files into one text, for a client that loads none. Pure.
 
 Rules of this file
 - The same resolution gives the same bytes
@@ -37,7 +37,7 @@ _LEFT_OUT = f"it is left out: all files together have more than {TEXT_CHARACTERS
 class InstructionText(Struct, frozen=True):
     """The text for a client's prompt, "" if no file is loaded.
 
-    ``etag`` changes with the text. ``files`` are all files of the view, also those that are not
+    ``etag`` changes with the text. ``files`` are all files, also those that are not
     loaded. ``problems`` are sentences for a person.
     """
 
@@ -48,7 +48,7 @@ class InstructionText(Struct, frozen=True):
 
 
 def compose(resolution: Resolution) -> InstructionText:
-    """Return the files that a view loads as one text."""
+    """Return the loaded files as one text."""
     texts = resolution.texts
     loaded = [file for file in resolution.files if file.loaded and texts.get(file.path)]
     sections = {file.path: _file_section(file, texts[file.path]) for file in loaded}

@@ -43,10 +43,10 @@ class RealDisk:
         """Return the text of a file, cached while the file is unchanged, or why there is none."""
         real = path
         try:
-            status = os.lstat(path)  # quick, since most paths that a view tries do not exist
+            status = os.lstat(path)  # quick, since most paths that are tried do not exist
             identity, text = self._texts.get(path, (None, None))
             if text is not None and identity == _identity(status):
-                return text  # views mostly read a file by its real path
+                return text  # most files are read by their real paths
             real = os.path.realpath(path, strict=True)
             status = os.lstat(real)
         except OSError as error:
@@ -75,7 +75,7 @@ class RealDisk:
     def real(self, path: str) -> str:
         """Return a path without symbolic links, the path itself if nothing is there."""
         try:
-            os.lstat(path)  # quick, since most paths that a view tries do not exist
+            os.lstat(path)  # quick, since most paths that are tried do not exist
             return os.path.realpath(path)
         except (OSError, ValueError):
             return path

@@ -1,4 +1,4 @@
-"""Collect the files of a view in the order of loading, with the reasons against others. Pure.
+"""Collect instruction files in the order of loading, with the reasons against others. Pure.
 
 Rules of this file
 - A file is identified by its real path and listed once. If it was not loaded at first, it may be
@@ -10,7 +10,7 @@ Rules of this file
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -22,23 +22,23 @@ from memd.core.yielding import yield_to_requests
 from memd.instructions.values import (
     FOLDER_ENTRIES,
     LISTED_FILES,
+    LOADED_CHARACTERS,
     LONG_CHARACTERS,
     TOUCHED_FILES,
-    VIEW_CHARACTERS,
     DiskEntry,
+    FilesRequest,
     InstructionDisk,
     InstructionFile,
     Resolution,
-    ViewRequest,
 )
 
 EXTERNAL = "it lies outside of where the session works, and nobody has allowed that"
 MISSING = "there is no such file"
 _CREDENTIALS = "it may hold credentials, and is never loaded"
-_EXCLUDED = "it is excluded by instructions.exclude"
+_EXCLUDED = "it is excluded by claudeMdExcludes"
 EMPTY = "it is empty"
 _MOVED_MEANWHILE = "it was moved while it was read"
-_VIEW_IS_FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
+_IS_FULL = f"the files before it have {LOADED_CHARACTERS:,} characters together"
 _PATH_CHARACTERS = 1000  # of a path in a sentence
 # Folders and files of credentials and keys, and the system's files about processes and devices.
 NEVER = re.compile(
@@ -59,18 +59,18 @@ Folders = tuple[str, ...]
 
 @dataclass(slots=True)
 class Loading:
-    """Collects the files of one view. Only for one thread.
+    """Collects the files of one reading. Only for one thread.
 
     ``files`` are the listed files by real path, and ``texts`` the texts of loaded files by path.
     ``within`` is a parameter of several methods: the folders in which a file of the project must
     lie unless the user allowed others. It is empty for a file of the user or the machine.
     """
 
-    request: ViewRequest
+    request: FilesRequest
     disk: InstructionDisk
     files: dict[str, InstructionFile] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    external: bool = False  # whether files may lie outside; a view may change it
+    external: bool = False  # whether files may lie outside
     full: bool = False  # whether the list has so many files that no more are added
     _problems: dict[str, None] = field(default_factory=dict)  # sentences, each once
     _reals: dict[str, str] = field(default_factory=dict)  # real paths by path
@@ -92,7 +92,7 @@ class Loading:
         """Return the text of a file that is to be loaded now, ``None`` if it is not.
 
         The reason against it is listed, except for a file that is loaded already, and for a missing
-        one that no other file includes. ``why_not`` is a reason of the view, "" for none.
+        one that no other file includes. ``why_not`` is another reason against it, "" for none.
         """
         yield_to_requests()
         real = self.real(file.path)
@@ -109,8 +109,11 @@ class Loading:
             why = MISSING if why_unreadable == MISSING else why or why_unreadable
         if not why:
             return text
-        if why != MISSING or file.included_by:
+        if why != MISSING:
             self.refuse(file, why)
+        elif file.included_by:
+            self.refuse(file, why)
+            self.problem(file.included_by, f"includes {printable(file.path)}: {MISSING}")
         return None
 
     def _read(self, real: str) -> tuple[str, str]:
@@ -128,12 +131,9 @@ class Loading:
 
     def load(self, file: InstructionFile, text: str) -> None:
         """Load a file that was fetched; ``text`` is the text that a model gets."""
-        self.files.pop(self.real(file.path), None)  # it is listed at the place of its loading
-        self.fill(file, text)
-
-    def fill(self, file: InstructionFile, text: str) -> None:
-        """Set the text of a loaded file, whose place in the list does not change."""
-        self.files[self.real(file.path)] = replace(file, chars=len(text))
+        real = self.real(file.path)
+        self.files.pop(real, None)  # it is listed at the place of its loading
+        self.files[real] = replace(file, chars=len(text))
         self.texts[file.path] = text
         self._characters += len(text)
         if len(text) > LONG_CHARACTERS:
@@ -214,10 +214,10 @@ class Loading:
         return EXTERNAL if self._is_outside(real, within) else ""
 
     def _reason_against_text(self, text: str) -> str:
-        """Return why a text is not loaded: it is empty or the view is full; "" if it is loaded."""
+        """Return why a text is not loaded: it is empty or too long beside others; "" if it is."""
         if not text.strip("\ufeff \t\r\n"):
             return EMPTY
-        return _VIEW_IS_FULL if self._characters + len(text) > VIEW_CHARACTERS else ""
+        return _IS_FULL if self._characters + len(text) > LOADED_CHARACTERS else ""
 
     def _is_outside(self, real: str, within: Folders) -> bool:
         """Return whether a real path is outside the folders that includes may lead to."""
@@ -260,15 +260,3 @@ def folders_down(top: str, folder: str) -> Iterator[str]:
         end = folder.find("/", start)
         yield folder if end < 0 else folder[:end]
         start = end + 1
-
-
-def nearest(disk: InstructionDisk, folder: str, markers: Iterable[str]) -> str:
-    """Return the folder itself, or the nearest one above it, that has one of the ``markers``.
-
-    If none has one, return the folder itself. A broken link counts as a marker, so that no link
-    makes a project larger.
-    """
-    for each in reversed(tuple(folders_down("/", folder))):
-        if any(disk.stamp(posixpath.join(each, name)) for name in markers):
-            return each
-    return folder

@@ -1,66 +1,57 @@
-"""Resolve the views of a project, again only when something on the disk has changed. Blocks.
+"""Read the instruction files of a project, again only after a change on the disk. Blocks.
 
 Rules of this file
-- A view is a pure function of its request and of the disk's answers. As long as the disk would
-  answer each call as before, the view is not resolved again
+- The result is a pure function of the request and of the disk's answers. As long as the disk would
+  answer each call as before, nothing is resolved again
   (tests/instructions/test_reading.py::test_nothing_is_resolved_twice).
 - Nothing in a repository allows includes from outside or excludes a file: the permission comes from
-  the state file, and exclusions come from the user's and the machine's settings
+  the state file, and exclusions come from the settings of Claude Code's user and policy
   (tests/promises/test_approvals.py).
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from memd.core.covered import Covered
 from memd.core.names import is_text
 from memd.core.recent import Recent
-from memd.core.settings import Settings
 from memd.core.values import Project
-from memd.instructions import check, repeats
-from memd.instructions.check import InstructionIssue
+from memd.instructions import claude, repeats
 from memd.instructions.compose import InstructionText, compose
 from memd.instructions.values import (
     DiskEntry,
     DiskText,
-    InstructionDisk,
+    FilesRequest,
     Resolution,
-    View,
-    ViewRequest,
+    StampedDisk,
 )
-from memd.instructions.views import ViewFunction
 from memd.projects.projects import ClientFolders
 from memd.state.database import StateUnusableError
 from memd.state.tables import Approvals
 
 T = TypeVar("T")
 _MOST_READINGS = 8  # in the cache; each has at most a few MiB
-Memories = Iterable[tuple[str, str]]  # path and text
-_CLAUDE_VIEWS = (View.CLAUDE, View.UNION)  # in these, excludes of Claude Code's settings count too
 
 
 class InstructionRequest(Struct, frozen=True):
-    """A caller's request for a view.
+    """A caller's request for the instruction files of a project.
 
     ``touched`` are files that the caller read or changed; relative paths are below its working
     directory. ``environment`` are the variables that the client forwarded.
     """
 
     project: Project
-    settings: Settings
     environment: Mapping[str, str]
-    view: View = View.UNION
     touched: tuple[str, ...] = ()
 
 
 class InstructionReading(Struct, frozen=True, dict=True):
-    """The result of a view for a request, and the same as one text."""
+    """The instruction files for a request, and the same as one text."""
 
     resolution: Resolution
     text: InstructionText
@@ -79,20 +70,13 @@ def _reading(resolution: Resolution) -> InstructionReading:
 _NOT_UTF8 = _reading(Resolution(problems=("the path of the working directory is not UTF-8",)))
 
 
-class Checked(Struct, frozen=True):
-    """The issues for a person, and the number of files that any assistant loads."""
-
-    files: int
-    issues: tuple[InstructionIssue, ...]
-
-
 class RecordedDisk:
     """An ``InstructionDisk`` that calls another one once for each answer, and records all answers.
 
     The dictionaries are the answers of each method, by path.
     """
 
-    def __init__(self, disk: InstructionDisk) -> None:
+    def __init__(self, disk: StampedDisk) -> None:
         self._disk = disk
         self._stamps: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, DiskText] = {}
@@ -110,10 +94,6 @@ class RecordedDisk:
     def real(self, path: str) -> str:
         """Return what ``InstructionDisk.real`` does."""
         return self._answer(self._reals, path, self._disk.real)
-
-    def stamp(self, path: str) -> tuple[int, ...]:
-        """Return what ``InstructionDisk.stamp`` does."""
-        return self._answer(self._stamps, path, self._disk.stamp)
 
     def unchanged(self) -> bool:
         """Return whether the disk would give all recorded answers again.
@@ -147,25 +127,23 @@ class RecordedDisk:
 
 
 class InstructionReader:
-    """The views of all projects. Several threads may use it at once; methods raise nothing.
+    """The instruction files of all projects, for several threads at once; methods raise nothing.
 
-    ``folders`` returns the folders in which a project's clients look for files.
+    ``folders`` returns the folders in which Claude Code looks for a project's files.
     """
 
     def __init__(
         self,
         approvals: Approvals,
         folders: Callable[[Project, Mapping[str, str]], ClientFolders],
-        disk: InstructionDisk,
-        views: Mapping[View, ViewFunction],
+        disk: StampedDisk,
     ) -> None:
         self._approvals = approvals
         self._folders = folders
         self._disk = disk
-        self._views = views
-        self._readings: Recent[
-            tuple[View, ViewRequest], tuple[RecordedDisk, InstructionReading]
-        ] = Recent(_MOST_READINGS)
+        self._readings: Recent[FilesRequest, tuple[RecordedDisk, InstructionReading]] = Recent(
+            _MOST_READINGS
+        )
 
     def decision(self, project: Project) -> bool | None:
         """Return whether the user allowed includes from outside, ``None`` without a decision.
@@ -179,71 +157,35 @@ class InstructionReader:
     def read(
         self, request: InstructionRequest, *, external: bool | None = None
     ) -> InstructionReading:
-        """Return the view of a project, from the cache if nothing on the disk has changed.
+        """Return the files of a project, from the cache if nothing on the disk has changed.
 
         ``external`` replaces the user's decision about includes from outside, unless it is
         ``None``.
         """
-        view_request = self._view_request(request, external=external)
-        if not is_text(f"{view_request.cwd}{view_request.home}{view_request.config}"):
+        key = self._files_request(request, external=external)
+        if not is_text(f"{key.cwd}{key.home}{key.config}"):
             return _NOT_UTF8
-        key = (request.view, view_request)
         disk, reading = self._readings.get(key, (None, None))
         if reading is None or disk is None or not disk.unchanged():
             disk = RecordedDisk(self._disk)
-            reading = _reading(self._views[request.view](view_request, disk))
+            reading = _reading(claude.resolve(key, disk))
             self._readings[key] = disk, reading
         return reading
 
-    def faults(self, request: InstructionRequest) -> tuple[InstructionIssue, ...]:
-        """Return the issues of the files that the request's view loads, each file by itself."""
-        home = self._folders(request.project, request.environment).home
-        return tuple(check.file_issues(self.read(request).resolution, home))
-
-    def check(self, request: InstructionRequest, memories: Memories) -> Checked:
-        """Return the issues of all views for a person; the view of the request does not count.
-
-        ``memories`` are the path and text of each of the project's memories.
-        """
-        union_request = replace(request, view=View.UNION)
-        view_request = self._view_request(union_request)
-        views = {view: self.read(replace(request, view=view)).resolution for view in View}
-        covered = self.read(union_request).covered
-        union = views.pop(View.UNION)
-
-        def touch(files: Sequence[str]) -> Resolution:
-            """Return the union of all views after these files were touched."""
-            return self._views[View.UNION](replace(view_request, touched=tuple(files)), self._disk)
-
-        return Checked(
-            files=sum(file.loaded for file in union.files),
-            issues=(
-                *check.file_issues(union, view_request.home),
-                *check.unmatched_rules(union, view_request.cwd, self._disk, touch),
-                *check.contradictions(views),
-                *check.repeated_memories(memories, covered),
-            ),
-        )
-
-    def _view_request(
-        self, request: InstructionRequest, *, external: bool | None = None
-    ) -> ViewRequest:
-        """Return a request in the form for views, with the folders in which clients look."""
+    def _files_request(self, request: InstructionRequest, *, external: bool | None) -> FilesRequest:
+        """Return a request with the folders in which Claude Code looks."""
         project = request.project
         folders = self._folders(project, request.environment)
         if external is None:
             external = self.decision(project) is True
-        excludes = folders.excludes if request.view in _CLAUDE_VIEWS else ()
         touched = (os.path.normpath(os.path.join(project.cwd, each)) for each in request.touched)
-        return ViewRequest(
+        return FilesRequest(
             cwd=project.cwd,
             root=folders.checkout,
             home=folders.home,
             config=folders.config,
-            codex=folders.codex,
-            gemini=folders.gemini,
             managed=folders.managed,
             touched=tuple(touched),
-            exclude=(*request.settings.instructions.exclude, *excludes),
+            exclude=folders.excludes,
             external=external,
         )

@@ -1,10 +1,9 @@
-"""The parameters and results of views of instruction files, and their port to a disk.
+"""The folders, results and limits of a reading of instruction files, and its port to a disk.
 
 Source of the order, the limits and the reasons: docs/instructions.md.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -12,30 +11,20 @@ from msgspec import Struct, field
 FILE_BYTES = 1024 * 1024  # a larger file is never read
 LONG_CHARACTERS = 40_000  # a longer file is loaded, and a problem names it
 TEXT_CHARACTERS = 100_000  # of all files together in a prompt
-# The limits of one view. Anything above a limit is skipped, and a problem says so.
+# The limits of one reading. Anything above a limit is skipped, and a problem says so.
 LISTED_FILES = 2000
 FOLDER_ENTRIES = 20_000  # in all folders that are walked; of one folder, what the disk returns
-VIEW_CHARACTERS = 1024 * 1024  # of all loaded files together
+LOADED_CHARACTERS = 1024 * 1024  # of all loaded files together
 MENTIONS = 20_000  # of files by other files
 TOUCHED_FILES = 200  # only the first ones count
 GLOBS = 500  # of all rules together, after braces are expanded
 
 
-class View(StrEnum):
-    """The client whose rules decide which files are loaded, or the union of all clients."""
-
-    CLAUDE = "claude"
-    CODEX = "codex"
-    GEMINI = "gemini"
-    CURSOR = "cursor"
-    UNION = "union"
-
-
 class InstructionFile(Struct, frozen=True):
-    """One file of a view, in the order of loading; a later file counts more.
+    """One instruction file, in the order of loading; a later file counts more.
 
     ``path`` is the absolute path under which it was found. ``kind`` is managed, user, project,
-    local, rule, include or agents (an AGENTS.md or a file in its place). ``scope`` is managed, user
+    local, rule, include or agents (an AGENTS.md). ``scope`` is managed, user
     or project: that of the file itself, or of the file that includes it. ``depth`` is the number of
     includes that lead to it, and ``included_by`` the path of the file that includes it, "" for
     none. ``condition`` are the globs of a rule that is loaded for matching files. ``chars`` are the
@@ -54,11 +43,11 @@ class InstructionFile(Struct, frozen=True):
 
 
 class Resolution(Struct, frozen=True):
-    """The result of a view for a working directory.
+    """The instruction files of a working directory.
 
-    ``texts`` has the text of each loaded file for the model, by path; it is "" if the text stands
-    in that of the including file. ``problems`` are sentences about faults that a person may want to
-    correct. ``external`` are the paths of includes that the user has not allowed.
+    ``texts`` has the text of each loaded file for the model, by path. ``problems`` are sentences
+    about faults that a person may want to correct. ``external`` are the paths of includes that the
+    user has not allowed.
     """
 
     files: tuple[InstructionFile, ...] = ()
@@ -67,12 +56,11 @@ class Resolution(Struct, frozen=True):
     external: tuple[str, ...] = ()
 
 
-class ViewRequest(Struct, frozen=True):
-    """The folders in which a view searches; all paths are absolute.
+class FilesRequest(Struct, frozen=True):
+    """The folders in which instruction files are searched; all paths are absolute.
 
     ``cwd`` and ``root`` (the git root, or ``cwd`` without one) are real paths. ``home`` is the
-    user's home, ``config`` the folder of Claude Code (CLAUDE_CONFIG_DIR, else ~/.claude), ``codex``
-    that of Codex (CODEX_HOME, else ~/.codex), ``gemini`` that of Gemini (~/.gemini), and
+    user's home, ``config`` the folder of Claude Code (CLAUDE_CONFIG_DIR, else ~/.claude), and
     ``managed`` that of the machine's policy. ``touched`` are files that were read or changed: they
     load rules with a condition, and the instruction files in their folders below ``cwd``.
     ``exclude`` are globs on absolute paths. ``external`` says that the user allowed includes from
@@ -83,8 +71,6 @@ class ViewRequest(Struct, frozen=True):
     root: str
     home: str
     config: str
-    codex: str
-    gemini: str
     managed: str
     touched: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -115,7 +101,7 @@ class DiskEntry(Struct, frozen=True):
 
 
 class InstructionDisk(Protocol):
-    """The methods of a disk that a view uses. All of them block and raise nothing."""
+    """The methods of a disk by which files are found. All of them block and raise nothing."""
 
     def read(self, path: str) -> DiskText:
         """Read a text: only a regular file of the user or of root, of at most ``FILE_BYTES``.
@@ -136,6 +122,10 @@ class InstructionDisk(Protocol):
     def real(self, path: str) -> str:
         """Return the real path of an existing file or folder; for others, the path itself."""
         ...
+
+
+class StampedDisk(InstructionDisk, Protocol):
+    """A disk that also tells whether something has changed."""
 
     def stamp(self, path: str) -> tuple[int, ...]:
         """Return numbers that change if a file, folder or link is replaced or a file is written.

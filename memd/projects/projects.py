@@ -47,18 +47,16 @@ _CHOSEN = frozenset(
 
 
 class ClientFolders(Struct, frozen=True):
-    """The folders in which assistants look for instruction files; absolute paths.
+    """The folders in which Claude Code looks for instruction files; absolute paths.
 
     ``checkout`` is the folder with the nearest ``.git``, else the working directory. ``config`` is
-    Claude Code's, ``managed`` that of its policy. ``excludes`` are globs of files that its
-    settings keep it from loading.
+    the user's own, ``managed`` that of the machine's policy. ``excludes`` are globs of files that
+    its settings keep it from loading.
     """
 
     checkout: str
     home: str
     config: str
-    codex: str
-    gemini: str
     managed: str
     excludes: tuple[str, ...]
 
@@ -156,21 +154,19 @@ class Projects:
         return known_projects(self.base({}), self._roots.all(), visited)
 
     def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:
-        """Return the folders in which clients of a project look for instructions. Blocks."""
-        config = self._folder("CLAUDE_CONFIG_DIR", environ, ".claude")
+        """Return the folders in which Claude Code looks for a project's instructions. Blocks."""
+        config = self._config(environ)
         return ClientFolders(
             checkout=find_checkout(project.cwd),
             home=self._home,
             config=config,
-            codex=self._folder("CODEX_HOME", environ, ".codex"),
-            gemini=self._folder("GEMINI_CLI_HOME", environ, "") + "/.gemini",
             managed=self._client.managed,
             excludes=self._client.excludes(config),
         )
 
     def loads_memory(self, project: Project, agent: str, environ: Mapping[str, str]) -> bool:
         """Return whether Claude Code itself loads the memory of a sub-agent. Blocks."""
-        config = self._folder("CLAUDE_CONFIG_DIR", environ, ".claude")
+        config = self._config(environ)
         return agents.loads_memory(
             agents.definition_folders(project.cwd, project.root, config), agent
         )
@@ -188,10 +184,10 @@ class Projects:
         ignored = ignoring.is_ignored(project.root, folder, self._home, self._environ)
         return "" if ignored else f"/{folder}/"
 
-    def _folder(self, variable: str, environ: Mapping[str, str], default: str) -> str:
-        """Return the folder that a variable names, if absolute, else the default below the home."""
-        value = environ.get(variable) or self._environ.get(variable, "")
-        folder = value if value.startswith("/") else f"{self._home}/{default}"
+    def _config(self, environ: Mapping[str, str]) -> str:
+        """Return the folder of Claude Code: what its variable names, if absolute, or ~/.claude."""
+        value = environ.get("CLAUDE_CONFIG_DIR") or self._environ.get("CLAUDE_CONFIG_DIR", "")
+        folder = value if value.startswith("/") else f"{self._home}/.claude"
         return folder.rstrip("/")
 
 

@@ -102,6 +102,7 @@ def test_every_name_of_a_parameter_is_known() -> None:
     plain |= {
         "after",
         "hook",
+        "instructions",
         "into",
         "job",
         "name",

@@ -22,7 +22,7 @@ SPECIFIED = {
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
     "context.plan", "context.spill", "context.restore",
     "context.forget", "context.show", "context.list", "context.compact",
-    "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
+    "instructions",
     "team.join", "team.leave", "team.status", "team.pull", "team.push", "team.diff", "team.log",
     "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
     "team.accept", "team.members",

@@ -107,7 +107,7 @@ def test_excludes_drop_all_but_the_machine_s_files(tree: InstructionTree) -> Non
         tree.request("sub", exclude=["**/repo/CLAUDE.md", "**/managed/**", "[z-a]"])
     )
     assert seen.loaded == ["../../managed/CLAUDE.md", "sub/CLAUDE.md"]
-    assert seen.refused == {"CLAUDE.md": "it is excluded by instructions.exclude"}
+    assert seen.refused == {"CLAUDE.md": "it is excluded by claudeMdExcludes"}
     assert "[z-a]" in seen.resolution.problems[0]
 
 
@@ -147,3 +147,18 @@ def test_long_files_load_and_are_named(tree: InstructionTree) -> None:
     seen = tree.resolve()
     assert seen.loaded == ["CLAUDE.md"]
     assert "has 40,001 characters" in seen.resolution.problems[0]
+
+
+def test_includes_that_lead_nowhere_or_in_a_circle_are_named(tree: InstructionTree) -> None:
+    """The problem names the file whose text is to be mended."""
+    tree.write("CLAUDE.md", "@a.md @gone.md")
+    tree.write("a.md", "@b.md")
+    tree.write("b.md", "@a.md @CLAUDE.md @b.md")
+    tree.write("CLAUDE.local.md", "@b.md")
+    repo = tree.repo
+    assert tree.resolve().resolution.problems == (
+        f"{repo}/b.md: includes {repo}/a.md, which leads back to it",
+        f"{repo}/b.md: includes {repo}/CLAUDE.md, which leads back to it",
+        f"{repo}/b.md: includes {repo}/b.md, which leads back to it",
+        f"{repo}/CLAUDE.md: includes {repo}/gone.md: there is no such file",
+    )

@@ -13,11 +13,10 @@ from memd.instructions.loading import NEVER
 from memd.instructions.values import (
     FOLDER_ENTRIES,
     LISTED_FILES,
+    LOADED_CHARACTERS,
     TOUCHED_FILES,
-    VIEW_CHARACTERS,
     DiskEntry,
     DiskText,
-    View,
 )
 from tests.instructions.trees import InstructionTree, Seen, make_tree
 
@@ -42,16 +41,13 @@ _SECRETS = (
     ".config/memd/memd.toml",
     ".cargo/credentials.toml",
 )
-# Names of files of all views, through which links lead away.
+# Names of instruction files, through which links lead away.
 _PLACES = (
     "CLAUDE.md",
     ".claude/CLAUDE.md",
     "CLAUDE.local.md",
     "AGENTS.md",
-    "AGENTS.override.md",
-    "GEMINI.md",
     ".claude/rules/a.md",
-    ".cursor/rules/a.mdc",
 )
 
 
@@ -99,32 +95,27 @@ def _has_secret(seen: Seen) -> bool:
     return any("SECRET" in text for text in seen.resolution.texts.values())
 
 
-@pytest.mark.parametrize("view", View)
 @pytest.mark.parametrize("external", [False, True])
 def test_credentials_are_never_read(
-    view: View, tree: InstructionTree, disk: CountingDisk, *, external: bool
+    tree: InstructionTree, disk: CountingDisk, *, external: bool
 ) -> None:
     """Neither includes nor links bring credentials, with the yes or without it."""
     for name in _SECRETS:
         tree.write(str(tree.home / name), "SECRET")
     names = " ".join(f"@~/{name} @l{number}.md" for number, name in enumerate(_SECRETS))
-    for place in _PLACES[:6]:
+    for place in _PLACES[:4]:
         tree.write(place, f"{place} {names} @/proc/self/environ @/dev/zero")
     for number, name in enumerate(_SECRETS):
         (tree.repo / f"l{number}.md").symlink_to(tree.home / name)
     (tree.repo / ".claude/rules").symlink_to(tree.home / ".ssh")
-    (tree.repo / ".cursor").symlink_to(tree.home / ".aws")
-    seen = tree.resolve(tree.request(external=external), view)
+    seen = tree.resolve(tree.request(external=external))
     assert seen.loaded
     assert not _has_secret(seen)
     assert not any(NEVER.search(path) for path in disk.opened)
 
 
-@pytest.mark.parametrize("view", View)
 @pytest.mark.parametrize("place", _PLACES)
-def test_links_out_of_the_tree_wait_for_a_yes(
-    place: str, view: View, tree: InstructionTree
-) -> None:
+def test_links_out_of_the_tree_wait_for_a_yes(place: str, tree: InstructionTree) -> None:
     """A link from the project to a file of the user's is not followed before they allow it."""
     tree.write(str(tree.home / "diary.md"), "SECRET")
     path = tree.repo / place
@@ -132,7 +123,7 @@ def test_links_out_of_the_tree_wait_for_a_yes(
     path.symlink_to(tree.home / "diary.md")
     tree.write("sub/file")
     for cwd in ("", "sub"):
-        assert not _has_secret(tree.resolve(tree.request(cwd, ["file"]), view))
+        assert not _has_secret(tree.resolve(tree.request(cwd, ["file"])))
 
 
 def test_folders_that_are_links_wait_for_a_yes(tree: InstructionTree) -> None:
@@ -155,20 +146,19 @@ def test_a_circle_of_folders_ends(tree: InstructionTree) -> None:
     assert tree.resolve().loaded == [".claude/rules/a/r.md"]
 
 
-@pytest.mark.parametrize("view", View)
-def test_what_is_no_text_has_a_reason(view: View, tree: InstructionTree) -> None:
+def test_what_is_no_text_has_a_reason(tree: InstructionTree) -> None:
     """A FIFO, a device and a file of 1 GiB are listed with the reason, and nobody waits."""
     for place in _PLACES[:3]:
         path = tree.repo / place
         path.parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(path)
     (tree.repo / "AGENTS.md").symlink_to("/dev/zero")
-    for place in _PLACES[5:]:
+    for place in _PLACES[4:]:
         path = tree.repo / place
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
             file.truncate(1 << 30)
-    seen = tree.resolve(None, view)
+    seen = tree.resolve()
     assert seen.loaded == []
     assert seen.refused
     assert all(seen.refused.values())
@@ -182,7 +172,8 @@ def test_include_bombs_are_bounded(tree: InstructionTree, disk: CountingDisk) ->
         tree.write(f"f{number}.md", everything)
     tree.write("CLAUDE.md", everything)
     seen = tree.resolve()
-    assert "20,000 mentions" in seen.resolution.problems[0]
+    assert "20,000 mentions" in seen.resolution.problems[-1]
+    assert len(seen.resolution.problems) == 21
     assert max(disk.opened.values()) == 1
     assert disk.questions < 2 * 3 * 20_000
     assert len(seen.loaded) == len(set(seen.loaded))
@@ -206,9 +197,9 @@ def test_thousands_of_rules_are_bounded(tree: InstructionTree, disk: CountingDis
 def test_all_files_together_are_bounded(tree: InstructionTree) -> None:
     """Files that are too much together are listed with that reason."""
     for number in range(4):
-        tree.write(f".claude/rules/{number}.md", "x" * (VIEW_CHARACTERS // 2 - number))
+        tree.write(f".claude/rules/{number}.md", "x" * (LOADED_CHARACTERS // 2 - number))
     seen = tree.resolve()
-    assert sum(map(len, seen.resolution.texts.values())) <= VIEW_CHARACTERS
+    assert sum(map(len, seen.resolution.texts.values())) <= LOADED_CHARACTERS
     assert [why.split(" have")[0] for why in seen.refused.values()] == ["the files before it"] * 2
 
 
@@ -285,16 +276,15 @@ def test_any_tree_resolves(
     for name, content in files.items():
         if not os.path.lexists(tree.repo / name) and "link" not in name:
             tree.write(name, content)
-    for view in View:
-        seen = tree.resolve(tree.request(touched=["sub/a.ts"], external=external), view)
-        listed = seen.resolution.files
-        reals = [os.path.realpath(file.path) for file in listed]
-        assert len(set(reals)) == len(reals)
-        loaded = {file.path: file for file in listed if file.loaded}
-        assert all(bool(file.why_not) != file.loaded for file in listed)
-        assert set(seen.resolution.texts) <= set(loaded)
-        assert all(len(text) == loaded[path].chars for path, text in seen.resolution.texts.items())
-        assert not _has_secret(seen)
-        assert not any(NEVER.search(path) for path in reals if path in loaded)
-        if not external:
-            assert not any("OUT" in text for text in seen.resolution.texts.values())
+    seen = tree.resolve(tree.request(touched=["sub/a.ts"], external=external))
+    listed = seen.resolution.files
+    reals = [os.path.realpath(file.path) for file in listed]
+    assert len(set(reals)) == len(reals)
+    loaded = {file.path: file for file in listed if file.loaded}
+    assert all(bool(file.why_not) != file.loaded for file in listed)
+    assert set(seen.resolution.texts) <= set(loaded)
+    assert all(len(text) == loaded[path].chars for path, text in seen.resolution.texts.items())
+    assert not _has_secret(seen)
+    assert not any(NEVER.search(path) for path in reals if path in loaded)
+    if not external:
+        assert not any("OUT" in text for text in seen.resolution.texts.values())

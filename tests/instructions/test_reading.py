@@ -1,19 +1,15 @@
-"""What views make of a project, resolved again only when something has changed."""
+"""The instruction files of a project, resolved again only when something has changed."""
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from memd.core.settings import InstructionSettings, Settings
 from memd.core.values import Project
 from memd.instructions.reading import InstructionReader, InstructionRequest
-from memd.instructions.values import InstructionDisk, Resolution, View, ViewRequest
-from memd.instructions.views import VIEWS
 from memd.projects.projects import ClientFolders
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, Approvals
@@ -22,45 +18,30 @@ from tests.instructions.trees import InstructionTree, make_tree
 
 @dataclass
 class Desk:
-    """A tree and a reader of it; ``resolved`` counts how often each view was, for ``requests``."""
+    """A tree and a reader of it."""
 
     tree: InstructionTree
     approvals: Approvals
     excludes: tuple[str, ...] = ()
-    resolved: Counter[View] = field(default_factory=Counter)
-    requests: list[ViewRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        views = {view: self._counted(view) for view in View}
-        self.reader = InstructionReader(self.approvals, self.folders, self.tree.disk, views)
-
-    def _counted(self, view: View) -> Any:
-        def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
-            self.resolved[view] += 1
-            self.requests.append(request)
-            return VIEWS[view](request, disk)
-
-        return resolve
+        self.reader = InstructionReader(self.approvals, self.folders, self.tree.disk)
 
     def folders(self, project: Project, _environment: object) -> ClientFolders:
         """Return where the tree's clients look."""
         home, repo = str(self.tree.home), str(self.tree.repo)
         assert project.root == repo
-        return ClientFolders(
-            repo, home, f"{home}/.claude", f"{home}/.codex", f"{home}/.gemini", "/nowhere",
-            self.excludes,
-        )  # fmt: skip
+        return ClientFolders(repo, home, f"{home}/.claude", "/nowhere", self.excludes)
 
-    def request(self, view: View = View.CLAUDE, *touched: str, **settings: Any) -> Any:
+    def request(self, *touched: str) -> Any:
         """Return a request about the tree's project."""
         repo = str(self.tree.repo)
         project = Project(repo, repo, "/m", "default", "/t", enabled=True)
-        options = Settings(instructions=InstructionSettings(**settings))
-        return InstructionRequest(project, options, {}, view, touched)
+        return InstructionRequest(project, {}, touched)
 
-    def loaded(self, *given: Any, **settings: Any) -> list[str]:
+    def loaded(self, *touched: str) -> list[str]:
         """Return the names of the files that are loaded, relative to the project."""
-        reading = self.reader.read(self.request(*given, **settings))
+        reading = self.reader.read(self.request(*touched))
         names = (Path(file.path) for file in reading.text.files if file.loaded)
         return [str(name.relative_to(self.tree.repo)) for name in names]
 
@@ -74,7 +55,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_nothing_is_resolved_twice(desk: Desk) -> None:
-    """As long as no file, folder or link that a view looked at changes, the reading is the same."""
+    """As long as no file, folder or link that was looked at changes, the reading is the same."""
     desk.tree.write("CLAUDE.md", "@docs/a.md\n@docs/none.md\n")
     desk.tree.write("docs/a.md", "A")
     desk.tree.write(".claude/rules/r.md", "R")
@@ -93,7 +74,6 @@ def test_nothing_is_resolved_twice(desk: Desk) -> None:
         assert after is not before
         assert after.text.text != before.text.text
         assert desk.reader.read(desk.request()) is after
-    assert desk.resolved == {View.CLAUDE: 6}
 
 
 def test_what_nobody_reads_resolves_nothing_anew(desk: Desk) -> None:
@@ -133,33 +113,25 @@ def test_what_links_lead_to_is_asked_for_again(desk: Desk) -> None:
 
 
 def test_each_question_has_its_own_answer(desk: Desk) -> None:
-    """View, touched files, excludes and the user's decision are parts of the question."""
+    """Touched files, excludes and the user's decision are parts of the question."""
     outside = desk.tree.home / "outside.md"
     desk.tree.write(str(outside), "O")
     desk.tree.write("CLAUDE.md", f"@{outside}\n")
     desk.tree.write("AGENTS.md", "G")
     desk.tree.write(".claude/rules/ts.md", "---\npaths: src/*.ts\n---\nTS")
     assert desk.loaded() == ["CLAUDE.md"]
-    assert desk.loaded(View.CLAUDE, "src/a.ts") == ["CLAUDE.md", ".claude/rules/ts.md"]
-    assert desk.loaded(View.CLAUDE, str(desk.tree.repo / "src/a.ts"))[1:] == [".claude/rules/ts.md"]
-    assert desk.loaded(View.CLAUDE, "../a.ts", "./src/../b.ts", "\0", "x" * 5000) == ["CLAUDE.md"]
-    assert desk.loaded(exclude=("**/CLAUDE.md",)) == ["AGENTS.md"]
-    assert "AGENTS.md" in desk.loaded(View.UNION)
+    assert desk.loaded("src/a.ts") == ["CLAUDE.md", ".claude/rules/ts.md"]
+    assert desk.loaded(str(desk.tree.repo / "src/a.ts"))[1:] == [".claude/rules/ts.md"]
+    assert desk.loaded("../a.ts", "./src/../b.ts", "\0", "x" * 5000) == ["CLAUDE.md"]
+    desk.excludes = ("**/CLAUDE.md",)
+    assert desk.loaded() == ["AGENTS.md"]
+    desk.excludes = ()
     desk.approvals.decide(str(desk.tree.repo), allowed=True)
     allowed = desk.reader.read(desk.request())
     assert [file.path for file in allowed.resolution.files if file.loaded][1:] == [str(outside)]
     assert desk.reader.read(desk.request(), external=False).resolution.external == (str(outside),)
     desk.approvals.decide(str(desk.tree.repo), allowed=False)
     assert desk.loaded() == ["CLAUDE.md"]
-
-
-def test_excludes_of_claude_code_count_where_it_reads(desk: Desk) -> None:
-    """Codex goes on reading what Claude Code was told to pass over."""
-    desk.tree.write("AGENTS.md", "G")
-    desk.excludes = ("**/AGENTS.md",)
-    assert (desk.loaded(View.CLAUDE), desk.loaded(View.UNION)) == ([], [])
-    desk.reader.read(desk.request(View.CODEX))
-    assert [request.exclude for request in desk.requests] == [desk.excludes] * 2 + [()]
 
 
 def test_a_state_file_that_cannot_be_read_allows_nothing(desk: Desk, tmp_path: Path) -> None:
@@ -169,7 +141,7 @@ def test_a_state_file_that_cannot_be_read_allows_nothing(desk: Desk, tmp_path: P
     database.close()
     (tmp_path / "other.db").unlink()
     (tmp_path / "other.db").mkdir()
-    broken = replace(desk, approvals=Approvals(database), resolved=Counter())
+    broken = replace(desk, approvals=Approvals(database))
     assert broken.loaded() == ["CLAUDE.md"]
     assert broken.reader.decision(broken.request().project) is None
 

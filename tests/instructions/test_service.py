@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.core.yielding import yield_to_requests
 from memd.instructions.service import (
@@ -30,11 +29,11 @@ async def test_a_disk_that_hangs_costs_no_prompt(tmp_path: Path) -> None:
 
     def folders(_project: Project, _environment: object) -> ClientFolders:
         released.wait(60)
-        return ClientFolders(home, home, f"{home}/c", f"{home}/x", f"{home}/g", f"{home}/m", ())
+        return ClientFolders(home, home, f"{home}/c", f"{home}/m", ())
 
     database = open_database(f"{home}/state.db", SCHEMAS)
     project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
-    request = InstructionRequest(project, Settings(), {})
+    request = InstructionRequest(project, {})
     hanging = Instructions(Approvals(database), folders, 0.01)
     for _ in range(5):  # more than there are threads for it
         text = await hanging.text(request)
@@ -56,17 +55,17 @@ async def test_work_that_nobody_waits_for_ends(tmp_path: Path) -> None:
     def folders(_project: Project, environment: object) -> ClientFolders:
         while environment:
             yield_to_requests()
-        return ClientFolders(home, home, f"{home}/c", f"{home}/x", f"{home}/g", f"{home}/m", ())
+        return ClientFolders(home, home, f"{home}/c", f"{home}/m", ())
 
     database = open_database(f"{home}/state.db", SCHEMAS)
     project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
-    fine, endless = (InstructionRequest(project, Settings(), it) for it in ({}, {"endless": "1"}))
+    fine, endless = (InstructionRequest(project, it) for it in ({}, {"endless": "1"}))
     approvals = Approvals(database)
     files = Instructions(approvals, folders, 1.0)
 
     async def decide(*, allowed: bool) -> None:
         with pytest.raises(InstructionsTimeoutError):
-            await files.approve(endless, allowed=allowed)
+            await files.list(endless, allow=allowed)
 
     async with anyio.create_task_group() as tasks:  # as many as there are threads for it
         for _ in range(2):

@@ -1,13 +1,13 @@
-"""Trees of instruction files on a real disk, and what views make of them."""
+"""Trees of instruction files on a real disk, and what is loaded of them."""
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memd.instructions import claude
 from memd.instructions.disk import RealDisk
-from memd.instructions.values import InstructionFile, Resolution, View, ViewRequest
-from memd.instructions.views import VIEWS
+from memd.instructions.values import FilesRequest, InstructionFile, Resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +41,23 @@ class InstructionTree:
         exclude: Iterable[str] = (),
         *,
         external: bool = False,
-    ) -> ViewRequest:
+    ) -> FilesRequest:
         """Return a request for a folder of the project; ``touched`` are relative to that."""
         folder = os.path.normpath(self.repo / cwd)
-        return ViewRequest(
+        return FilesRequest(
             cwd=folder,
             root=str(self.repo),
             home=str(self.home),
             config=str(self.home / ".claude"),
-            codex=str(self.home / ".codex"),
-            gemini=str(self.home / ".gemini"),
             managed=str(self.top / "managed"),
             touched=tuple(os.path.join(folder, name) for name in touched),
             exclude=tuple(exclude),
             external=external,
         )
 
-    def resolve(self, request: ViewRequest | None = None, view: View = View.CLAUDE) -> "Seen":
-        """Return what a view makes of a request, by default one for the whole project."""
-        return Seen(self, VIEWS[view](request or self.request(), self.disk))
+    def resolve(self, request: FilesRequest | None = None) -> "Seen":
+        """Return what is loaded for a request, by default one for the whole project."""
+        return Seen(self, claude.resolve(request or self.request(), self.disk))
 
 
 @dataclass(frozen=True, slots=True)

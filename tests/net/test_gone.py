@@ -18,6 +18,7 @@ GONE = {
     "debug": "status",
     "watch": "log -f",
     "conformance": "",
+    "instructions approve a": "instructions --allow",
 }
 STILL = {
     "suggestions": "review",
@@ -38,7 +39,6 @@ STILL = {
     "team members": "team log",
     "team keep a.md": "team resolve",
     "message status m1": "message log",
-    "instructions approve a": "instructions --allow",
     "job retry j1": "extract",
     "agent merge": "",
 }

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Project, differs
-
-# What the method "instructions" answers for Claude Code's files: today one of four methods.
-READ, VIEW = "instructions.read", {"view": "claude"}
+from tests.net.kit import Project
+from tests.net.wire import RpcError
 
 
 def put(path: Path, text: str) -> None:
@@ -20,7 +18,7 @@ def put(path: Path, text: str) -> None:
 
 def read(project: Project, **params: Any) -> Any:
     """Return what is loaded for a project."""
-    return project.call(READ, **VIEW, **params)
+    return project.call("instructions", **params)
 
 
 def in_order(text: str, *words: str) -> bool:
@@ -70,7 +68,7 @@ def test_files_below_load_when_touched(project: Project) -> None:
     assert "sub-words" not in read(project)["text"]
     touched = read(project, touched=[f"{project.cwd}/sub/x.py"])["text"]
     assert in_order(touched, "root-words", "sub-words")
-    below = project.home.call(READ, cwd=f"{project.cwd}/sub", **VIEW)["text"]
+    below = project.home.call("instructions", cwd=f"{project.cwd}/sub")["text"]
     assert in_order(below, "root-words", "sub-words")
 
 
@@ -123,7 +121,7 @@ def test_code_and_pictures_include_nothing(project: Project) -> None:
     answer = read(project)
     assert "words" in answer["text"]
     assert not any(word in answer["text"] for word in ("code-inc", "fence-inc", "picture"))
-    assert "gone.md" in json.dumps(project.call("instructions.check"))
+    assert "gone.md" in json.dumps(read(project)["problems"])
 
 
 def test_files_outside_wait_for_the_person(project: Project) -> None:
@@ -134,9 +132,9 @@ def test_files_outside_wait_for_the_person(project: Project) -> None:
     before = read(project)
     assert "outside-words" not in before["text"]
     assert any(outside.name in str(entry) for entry in before["external"])
-    project.call("instructions.approve", allow=True)
+    read(project, allow=True)
     assert "outside-words" in read(project)["text"]
-    project.call("instructions.approve", allow=False)
+    read(project, allow=False)
     assert "outside-words" not in read(project)["text"]
 
 
@@ -154,7 +152,7 @@ def test_credentials_are_never_included(project: Project, name: str) -> None:
     """No include reaches where keys lie, with the person's yes neither."""
     put(project.path / name, "secret-words\n")
     put(project.path / "CLAUDE.md", f"in\n@./{name}\n")
-    project.call("instructions.approve", allow=True)
+    read(project, allow=True)
     assert "secret-words" not in read(project)["text"]
 
 
@@ -162,7 +160,7 @@ def test_long_files_load_whole_with_a_warning(project: Project) -> None:
     """A file above 40,000 characters loads whole, and a problem names it."""
     put(project.path / "CLAUDE.md", "long " + "x" * 40_500 + "\n")
     assert "x" * 40_500 in read(project)["text"]
-    assert "40,000" in json.dumps(project.call("instructions.check"))
+    assert "40,000" in json.dumps(read(project)["problems"])
 
 
 def test_block_comments_are_not_shown(project: Project) -> None:
@@ -217,7 +215,6 @@ def test_instruction_files_stay_as_they_are(project: Project) -> None:
     assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
 
 
-@differs("13.4", "instructions are four methods, instructions.list, read, check and approve")
 def test_instructions_are_one_method(project: Project) -> None:
     """One method lists the files with the reason where one is not loaded, and their text."""
     put(project.path / "CLAUDE.md", "words\n")
@@ -232,3 +229,14 @@ def test_memctl_shows_every_file(project: Project) -> None:
     shown = project.memctl("instructions")
     assert shown.returncode == 0
     assert "CLAUDE.md" in shown.stdout
+
+
+def test_files_of_other_assistants_are_not_read(project: Project) -> None:
+    """Whoever asks for the files as another assistant reads them is told what there is."""
+    put(project.path / "GEMINI.md", "gemini-words\n")
+    assert "gemini-words" not in read(project)["text"]
+    for name in ("codex", "gemini", "cursor"):
+        with pytest.raises(RpcError) as refused:
+            project.call("load_prompt", instructions=name)
+        assert (refused.value.code, "claude" in refused.value.message) == (-32602, True)
+    assert project.call("load_prompt", instructions="union")["instructions"]

@@ -52,6 +52,7 @@ METHODS = {
     "hook": "write client event payload? environment? deadline_ms? messages?",
     "hook.printed": "write",
     "job.wait": "read job",
+    "instructions": "read cwd touched? allow?",
 }
 # Those that are new, or whose parameters are.
 CHANGED = {
@@ -67,7 +68,6 @@ CHANGED = {
     " betas? usage? diagnostics? reader? supports? window? may_drop_thinking? idle_seconds?"
     " request? baseline?",
     "context.spill": "write cwd session_id tool_use_id tool content? source_path? reader? action?",
-    "instructions": "read cwd touched? allow?",
 }
 # Of these the specification leaves optional parameters to the method: those named are among them.
 AT_LEAST = {
@@ -196,6 +196,7 @@ REPLACED = {
 
 GONE = {
     "context.count", "context.observe", "metrics", "debug", "recall.probe", "unsubscribe",
+    "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
 }  # fmt: skip
 THERE = differs("6.5", "the method still exists")
 

@@ -51,21 +51,22 @@ def test_without_a_state_file_nothing_is_said(tmp_path: Path) -> None:
     assert with_other_root(results, Roots(database)) == results
 
 
-def test_clients_folders_are_below_the_home_or_where_variables_say(tmp_path: Path) -> None:
+def test_the_folder_of_claude_code_is_where_its_variable_says(
+    tmp_path: Path,
+) -> None:
     """The client's variables count before the daemon's; a relative path names no folder."""
     database = open_database(str(tmp_path / "state.db"), [SCHEMA])
     (tmp_path / "repo" / ".git").mkdir(parents=True)
     (tmp_path / "repo" / "sub").mkdir()
     configuration = Configuration(str(tmp_path / "memd.toml"), str(tmp_path / "policy.toml"))
-    own = {"CODEX_HOME": "/daemon/codex", "GEMINI_CLI_HOME": "relative"}
+    own = {"CLAUDE_CONFIG_DIR": "relative"}
     projects = Projects(configuration, Roots(database), own, "/home/p")
     here = replace(project(tmp_path), cwd=str(tmp_path / "repo" / "sub"))
     folders = projects.client_folders(here, {})
     assert folders.checkout == str(tmp_path / "repo")
     assert (folders.home, folders.config) == ("/home/p", "/home/p/.claude")
-    assert (folders.codex, folders.gemini) == ("/daemon/codex", "/home/p/.gemini")
-    moved = {"CLAUDE_CONFIG_DIR": "/c/", "CODEX_HOME": "/x", "GEMINI_CLI_HOME": "/g"}
+    moved = {"CLAUDE_CONFIG_DIR": "/c/"}
     folders = projects.client_folders(replace(here, cwd=str(tmp_path)), moved)
-    assert (folders.config, folders.codex, folders.gemini) == ("/c", "/x", "/g/.gemini")
+    assert folders.config == "/c"
     assert folders.checkout == str(tmp_path)
     database.close()

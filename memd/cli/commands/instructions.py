@@ -1,69 +1,34 @@
-"""instructions list|show|check|approve|deny: the instruction files that assistants load."""
+"""instructions: the CLAUDE.md, rules and AGENTS.md that assistants load."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.names import printable
 
 _MAX_FILES = 5  # files listed for one reason; the others are only counted
 _LINE_CHARACTERS = 4096  # characters, as many as a path may have
-_KINDS = {
-    "problem": "files",
-    "dead_include": "includes that lead nowhere",
-    "cycle": "includes that lead in a circle",
-    "unmatched_rule": "rules that never load",
-    "contradiction": "sentences that contradict each other, which no assistant sees together",
-    "repeated_memory": "memories that say what a file says",
-}
+_BOTH = "--allow and --deny contradict each other"
 
 File = Mapping[str, Any]
 
 
-def list_(invocation: Invocation) -> None:
-    """Print the files that are loaded, and the others grouped by the reason."""
-    listed = invocation.request(touched=_touched_paths(invocation))
-    invocation.screen.answer(listed, "\n".join(_list_lines(invocation, listed)))
-
-
 def show(invocation: Invocation) -> None:
-    """Print the text of the loaded files."""
-    read, screen = invocation.request(touched=_touched_paths(invocation)), invocation.screen
-    for problem in read["problems"]:
+    """Print the files, or their text, after storing the person's decision if there is one."""
+    options, screen = invocation.options, invocation.screen
+    if options.allow and options.deny:
+        raise CommandLineError(_BOTH)
+    allow = options.allow or (False if options.deny else None)
+    listed = invocation.request(touched=_touched_paths(invocation), allow=allow)
+    if not options.text:
+        screen.answer(listed, "\n".join(_list_lines(invocation, listed)))
+        return
+    for problem in listed["problems"]:
         screen.note(problem)
-    if not read["text"]:
+    if not listed["text"]:
         screen.note("no instruction file is loaded here")
-    screen.text(read, read["text"])
-
-
-def check(invocation: Invocation) -> int:
-    """Print the problems of the instruction files; return 1 if there are any."""
-    checked, screen = invocation.request(), invocation.screen
-    lines: list[str] = []
-    for kind, title in _KINDS.items():
-        issues = [issue for issue in checked["issues"] if issue["kind"] == kind]
-        lines += [screen.paint(title, "bold")] if issues else []
-        for issue in issues:
-            path = _short_path(invocation, issue["path"])
-            sentence = _short_sentence(invocation, issue["text"])
-            lines.append(f"  {path} {sentence}" if path else f"  {sentence}")
-    if not lines:
-        lines = [f"nothing is to be mended in {_count_noun(checked['files'], 'file')}"]
-    screen.answer(checked, "\n".join(lines))
-    return 1 if checked["issues"] else 0
-
-
-def decide(invocation: Invocation) -> None:
-    """Allow or forbid includes from outside of the project."""
-    allow = invocation.options.run.words[-1] == "approve"
-    decided = invocation.request(allow=allow)
-    words = "allowed" if allow else "not allowed"
-    lines = [f"includes from outside of {printable(decided['root'], _LINE_CHARACTERS)}: {words}"]
-    lines += [f"  {_short_path(invocation, path)}" for path in decided["external"]]
-    if not decided["external"]:
-        lines.append("  no file includes anything from outside now")
-    invocation.screen.answer(decided, "\n".join(lines))
+    screen.text(listed, listed["text"])
 
 
 def _touched_paths(invocation: Invocation) -> list[str] | None:
@@ -78,7 +43,7 @@ def _list_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[s
     loaded = [file for file in listed["files"] if file["loaded"]]
     total = sum(file["chars"] for file in loaded)
     words = f"{_count_noun(len(loaded), 'file')} with {total:,} characters"
-    yield f"{screen.paint('loaded', 'green')}, {listed['view']}: {words}"
+    yield f"{screen.paint('loaded', 'green')}: {words}"
     for file in loaded:
         yield f"  {file['chars']:>7,}  {file['kind']:<8} {_file_words(invocation, file)}"
     reasons = dict.fromkeys(file["why_not"] for file in listed["files"] if not file["loaded"])
@@ -88,7 +53,7 @@ def _list_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[s
         yield f"{screen.paint('not loaded', 'yellow')}: {_short_sentence(invocation, reason)}"
         yield from _file_lines(invocation, files)
         if needs_approval:
-            yield "  to allow what this project includes from outside: memctl instructions approve"
+            yield "  to allow what this project includes from outside: memctl instructions --allow"
     for problem in listed["problems"]:
         yield f"{screen.paint('problem', 'red')}: {_short_sentence(invocation, problem)}"
 
