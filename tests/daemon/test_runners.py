@@ -7,7 +7,6 @@ import anyio
 import pytest
 from anyio import from_thread
 
-from memd.client.aio import AsyncClient
 from memd.context.service import Summaries
 from memd.core.values import Tree
 from memd.core.yielding import yield_to_requests
@@ -30,45 +29,8 @@ from memd.watch import locks
 from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
 from tests.notes.bench import notes_of
-from tests.support.clock import FakeClock
-from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
-WORDS = "From now on, always run the integration tests against a real database."
-
-
-def configure(home: Home, text: str) -> None:
-    """Write the user's settings."""
-    config = Path(home.places.config)
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(text)
-    config.chmod(0o600)
-
-
-@pytest.mark.parametrize(
-    ("options", "kinds"),
-    [
-        ("min_sessions = 0", {"extract", "dream"}),
-        ("min_sessions = 0\nauto = false", {"extract"}),
-        ("min_sessions = 1", {"extract"}),
-    ],
-)
-async def test_a_due_dream_follows_an_extraction(options: str, kinds: set[str]) -> None:
-    """A dream begins by itself only when it is allowed and its gates are open."""
-    with throw_away_home() as home:
-        configure(home, f"[dream]\n{options}\n")
-        params = {
-            "cwd": home.project(),
-            "session_id": "s",
-            "messages": [{"role": "user", "content": WORDS}],
-            "wait": True,
-        }
-        async with (
-            daemon_here(home, FakeClock()),
-            AsyncClient(home.places.socket, name="t") as client,
-        ):
-            assert (await client.call("extract", params))["saved"]
-            assert {job["kind"] for job in (await client.call("job.list"))["jobs"]} == kinds
 
 
 async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> None:
