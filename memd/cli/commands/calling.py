@@ -10,6 +10,7 @@ from memd.cli.invocation import JOB_SECONDS, CommandLineError, Invocation
 from memd.client.errors import RemoteError
 
 _UNKNOWN_METHOD = -32601
+_DISCOVER = "rpc.discover"
 _TEXT = "string"
 _NO_PARAMETER = "{} is no parameter"
 _CANNOT_BE = "{} cannot be {}"
@@ -22,7 +23,11 @@ def call(invocation: Invocation) -> None:
     The project's directory and an id of the request are added where the method takes them.
     """
     name = invocation.options.name
-    listed = {method["name"]: method for method in invocation.call("rpc.discover")["methods"]}
+    document = invocation.call(_DISCOVER)
+    if name == _DISCOVER:  # the document does not list its own method
+        invocation.screen.data(document)
+        return
+    listed = {method["name"]: method for method in document["methods"]}
     given = dict(_parts(word) for word in invocation.options.parameters)
     if name not in listed:
         raise _unknown(invocation, name, list(listed))
