@@ -1,7 +1,7 @@
 """Bugs to be planted into the context services, and the property that has to notice each.
 
-Each is a small edit of one file; ``caught_by`` is how the sentence of a property begins. For
-a ``rare`` one many stories have to be played; others show soon from story ``first`` on.
+Each is a small edit of one file; ``caught_by`` is how the sentence of a property begins. It
+shows soon from story ``first`` on.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ class Mutant:
     old: str
     new: str
     caught_by: tuple[str, ...]
-    rare: bool = False
     first: int = 0
 
 
@@ -103,14 +102,6 @@ MUTANTS = (
         PREFIX,
     ),
     Mutant(
-        "the smallest results of a message go first",
-        SPILLING,
-        "message, largest = small.pop()",
-        "message, largest = small.pop(0)",
-        ("limits",),
-        rare=True,
-    ),
-    Mutant(
         "the newest results are cleared",
         CLEARING,
         "in clearable[:-_NEWEST_RESULTS] if",
@@ -141,22 +132,6 @@ MUTANTS = (
         "or speaker != USER",
         ("cleared",),
         first=7,
-    ),
-    Mutant(
-        "results are cleared while the cache has them",
-        CLEARING,
-        "_IDLE_SECONDS = 3_600.0",
-        "_IDLE_SECONDS = 300.0",
-        ("cleared",),
-        rare=True,
-    ),
-    Mutant(
-        "a conversation that shares its decisions is cleared",
-        KEEPING,
-        "            may_clear=may_clear,\n",
-        "            may_clear=True,\n",
-        PREFIX,
-        rare=True,
     ),
     Mutant(
         "decisions are not written down",

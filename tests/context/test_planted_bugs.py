@@ -11,24 +11,9 @@ from tests.context.planted import ROOT
 STORIES = 400  # at most; most bugs are noticed in the first ten
 
 
-COMMON, RARE = ([each for each in MUTANTS if each.rare == rare] for rare in (False, True))
-
-
-@pytest.mark.parametrize("mutant", COMMON, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
     """With the bug in the program, a property fails that is about it."""
-    check(mutant)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("mutant", RARE, ids=lambda mutant: mutant.name)
-def test_a_rare_bug_is_noticed(mutant: Mutant) -> None:
-    """So does one when the bug shows in few stories."""
-    check(mutant)
-
-
-def check(mutant: Mutant) -> None:
-    """Check that stories that are played with the bug end at a property that is about it."""
     text = (ROOT / mutant.path).read_text("utf-8")
     assert text.count(mutant.old) == 1, "the place of the bug is not there any more"
     command = [sys.executable, "-m", "tests.context.planted", str(MUTANTS.index(mutant))]
