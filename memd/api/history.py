@@ -1,14 +1,12 @@
 """memory.history, diff, undo, why, restore and purge: read the journal and take changes back."""
 
-from contextlib import suppress
 from functools import partial
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from memd.api.memory import READ_ERRORS, WRITE_ERRORS, AgentName, SubagentScope, readable
 from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
 from memd.api.services import Services
-from memd.core.imports import PastChange, action_of
 from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
@@ -162,15 +160,6 @@ async def memory_history(
     find_changes = partial(services.store.history, directory, path=path, only=only)
     changes = await find_changes(limit=limit, before=before)
     results = [_facts_of_change(change) for change in changes]
-    missing = limit - len(changes)
-    # Imported changes come only behind the oldest of the project's own.
-    oldest = changes[-1].id if changes else before
-    with suppress(ChangeNotFoundError):  # it aged out meanwhile: none is older
-        if missing and await find_changes(limit=1, before=oldest):
-            missing = 0
-    if directory and missing:
-        past = await services.imports.past(directory, replace(only, path=path), missing)
-        results += [_facts_of_imported(change, directory) for change in past]
     return History(changes=results)
 
 
@@ -370,19 +359,6 @@ def _undo_target(
     if first is not None:
         return Range(first, last or "")
     return as_of if change is None else change
-
-
-def _facts_of_imported(change: PastChange, directory: str) -> ChangeFacts:
-    """Return the facts of a change that an archive brought, with the id ""."""
-    files = [(file.path, action_of(file)) for file in change.files]
-    same_names = ("actor", "client", "session", "model", "reason", "origin")
-    return ChangeFacts(
-        id="",
-        at=iso_time(change.at),
-        directory=directory,
-        files=[FileRecorded(path=path, action=action, purged=False) for path, action in files],
-        **{name: getattr(change, name) for name in same_names},
-    )
 
 
 def _facts_of_change(change: Change) -> ChangeFacts:

@@ -3,19 +3,17 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from anyio import to_thread
-from msgspec.structs import replace
 
 from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
-from memd.api.work import submit
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import printable
-from memd.core.text import iso_time, sha256
+from memd.core.text import one_line, sha256
 from memd.files.directory import DirectoryUnusableError, UnwrittenFileError
 from memd.portable.errors import (
     DestinationError,
@@ -26,7 +24,6 @@ from memd.portable.errors import (
     VersionTooNewError,
 )
 from memd.portable.service import (
-    ChatSession,
     ImportReading,
     ImportRequest,
     ImportResult,
@@ -40,12 +37,8 @@ from memd.rpc.connection import Call
 from memd.state.database import StateUnusableError
 from memd.store.service import StorageFailedError
 
+_KIND_CHARACTERS = 40  # of an unknown kind in an error
 Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
-_SESSIONS = 200  # conversations that one import learns from; each is a job of its own
-_SESSION_BYTES = 2 * 1024 * 1024  # of a conversation's text; of a longer one its end is used
-_MORE_CONVERSATIONS = (
-    "{} more conversations were not learned from yet: import the archive again later"
-)
 
 
 class PlaceUnknownError(WrongParameterError):
@@ -126,29 +119,27 @@ async def import_(
     *,
     cwd: str,
     source: str,
-    kind: SourceKind | None = None,
+    kind: str | None = None,
     project: Places = (),
     dry_run: bool = False,
     accept: bool = False,
-    learn: bool = False,
 ) -> ImportResult:
     """Import memories from an export of memd, or from another tool's files.
 
     ``source`` is the absolute path of a folder, a file, a .tar, .tar.gz or .zip; its ``kind`` is
-    recognised unless given. A ``project`` is the absolute path of a target directory, or
-    ``id=path`` for one of several projects in the source; by default it is ``cwd``. Each project
-    becomes a proposal for ``dream.accept``, or with ``accept`` one change; then agents' memories,
-    session notes and history are imported too. With ``learn`` memories are extracted from the
-    conversations in the source. Progress has the number of ``projects`` done, ``of`` how many.
+    recognised unless given: memd, claude-code, codex or text. A ``project`` is the absolute path of
+    a target directory, or ``id=path`` for one of several projects in the source; by default it is
+    ``cwd``. Without ``accept``, or with ``dry_run``, the result says what would be done and nothing
+    changes. With it each memory directory gets one change. Progress has the number of ``projects``
+    done, ``of`` how many.
     """
-    client = call.caller.client
-    request = ImportRequest(source, kind, dry_run, accept, learn, client)
+    if kind and kind not in tuple(SourceKind):
+        raise KindUnknownError(source, f"{one_line(kind, _KIND_CHARACTERS)} is no kind of source")
+    known_kind = SourceKind(kind) if kind else None
+    request = ImportRequest(source, known_kind, accept and not dry_run, call.caller.client)
     destinations = {"": cwd} | dict(map(_parse_destination, project))
     find = partial(_targets, services, call, destinations)
-    result, talks = await services.imports.run(request, find, partial(_report, call))
-    if dry_run or not (learn and talks):
-        return result
-    return await _learn(services, call, destinations[""], result, talks)
+    return await services.imports.run(request, find, partial(_report, call))
 
 
 def _parse_destination(text: str) -> tuple[str, str]:
@@ -213,56 +204,6 @@ def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) 
         for each in projects
         if counts[each.remote] == len(by_remote[each.remote]) == 1
     }
-
-
-async def _learn(
-    services: Services, call: Call, cwd: str, result: ImportResult, talks: Sequence[ChatSession]
-) -> ImportResult:
-    """Submit an extraction for each imported conversation, the oldest first; return their jobs.
-
-    Conversations that were extracted before are skipped, and those beyond 200 are left for later.
-    """
-    project, settings, _ = await services.where(call, cwd)
-    jobs: list[str] = []
-    more, problems = 0, list(result.problems)
-    for talk in sorted(talks, key=_start_time):
-        # The same conversation has the same name in each import, so it is extracted once.
-        session = f"import-{sha256(f'{result.kind} {talk.id}'.encode())[:24]}"
-        if await services.extract.has_read(project.memory_dir, session):
-            continue
-        if len(jobs) >= _SESSIONS:
-            more += 1
-            continue
-        about: dict[str, Any] = {"cwd": cwd, "session": session, "transcript_path": None}
-        about["messages"] = _last_messages(talk)
-        submitted = await submit(services, call, project, settings, about)
-        if submitted.job is None:
-            problems.append(f"nothing is learned: {submitted.reason}")
-            break
-        jobs.append(submitted.job)
-    if more:
-        problems.append(_MORE_CONVERSATIONS.format(more))
-    return replace(result, learning=tuple(jobs), problems=tuple(problems))
-
-
-def _start_time(talk: ChatSession) -> float:
-    """Return when a conversation began, in seconds since 1970, 0 where it is unknown."""
-    return min((message.at or 0.0 for message in talk.messages), default=0.0)
-
-
-def _last_messages(talk: ChatSession) -> list[dict[str, Any]]:
-    """Return the last 2 MiB of a conversation's messages in the form of the Messages API."""
-    messages: list[dict[str, Any]] = []
-    bytes_left = _SESSION_BYTES
-    for each in reversed(talk.messages):
-        bytes_left -= len(each.text.encode())
-        if bytes_left < 0:
-            break
-        message = {"id": each.id, "role": each.role, "content": each.text}
-        if each.at:
-            message["timestamp"] = iso_time(each.at)
-        messages.append(message)
-    return messages[::-1]
 
 
 async def _report(call: Call, done: int, total: int) -> None:

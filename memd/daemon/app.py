@@ -195,7 +195,7 @@ async def _compose(
         memories=Memories(store, clock),
         suggestions=suggestions,
         rules=tool_rules(database, store, clock),
-        exports=exports(database, store, configuration, places),
+        exports=exports(database, store, places),
         imports=imports(database, store, clock, places, priority),
         instructions=instructions,
         team=team,

@@ -7,35 +7,30 @@ from memd.core.places import Places
 from memd.core.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.notes import files as notes
-from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports, ImportTables
-from memd.projects.configuration import Configuration
-from memd.state.changes import Journal, ProposalTable
+from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports
+from memd.state.changes import Journal
 from memd.state.database import Database
-from memd.state.tables import ImportTable, Visits
+from memd.state.tables import Visits
 from memd.store.service import Store
 
 
-def exports(
-    database: Database, store: Store, configuration: Configuration, places: Places
-) -> Exports:
+def exports(database: Database, store: Store, places: Places) -> Exports:
     """Return the service that writes archives."""
     visits = Visits(database)
     ports = ExportPorts(
         known=lambda: store.projects.known(visits.all()),
         notes=notes.contents,
-        settings=configuration.own,
         own=(places.state_dir, os.path.dirname(places.config), places.data_dir),
     )
-    return Exports(store, ImportTable(database), ports)
+    return Exports(store, ports)
 
 
 def imports(
     database: Database, store: Store, clock: Clock, places: Places, priority: RequestPriority
 ) -> Imports:
     """Return the service that reads archives."""
-    tables = ImportTables(Journal(database), ImportTable(database), ProposalTable(database))
     ports = ImportPorts(places.state_dir, _restore_notes, priority.checkpoint)
-    return Imports(store, tables, clock, ports)
+    return Imports(store, Journal(database), clock, ports)
 
 
 def _restore_notes(project: Project, session: str, content: bytes, mtime_ns: int) -> bool:

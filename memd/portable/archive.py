@@ -9,33 +9,23 @@ Rules of this file
 - An archive in an archive is a file like any other.
 """
 
-import gzip
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from memd.core.errors import MemdError
 from memd.core.names import is_text
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError, SourceMissingError
-from memd.portable.intake import (
-    CLASH,
-    IS_LINK,
-    IS_SPECIAL,
-    Intake,
-    PackedFile,
-    Pieces,
-    reason_against_name,
-)
+from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, reason_against_name
 from memd.portable.manifest import MANIFEST
-from memd.portable.tar import Unpacked, tar_members
+from memd.portable.packed import is_archive, unpack
 from memd.portable.values import FILE_BYTES
-from memd.portable.zip import ZipArchive
 
 # Not blocking: the path may have become a pipe since it was checked.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -44,7 +34,6 @@ _NOT_FILE_OR_FOLDER = "it is neither a file nor a folder"
 _CHANGED = "it is gone, or was changed while it was read"
 _PROGRAM_FOLDERS = (".git", ".hg", ".svn")  # folders that are not read
 _HEAD_BYTES = 512  # enough to recognise an archive
-_TAR_SIGN = slice(257, 262)  # where a tar's first header says "ustar"
 
 
 class OpenSource:
@@ -117,13 +106,12 @@ def open_source(path: str, staging: str) -> Iterator[OpenSource]:
             return
         status = os.fstat(holder.fileno())
         intake = Intake(label, status.st_size)
-        members = _archive_members(holder, status.st_size, label, intake)
-        if members is None:  # one file that is no archive
+        if not is_archive(os.pread(holder.fileno(), _HEAD_BYTES, 0)):
             intake.file(intake.entry(label), (0, status.st_size, status.st_mtime_ns))
             yield OpenSource(intake, holder)
             return
         with _nameless_file(staging) as staged:
-            _unpack(members, intake, staged, staging)
+            unpack(holder, staged, staging, label, intake)
             _strip_folder(intake)
             yield OpenSource(intake, staged)
 
@@ -209,22 +197,6 @@ def _add_entry(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
     return False
 
 
-def _archive_members(
-    file: BinaryIO, size: int, label: str, intake: Intake
-) -> Iterator[tuple[PackedFile, Pieces]] | None:
-    """Return the members of a zip, tar or tar.gz by its first bytes, ``None`` for other files."""
-    head = file.read(_HEAD_BYTES)
-    file.seek(0)
-    if head.startswith((b"PK\3\4", b"PK\5\6")):
-        return ZipArchive(file, size, label, intake.unpack).members()
-    if head.startswith(b"\x1f\x8b"):
-        plain = cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb"))
-        return tar_members(Unpacked(plain, label, intake.unpack), label)
-    if head[_TAR_SIGN] == b"ustar":
-        return tar_members(Unpacked(file, label, intake.unpack), label)
-    return None
-
-
 @contextmanager
 def _nameless_file(folder: str) -> Iterator[FileIO]:
     """Create a file without a name in a folder, open until the end. Raises UnwrittenFileError."""
@@ -238,43 +210,9 @@ def _nameless_file(folder: str) -> Iterator[FileIO]:
         file.close()
 
 
-def _unpack(
-    members: Iterator[tuple[PackedFile, Pieces]], intake: Intake, staged: FileIO, folder: str
-) -> None:
-    """Write the content of an archive's members one behind the other into the file ``staged``.
-
-    ``folder`` names its place in errors. Raises SourceDamagedError and UnwrittenFileError.
-    """
-    offset = 0
-    for member, pieces in members:
-        yield_to_requests()
-        name = intake.entry(member.name)
-        if member.reason_against:
-            intake.left_out.add(name, member.reason_against)
-        elif member.folder:
-            intake.folder(name)
-        else:
-            intake.file(name, (offset, member.size, member.mtime_ns))
-            if intake.clashes(name):
-                raise SourceDamagedError(name, CLASH)
-            offset += member.size
-            for piece in pieces:
-                _write(staged, piece, folder)
-
-
 def _strip_folder(intake: Intake) -> None:
     """Remove the folder from all names of a memd export that was packed with its folder."""
     folder = next(iter(intake.files), "").partition("/")[0] + "/"
     is_packed_folder = all(name.startswith(folder) for name in intake.files)
     if is_packed_folder and f"{folder}{MANIFEST}" in intake.files:
         intake.files = {name.removeprefix(folder): at for name, at in intake.files.items()}
-
-
-def _write(file: FileIO, piece: bytes, folder: str) -> None:
-    """Write all bytes of a piece to a file in a folder. Raises UnwrittenFileError."""
-    unwritten = memoryview(piece)
-    try:
-        while unwritten:
-            unwritten = unwritten[file.write(unwritten) :]
-    except OSError as error:
-        raise UnwrittenFileError(folder, cause_of(error)) from error

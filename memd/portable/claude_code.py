@@ -5,10 +5,9 @@ import re
 from memd.core import limits
 from memd.core.agents import AgentScope
 from memd.core.names import INDEX, TEAM_INDEX, concerns
-from memd.documents.document import parse
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
-from memd.portable.values import ProposedMemory
+from memd.portable.values import ReadFile
 
 _PROJECT = re.compile(r"(?:.*/)?projects/([^/]+)/memory/(.+)")
 _AGENT = re.compile(r"(?:.*/)?agent-memory(-local)?/([^/]+)/(.+)")
@@ -48,7 +47,7 @@ def _memory_folder(names: tuple[str, ...]) -> str:
     return min(folders, key=lambda folder: (folder.count("/"), folder), default="")
 
 
-def _add_file(builder: ReadingBuilder, name: str, path: str, into: list[ProposedMemory]) -> None:
+def _add_file(builder: ReadingBuilder, name: str, path: str, into: list[ReadFile]) -> None:
     """Add a file to the list ``into`` of a folder's memories, or leave it out with a reason."""
     if not concerns(path):
         builder.leave_out(name, "it is no memory")
@@ -56,5 +55,4 @@ def _add_file(builder: ReadingBuilder, name: str, path: str, into: list[Proposed
         builder.leave_out(name, f"it has {size} bytes, the limit is {limits.READ_BYTES}")
     else:
         content, at = builder.source.read(name), builder.source.mtime_ns(name)
-        origin = parse(content, path).origin
-        builder.add_file(ProposedMemory(path, content, at, origin, exact=True), name, into)
+        builder.add_file(ReadFile(path, content, at, exact=True), name, into)

@@ -47,7 +47,10 @@ class KindUnknownError(MemdError):
 
     code = 1075
     kind = "kind_unknown"
-    hint = "name it with --from"
+    hint = (
+        "name the kind with --from; of other tools write a list, one memory a line after '- ', as "
+        "docs/migration.md shows for each, and import it with --from text"
+    )
     exit_status = 65
 
     def __init__(self, path: str, why: str = "its files look like nothing that memd reads") -> None:

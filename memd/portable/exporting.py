@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from memd.core.imports import PastChange
 from memd.core.names import NameRefusedError, check_component
 from memd.core.text import sha256
 from memd.core.yielding import yield_to_requests
 from memd.portable import collecting
-from memd.portable.collecting import BLOBS, Item
+from memd.portable.collecting import Item
 from memd.portable.intake import ENTRIES, UNPACKED_BYTES, reason_against_name
 from memd.portable.manifest import FORMAT, VERSION, FileRecord, Manifest, ProjectRecord
 from memd.portable.values import (
@@ -22,8 +21,7 @@ from memd.portable.values import (
 )
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject, repository_of
-from memd.state.tables import ImportTable
-from memd.store.service import StillDirectory, StillFile, files_of
+from memd.store.service import StillFile, files_of
 
 _ID_CHARACTERS = 64  # the longest id that is made from a name, before its number
 _DOTS = re.compile(r"\.{2,}")
@@ -62,8 +60,6 @@ class Export:
             name = f"{folder}{each.name}"
             why = each.reason if isinstance(each, LeftOutFile) else reason_against_name(name)
             if name in self._names:
-                if name.startswith(BLOBS):
-                    continue  # two projects may have the same text, which is stored once
                 why = _SAME_NAME
             self._names.add(name)
             if why or isinstance(each, LeftOutFile):
@@ -122,7 +118,6 @@ class DirectoryExport:
     """
 
     export: Export
-    originals: ImportTable
     project: str
     folder: str
     directory: str
@@ -135,17 +130,14 @@ class DirectoryExport:
         for _ in self._memories(files_of(self.directory, self._is_exported)):
             yield_to_requests()
 
-    def export_memories(self, still: StillDirectory) -> list[PastChange]:
-        """Export the memories; return the changes to export, empty without ``HISTORY``."""
-        self.export.add(self.project, self.folder, self._memories(still.files(self._is_exported)))
-        if ExportPart.HISTORY not in self.parts:
-            return []
-        past = self.originals.past(self.directory)
-        return collecting.changes(still.changes(), past, self.parts)
+    def export_memories(self, real_path: str) -> None:
+        """Export the memories of the directory at its real path; memd changes nothing meanwhile."""
+        files = files_of(real_path, self._is_exported)
+        self.export.add(self.project, self.folder, self._memories(files))
 
     def _memories(self, files: Iterable[StillFile]) -> Iterator[Item]:
         """Yield the files of the directory that are exported, or why each is left out."""
-        return collecting.memories(files, self.originals, self.directory, self._known)
+        return collecting.memories(files, self._known)
 
     def _is_exported(self, path: str) -> bool:
         """Return whether the export includes a path of the directory."""

@@ -8,9 +8,6 @@ Rules of this file
 
 import hashlib
 from array import array
-from collections.abc import Iterator
-
-from msgspec import Struct
 
 from memd.core.names import is_text
 from memd.portable.errors import SourceDamagedError
@@ -21,7 +18,6 @@ UNPACKED_BYTES = 1024 * 1024 * 1024  # the most of one archive
 RATIO = 200  # the most unpacked bytes for each packed one
 RATIO_BYTES = 16 * 1024 * 1024  # below, any ratio is allowed: a few files may be all zeros
 DEPTH = 16  # parts of a name; a memory directory is scanned to the same depth
-PIECE_BYTES = 64 * 1024  # of a file that are in memory at once
 _NAME_BYTES = 1024  # the longest name
 _ALL_NAMES_BYTES = 8 * 1024 * 1024  # limit for all names of a source together
 
@@ -36,20 +32,6 @@ CLASH = "its name differs from another one in case alone"
 _FILE_AND_FOLDER = "it is a file and a folder"
 
 Place = tuple[int, int, int]  # a file's offset in the unpacked bytes, size, and mtime in ns
-Pieces = Iterator[bytes]
-
-
-class PackedFile(Struct, frozen=True):
-    """An entry of an archive; ``folder`` says whether it is a folder.
-
-    ``reason_against`` says why the entry is neither a file nor a folder, "" if it is one of them.
-    """
-
-    name: str
-    size: int = 0
-    mtime_ns: int = 0
-    folder: bool = False
-    reason_against: str = ""
 
 
 class Intake:
@@ -130,13 +112,8 @@ class Intake:
         self._unpacked_bytes += count
         if self._unpacked_bytes > UNPACKED_BYTES:
             raise SourceDamagedError(self._label, _TOO_LARGE)
-        check_ratio(self._label, self._unpacked_bytes, self._packed_bytes)
-
-
-def check_ratio(name: str, unpacked: int, packed: int) -> None:
-    """Raise SourceDamagedError if unpacking gives more than ``RATIO`` times the packed size."""
-    if unpacked > max(RATIO_BYTES, RATIO * packed):
-        raise SourceDamagedError(name, _RATIO_TOO_HIGH)
+        if self._unpacked_bytes > max(RATIO_BYTES, RATIO * self._packed_bytes):
+            raise SourceDamagedError(self._label, _RATIO_TOO_HIGH)
 
 
 def reason_against_name(name: str) -> str:

@@ -28,7 +28,7 @@ class FileRecord(msgspec.Struct, kw_only=True):
 class ProjectRecord(msgspec.Struct, kw_only=True):
     """A project; ``remote`` is the SHA-256 of its canonical remote's name, "" if it has none.
 
-    Its files lie below ``projects/<id>/``, except its history.
+    Its files lie below ``projects/<id>/``.
     """
 
     id: str

@@ -3,26 +3,18 @@
 Rules of this file
 - Nothing is used before every file, and the manifest itself, has the size and the SHA-256 that the
   archive names for it. Every mismatch is an error that names the file.
-- Claims of an archive are not trusted: the origin of a memory is only kept for a later export, and
-  its history is only shown.
+- Claims of an archive are not trusted: what it says of a memory's origin is passed over.
+- The history of archives that earlier versions wrote is checked like all files, and passed over.
 """
 
 import io
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-import msgspec
-from msgspec.structs import replace
-
-from memd.core import limits
 from memd.core.agents import AgentScope
-from memd.core.imports import PastChange
-from memd.core.names import LOGS, NameRefusedError, check_component, check_odd_name
-from memd.core.text import decode as decoded
+from memd.core.names import LOGS, NameRefusedError, check_component
 from memd.core.text import sha256
 from memd.core.yielding import yield_to_requests
-from memd.documents import secrets
 from memd.portable.errors import SourceDamagedError
 from memd.portable.intake import ENTRIES
 from memd.portable.manifest import (
@@ -40,15 +32,13 @@ from memd.portable.values import (
     ImportReading,
     ImportSource,
     LeftOutList,
-    ProposedMemory,
+    ReadFile,
     ReadProject,
     SourceKind,
 )
 
-_HISTORY_BYTES = 16 * 1024 * 1024  # limit for the changes of one project
-_BLOBS = "history/blobs/"
+_HISTORY = "history/"  # where archives of earlier versions have it
 _COMMAS = 20  # the most in the manifest for each file, which has six members and a name
-_LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _MISSING = "it is not there"
 _NOT_IN_MANIFEST = "the manifest does not name it"
 _NAMED_TWICE = "the manifest names it twice"
@@ -56,14 +46,8 @@ _CHANGED = "its bytes are not those that the manifest names"
 _BAD_SUMS = "a line of it is not what the files say"
 _TOO_MANY_FILES = "it names too many files"
 _BAD_ID = "the manifest has an id that no project may have, or one twice"
-_NO_HISTORY = "it is no list of changes"
-_HISTORY_TOO_LARGE = f"it has more than {_HISTORY_BYTES // 1024**2} MiB"
 _NOT_IMPORTED = "an import does not take this"
 _IMPORT_TOO_LARGE = f"one import brings at most {MEMORIES:,} files with {TEXT_BYTES // 1024**2} MiB"
-_LOOKS_LIKE_CREDENTIAL = "it looks as if it held a credential"
-_TEXT_TOO_LARGE = f"a memory has at most {limits.READ_BYTES:,} bytes"
-_HASH = re.compile(r"[0-9a-f]{64}")
-_change_decoder = msgspec.json.Decoder(PastChange)
 
 
 def read(source: ImportSource) -> ImportReading:
@@ -144,31 +128,17 @@ class _Reader:
         self._file_count = self._file_bytes = 0  # of the memories and notes that were read
 
     def project(self, project: ProjectRecord) -> ReadProject:
-        """Return the memories, agents, notes and history of one project."""
+        """Return the memories, agents and notes of one project."""
         folder = f"projects/{project.id}"
-        agents: dict[str, tuple[ProposedMemory, ...]] = {}
+        agents: dict[str, tuple[ReadFile, ...]] = {}
         for scope in (AgentScope.PROJECT, AgentScope.LOCAL):
             agents_of_scope = self.folders(f"{folder}/agents/{scope}/")
             agents |= {f"{scope}/{agent}": files for agent, files in agents_of_scope.items()}
-        history = tuple(self._history(f"history/{project.id}.jsonl"))
-        changed_files = [file for change in history for file in change.files]
-        hashes = {digest for file in changed_files for digest in (file.before, file.after)}
         memories = tuple(self._files(f"{folder}/memory/"))
         notes = tuple(self._files(f"{folder}/notes/"))
-        safe_hashes = list(self._safe_texts(hashes))  # all texts are checked now
-        return ReadProject(
-            project.id,
-            project.name,
-            memories,
-            agents,
-            notes,
-            history,
-            # They are read again one by one when they are stored, so that few are in memory.
-            ((digest, self._source.read(f"{_BLOBS}{digest}")) for digest in safe_hashes),
-            project.remote,
-        )
+        return ReadProject(project.id, project.name, memories, agents, notes, project.remote)
 
-    def folders(self, place: str) -> dict[str, tuple[ProposedMemory, ...]]:
+    def folders(self, place: str) -> dict[str, tuple[ReadFile, ...]]:
         """Return the files of each folder below ``place`` whose name an agent can have."""
         paths = [name.removeprefix(place) for name in self._unread if name.startswith(place)]
         folders = {path.partition("/")[0] for path in paths if "/" in path}
@@ -179,12 +149,13 @@ class _Reader:
         }
 
     def leave_out_unread(self) -> None:
-        """Leave out all files that were not read."""
+        """Leave out all files that were not read, except history."""
         for name in self._unread:
-            self.left_out.add(name, _NOT_IMPORTED)
+            if not name.startswith(_HISTORY):
+                self.left_out.add(name, _NOT_IMPORTED)
         self._unread.clear()
 
-    def _files(self, place: str) -> Iterator[ProposedMemory]:
+    def _files(self, place: str) -> Iterator[ReadFile]:
         """Yield the files below ``place``, with their paths there, but no logs.
 
         Files above the limits of an import are left out.
@@ -201,62 +172,7 @@ class _Reader:
                 self.left_out.add(name, _IMPORT_TOO_LARGE)
                 continue
             content, mtime_ns = self._source.read(name), max(0, record.mtime_ns)
-            yield ProposedMemory(path, content, mtime_ns, record.origin, exact=True)
-
-    def _history(self, name: str) -> Iterator[PastChange]:
-        """Yield the changes in a file of JSON lines, oldest first. Raises SourceDamagedError.
-
-        Changes whose words look like a credential are left out.
-        """
-        if name not in self._unread:
-            return
-        del self._unread[name]
-        if self._source.size(name) > _HISTORY_BYTES:
-            self.left_out.add(name, _HISTORY_TOO_LARGE)
-            return
-        for number, line in enumerate(self._source.read(name).splitlines(), 1):
-            yield_to_requests()
-            try:
-                change = _change_decoder.decode(line)
-            except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-                raise SourceDamagedError(name, _NO_HISTORY) from error
-            if not 0 <= change.at < _LATEST:
-                raise SourceDamagedError(name, _NO_HISTORY)
-            if secrets.find(change.words):
-                self.left_out.add(f"{name}, line {number}", _LOOKS_LIKE_CREDENTIAL)
-                continue
-            files = tuple(file for file in change.files if _is_path(file.path))
-            if files:
-                yield replace(change, files=files)
-
-    def _safe_texts(self, hashes: Iterable[str | None]) -> Iterator[str]:
-        """Yield the hashes whose texts are in the archive, not too large, without credentials.
-
-        Raises SourceDamagedError if a text does not have its hash.
-        """
-        for digest in sorted(each for each in hashes if each and _HASH.fullmatch(each)):
-            yield_to_requests()
-            name = f"{_BLOBS}{digest}"
-            if name not in self._records:
-                continue
-            self._unread.pop(name, None)
-            content = self._source.read(name)
-            if self._records[name].sha256 != digest:
-                raise SourceDamagedError(name, _CHANGED)
-            if len(content) > limits.READ_BYTES:
-                self.left_out.add(name, _TEXT_TOO_LARGE)
-            elif secrets.find(decoded(content)):
-                self.left_out.add(name, _LOOKS_LIKE_CREDENTIAL)
-            else:
-                yield digest
-
-
-def _is_path(path: str) -> bool:
-    """Return whether a text is a path that a file in a memory directory can have."""
-    try:
-        return check_odd_name(path) == path
-    except NameRefusedError:
-        return False
+            yield ReadFile(path, content, mtime_ns, exact=True)
 
 
 def _is_component(name: str) -> bool:

@@ -5,49 +5,41 @@ from collections import defaultdict
 from memd.core import limits
 from memd.core.text import iso_time, one_line
 from memd.core.values import IMPORT, MemoryType
-from memd.documents.document import new, slug, with_fields
+from memd.documents.document import new, slug
 from memd.documents.secrets import blank
 from memd.portable.values import (
     MEMORIES,
     TEXT_BYTES,
-    ChatSession,
     ImportReading,
     ImportSource,
     LeftOutList,
-    ProposedMemory,
+    ReadFile,
     ReadProject,
     SourceKind,
 )
 
-_TITLE_CHARACTERS = 2000  # of a title are searched for a credential; a name has far fewer
-_WORDS_IN_NAME = 8  # the most words of a title in a file name
+_NAMING_CHARACTERS = 2000  # of a text are searched for a credential; a name has far fewer
+_WORDS_IN_NAME = 8  # the most words of a text in a file name
 _TOO_MANY_MEMORIES = (
     f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes; import the others apart"
 )
-_Folders = defaultdict[str, list[ProposedMemory]]
 
 
 class ReadingBuilder:
     """Gathers the memories that a reader finds in its ``source``, within the limits of an import.
 
-    In a project each file has a unique name, and equal texts are taken once. Readers may fill the
-    public attributes: ``memories`` by project id, ``names`` of projects by id, ``agents`` (the
-    memories of sub-agents) by agent, or by ``scope/agent`` for sub-agents of the project without
-    an id, and ``sessions``, ``problems`` and ``diff`` as in ``ImportReading``.
+    Each text gets a name of its own, and equal texts are taken once. Readers may fill ``memories``
+    by project id, and ``agents`` (the memories of sub-agents) by agent, or by ``scope/agent`` for
+    sub-agents of the project without an id.
     """
 
     def __init__(self, kind: SourceKind, source: ImportSource) -> None:
         self.kind, self.source = kind, source
-        self.names: dict[str, str] = {}
-        self.memories, self.agents = _Folders(list), _Folders(list)
-        self.sessions: list[ChatSession] = []
+        self.memories = defaultdict[str, list[ReadFile]](list)
+        self.agents = defaultdict[str, list[ReadFile]](list)
         self.left_out = LeftOutList()
-        self.problems: list[str] = []
-        self.diff = ""
-        # For each project: from a name to the highest number that was added to it.
-        self._name_numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        # From a project and a text in lower case to the text's place in the source.
-        self._place_of_text: dict[tuple[str, str], str] = {}
+        self._name_numbers: dict[str, int] = {}  # the highest number that was added to each name
+        self._place_of_text: dict[str, str] = {}  # by the text in lower case
         self._memory_count = self._text_bytes = 0  # of all projects and agents together
 
     def leave_out(self, where: str, reason: str) -> None:
@@ -63,25 +55,20 @@ class ReadingBuilder:
         text: str,
         where: str,
         *,
-        title: str = "",
-        description: str = "",
         kind: MemoryType | None = None,
         at: float = 0.0,
-        tags: tuple[str, ...] = (),
         context: str = "",
-        project: str = "",
     ) -> None:
-        """Propose a memory with a text, or leave the text out with a reason.
+        """Add a memory to the project without an id, or leave the text out with a reason.
 
-        ``where`` tells a person its place in the source. The first words of the title become the
-        file name; an empty title or description is taken from the text. ``at`` is in seconds
-        since 1970, 0 if unknown. ``context`` is written below the text.
+        ``where`` tells a person its place in the source. The first words of the text become the
+        file name. ``at`` is in seconds since 1970, 0 if unknown. ``context`` is written below it.
         """
         if self._memory_count >= MEMORIES:
             self.leave_out(where, _TOO_MANY_MEMORIES)
             return
         body = text.replace("\r\n", "\n").strip()
-        comparable = (project, " ".join(body.casefold().split()))
+        comparable = " ".join(body.casefold().split())
         if not body:
             self.leave_out(where, "it is empty")
             return
@@ -89,19 +76,16 @@ class ReadingBuilder:
             self.leave_out(where, f"it says the same as {self._place_of_text[comparable]}")
             return
         self._place_of_text[comparable] = where
-        name = self._unique_name(title or body, project)
-        line = one_line(description or body, limits.INDEX_LINE_CHARACTERS)
+        name = self._unique_name(body)
+        line = one_line(body, limits.INDEX_LINE_CHARACTERS)
         modified = iso_time(at) if at else ""
         body = f"{body}\n\n{context}" if context else body
         content = new(name, line, kind, body, session="", modified=modified, origin=IMPORT)
-        if tags:
-            content = with_fields(content, {"metadata.tags": ", ".join(tags)})
         # The prefix prevents names that are reserved for devices or indexes.
         path = f"{kind or self.kind}_{name}.md"
-        memory = ProposedMemory(path, content, int(at * 1_000_000_000))
-        self.add_file(memory, where, self.memories[project])
+        self.add_file(ReadFile(path, content, int(at * 1_000_000_000)), where, self.memories[""])
 
-    def add_file(self, memory: ProposedMemory, where: str, into: list[ProposedMemory]) -> None:
+    def add_file(self, memory: ReadFile, where: str, into: list[ReadFile]) -> None:
         """Add a memory to the list ``into``, or leave it out if it is above a limit."""
         size = len(memory.content)
         limit = limits.READ_BYTES if memory.exact else limits.MEMORY_BYTES
@@ -124,31 +108,21 @@ class ReadingBuilder:
             self.memories.setdefault("", [])  # that project may have no memories of its own
         projects: list[ReadProject] = []
         for project_id, memories in self.memories.items():
-            name = self.names.get(project_id, project_id)
             own_agents = {} if project_id else project_agents
             if memories or own_agents:
-                projects.append(ReadProject(project_id, name, tuple(memories), own_agents))
+                projects.append(ReadProject(project_id, project_id, tuple(memories), own_agents))
+        left_out = self.left_out
         return ImportReading(
-            self.kind,
-            tuple(projects),
-            user_agents,
-            tuple(self.left_out.files),
-            tuple(self.sessions),
-            self.diff,
-            tuple(self.problems),
-            self.left_out.more,
+            self.kind, tuple(projects), user_agents, tuple(left_out.files), left_out.more
         )
 
-    def _unique_name(self, title: str, project: str) -> str:
-        """Return a name of a title's first words that no other memory of the project has."""
+    def _unique_name(self, text: str) -> str:
+        """Return a name of a text's first words that no other memory has."""
         # The name of a memory that is refused is shown: it must not hold what the refusal is for.
-        first_words = blank(title[:_TITLE_CHARACTERS]).split(maxsplit=_WORDS_IN_NAME)[
-            :_WORDS_IN_NAME
-        ]
-        name = stem = slug(" ".join(first_words))
-        numbers = self._name_numbers[project]
-        while name in numbers:
-            numbers[stem] += 1
-            name = f"{stem}-{numbers[stem]}"
-        numbers[name] = 1
+        words = blank(text[:_NAMING_CHARACTERS]).split(maxsplit=_WORDS_IN_NAME)[:_WORDS_IN_NAME]
+        name = stem = slug(" ".join(words))
+        while name in self._name_numbers:
+            self._name_numbers[stem] += 1
+            name = f"{stem}-{self._name_numbers[stem]}"
+        self._name_numbers[name] = 1
         return name

@@ -11,7 +11,7 @@ from memd.portable.values import LISTED, LeftOutFile, LeftOutList, SourceKind
 class ImportedFile(Struct, frozen=True):
     """A file of an import: its path here, the action, and its name in the source if that differs.
 
-    ``action`` is created, updated, merged (with the live file) or beside (under another name).
+    ``action`` is created, updated or beside (under another name).
     """
 
     path: str
@@ -22,15 +22,13 @@ class ImportedFile(Struct, frozen=True):
 class ImportedFolder(Struct, frozen=True):
     """The import of one project, or of one sub-agent's memory; ``id`` is the source's name for it.
 
-    It made one ``change``, or a ``proposal`` that a person decides; neither if nothing is new or
-    this was a dry run. One result has at most a thousand ``files``; ``files_more`` counts the
-    others, and ``same`` the files that are here already.
+    It made one ``change``, none if nothing is new or this was a dry run. One result has at most a
+    thousand ``files``; ``files_more`` counts the others, and ``same`` those that are here already.
     """
 
     id: str
     directory: str
     change: str | None = None
-    proposal: str = ""
     files: tuple[ImportedFile, ...] = ()
     files_more: int = 0
     same: int = 0
@@ -39,10 +37,8 @@ class ImportedFolder(Struct, frozen=True):
 class ImportResult(Struct, frozen=True):
     """The result of an import, or with ``dry_run`` of a rehearsal.
 
-    ``notes`` counts session notes, ``past_changes`` the changes that are new in the history;
-    ``learning`` are the jobs that learn from conversations. ``left_out`` names files that were not
-    imported and why, at most a thousand; ``left_out_more`` counts the others. ``diff`` is a text
-    for a person to apply.
+    ``notes`` counts session notes. ``left_out`` names files that were not imported and why, at most
+    a thousand; ``left_out_more`` counts the others.
     """
 
     kind: SourceKind
@@ -50,12 +46,9 @@ class ImportResult(Struct, frozen=True):
     projects: tuple[ImportedFolder, ...] = ()
     agents: tuple[ImportedFolder, ...] = ()
     notes: int = 0
-    past_changes: int = 0
-    learning: tuple[str, ...] = ()
     left_out: tuple[LeftOutFile, ...] = ()
     left_out_more: int = 0
     problems: tuple[str, ...] = ()
-    diff: str = ""
 
 
 class ImportReport:
@@ -64,16 +57,14 @@ class ImportReport:
     def __init__(self, kind: SourceKind, *, dry_run: bool) -> None:
         self.projects: list[ImportedFolder] = []
         self.agents: list[ImportedFolder] = []
-        self.notes = self.past_changes = 0
-        self.learning: list[str] = []
+        self.notes = 0
         self.problems: list[str] = []
-        self.diff = ""
         self._kind, self._dry_run = kind, dry_run
         self._left_out = LeftOutList()
         self._files_left = LISTED  # how many more files can be listed, in all folders together
 
     def folder(
-        self, key: str, directory: str, plan: ImportPlan, change: str | None, proposal: str
+        self, key: str, directory: str, plan: ImportPlan, change: str | None
     ) -> ImportedFolder:
         """Return the result for one directory from its plan; note the files left out of it."""
         self.leave_out(plan.left_out, key)
@@ -83,7 +74,7 @@ class ImportReport:
         )
         self._files_left -= len(files)
         more = len(plan.files) - len(files)
-        return ImportedFolder(key, directory, change, proposal, files, more, plan.same)
+        return ImportedFolder(key, directory, change, files, more, plan.same)
 
     def leave_out(self, files: Iterable[LeftOutFile], place: str = "", more: int = 0) -> None:
         """List left-out files, with ``place/`` before their names; count ``more`` without name."""
@@ -99,10 +90,7 @@ class ImportReport:
             tuple(self.projects),
             tuple(self.agents),
             self.notes,
-            self.past_changes,
-            tuple(self.learning),
             tuple(self._left_out.files),
             self._left_out.more,
             tuple(self.problems),
-            self.diff,
         )

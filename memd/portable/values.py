@@ -1,13 +1,11 @@
 """Values of exports and imports: sources, what readers return, requests and results."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct, field
 
-from memd.core.imports import PastChange
-from memd.core.values import Message
 from memd.projects.projects import KnownProject
 
 TEXT_BYTES = 32 * 1024 * 1024  # limit for all memories of one import together
@@ -22,9 +20,7 @@ class ExportPart(StrEnum):
     AGENTS = "agents"
     TEAM = "team"
     NOTES = "notes"
-    HISTORY = "history"
     LOGS = "logs"
-    SETTINGS = "settings"
 
 
 class SourceKind(StrEnum):
@@ -33,13 +29,7 @@ class SourceKind(StrEnum):
     MEMD = "memd"
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
-    BASIC_MEMORY = "basic-memory"
-    CLAUDE_MEM = "claude-mem"
-    MEM0 = "mem0"
-    CLAUDE_AI = "claude-ai"
     TEXT = "text"
-    CURSOR = "cursor"
-    CHATS = "chats"  # with --learn alone
 
 
 class ImportSource(Protocol):
@@ -88,18 +78,16 @@ class LeftOutList:
             self.more += 1
 
 
-class ProposedMemory(Struct, frozen=True):
-    """A file that an import proposes: its path in the memory directory and its bytes.
+class ReadFile(Struct, frozen=True):
+    """A file that an import brings: its path in the memory directory and its bytes.
 
     ``exact``: the bytes are those of an earlier memory (from an export of memd or a memory folder),
-    so odd names and damaged frontmatter are allowed. ``origin`` is the source's unverified claim
-    of who wrote it; only a later export repeats it. ``mtime_ns`` is 0 if unknown.
+    so odd names and damaged frontmatter are allowed. ``mtime_ns`` is 0 if unknown.
     """
 
     path: str
     content: bytes
     mtime_ns: int = 0
-    origin: str = ""
     exact: bool = False
 
 
@@ -108,44 +96,29 @@ class ReadProject(Struct, frozen=True):
 
     ``id`` and ``name`` are the source's, "" if it has no projects. ``memories`` include the index
     if the source has one. ``agents`` are memories of sub-agents by scope and agent
-    (``project/reviewer``, ``local/reviewer``), ``notes`` session notes by file name. ``history`` is
-    read-only, oldest first, and ``bodies`` are pairs of SHA-256 and text, readable once.
-    ``remote`` identifies the repository, as in ``ProjectRecord``.
+    (``project/reviewer``, ``local/reviewer``), ``notes`` session notes by file name. ``remote``
+    identifies the repository, as in ``ProjectRecord``.
     """
 
     id: str = ""
     name: str = ""
-    memories: tuple[ProposedMemory, ...] = ()
-    agents: Mapping[str, tuple[ProposedMemory, ...]] = field(default_factory=dict)
-    notes: tuple[ProposedMemory, ...] = ()
-    history: tuple[PastChange, ...] = ()
-    bodies: Iterable[tuple[str, bytes]] = ()
+    memories: tuple[ReadFile, ...] = ()
+    agents: Mapping[str, tuple[ReadFile, ...]] = field(default_factory=dict)
+    notes: tuple[ReadFile, ...] = ()
     remote: str = ""
-
-
-class ChatSession(Struct, frozen=True):
-    """A conversation of a chat archive, for ``--learn``; ``id`` is the archive's."""
-
-    id: str
-    title: str
-    messages: tuple[Message, ...]
 
 
 class ImportReading(Struct, frozen=True):
     """What a reader found in a source.
 
     ``agents`` are memories of the user's own sub-agents, by agent, which belong to no project.
-    ``diff`` is printed and not applied (``cursor`` alone). ``problems`` are sentences about the
-    source as a whole. ``left_out_more`` counts the left-out files that are not named.
+    ``left_out_more`` counts the left-out files that are not named.
     """
 
     kind: SourceKind
     projects: tuple[ReadProject, ...] = ()
-    agents: Mapping[str, tuple[ProposedMemory, ...]] = field(default_factory=dict)
+    agents: Mapping[str, tuple[ReadFile, ...]] = field(default_factory=dict)
     left_out: tuple[LeftOutFile, ...] = ()
-    talks: tuple[ChatSession, ...] = ()
-    diff: str = ""
-    problems: tuple[str, ...] = ()
     left_out_more: int = 0
 
 

@@ -7,7 +7,6 @@ may have more of its agents' incoming messages held or refused, and can set noth
 
 import os
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -57,12 +56,6 @@ class Configuration:
                 if self._load(path, private=path != repository)[1].get("enabled") is False:
                     return path
         return self.user_file
-
-    def own(self) -> tuple[Mapping[str, Any], int]:
-        """Return the options in the user's own file, and its mtime in ns, 0 without a file."""
-        with self._lock:
-            identity, options, _ = self._load(self.user_file)
-        return options, identity[1] if identity else 0
 
     def _load(self, path: str, *, private: bool = True) -> Loaded:
         """Return a settings file's identity, options and problem; reread it if it changed."""

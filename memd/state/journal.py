@@ -22,10 +22,11 @@ from typing import TypeVar
 
 from msgspec.structs import asdict, replace
 
+from memd.core.imports import is_import
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
 from memd.state import baseline, blobs, effects, imported, proposed, roots, teams, uses
-from memd.state.database import Cursor, Database
+from memd.state.database import Cursor, Database, Row
 from memd.state.records import (
     APPLIED,
     CONFLICT,
@@ -258,31 +259,32 @@ class Journal:
                 known.add(path)
         return frozenset(known)
 
-    def versions(self, directory: str, path: str) -> frozenset[str]:
-        """Return the hashes of all texts of a file before and after applied change sets."""
-        rows = self._database.read(
-            "SELECT f.before, f.after FROM change_files f JOIN changes c ON c.id = f.change"
-            " WHERE f.path = ? AND c.directory = ? AND c.state = 'applied' AND NOT f.conflict",
-            (path, directory),
-        )
-        return frozenset(body_hash for row in rows for body_hash in row if body_hash)
+    def was_imported(self, directory: str, path: str, body_hash: str) -> bool:
+        """Return whether the text with this hash is the last one of a memory, by an import."""
+        last = self._last_row(directory, path)
+        return last is not None and is_import(str(last["origin"])) and last["after"] == body_hash
 
     def was_written_by_memd(self, directory: str, path: str, body_hash: str) -> bool:
         """Return whether the text with this hash is the last one of a memory and memd wrote it.
 
         True also if the journal has no change set of the memory.
         """
+        last = self._last_row(directory, path)
+        if last is None:
+            return True
+        is_of_memd = last["actor"] not in (Actor.EXTERNAL, Actor.ASSISTANT)
+        return is_of_memd and last["after"] == body_hash
+
+    def _last_row(self, directory: str, path: str) -> Row | None:
+        """Return actor, origin and new hash of the last applied change of a path, if any."""
         rows = self._database.read(
-            "SELECT f.after, c.actor FROM change_files f JOIN changes c ON c.id = f.change"
+            "SELECT f.after, c.actor, c.origin"
+            " FROM change_files f JOIN changes c ON c.id = f.change"
             " WHERE f.path = ? AND c.directory = ? AND c.state = 'applied' AND NOT f.conflict"
             " ORDER BY f.change DESC LIMIT 1",
             (path, directory),
         )
-        if not rows:
-            return True
-        last = rows[0]
-        is_of_memd = last["actor"] not in (Actor.EXTERNAL, Actor.ASSISTANT)
-        return is_of_memd and last["after"] == body_hash
+        return rows[0] if rows else None
 
     def has_body(self, body_hash: str) -> bool:
         """Return whether the body with this hash is stored and not purged."""

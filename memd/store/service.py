@@ -44,7 +44,6 @@ from memd.store.purge import Purged, Purger, PurgeRequest
 from memd.store.reading import DirectoryReader as DirectoryReader
 from memd.store.reading import MemoryNotFoundError as MemoryNotFoundError
 from memd.store.replaced import Replaced
-from memd.store.still import StillDirectory as StillDirectory
 from memd.store.still import StillFile as StillFile
 from memd.store.still import files_of as files_of
 from memd.watch.external import BY as EXTERNAL
@@ -247,21 +246,14 @@ class Store:
             await self._check_if_free(directory)
         return await to_thread.run_sync(self._journal.without_pruning, partial(query, self._past))
 
-    async def still(
-        self, directory: str, work: Callable[[StillDirectory], T], *, history: bool = False
-    ) -> T:
-        """Run work in a worker thread while memd changes nothing in a directory.
+    async def still(self, directory: str, work: Callable[[str], T]) -> T:
+        """Run work with a directory's real path in a thread while memd changes nothing there.
 
-        With ``history`` external edits are recorded first. Raises what the work raises.
+        Raises what the work raises.
         """
         real_path = await self._real_path(directory)
         async with self._lock(real_path):
-            if history:
-                with suppress(OSError, MemdError):
-                    await self._detect(real_path)
-            return await to_thread.run_sync(
-                StillDirectory(real_path, self._journal).without_pruning, work
-            )
+            return await to_thread.run_sync(work, real_path)
 
     async def take_back(
         self,

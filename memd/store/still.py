@@ -1,8 +1,8 @@
 """A memory directory as it stands while memd changes nothing in it. Blocks.
 
 Rules of this file
-- The caller holds the directory's lock, so all files and the history are from one instant, as far
-  as memd writes them. A file that another program writes is read until it stays as it is.
+- The caller holds the directory's lock, so all files are from one instant, as far as memd writes
+  them. A file that another program writes is read until it stays as it is.
 - One file is in memory at a time, however large the directory. Writers wait meanwhile, so this
   does not yield to requests.
 - Links and special files are never opened; a file that cannot be read is yielded with its problem.
@@ -10,14 +10,12 @@ Rules of this file
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import SUFFIX, is_text, printable
-from memd.core.values import Change
 from memd.files.directory import (
     WALK_DEPTH,
     Directory,
@@ -25,11 +23,8 @@ from memd.files.directory import (
     FileUnreadableError,
     cause_of,
 )
-from memd.state.changes import Journal, JournalHistory
 from memd.store.catalogue import fingerprint
 
-T = TypeVar("T")
-_PAGE = 200  # numbers of change sets whose records are in memory at once
 _TRIES = 5  # to read a file that somebody is writing
 # Why a file's content is missing.
 _NAME_IS_NOT_UTF8 = "its name is not UTF-8"
@@ -45,37 +40,6 @@ class StillFile(Struct, frozen=True):
     content: bytes = b""
     mtime_ns: int = 0
     problem: str = ""
-
-
-class StillDirectory:
-    """The files of a directory and its history, while memd changes neither.
-
-    Reading raises DirectoryUnusableError.
-    """
-
-    def __init__(self, directory: str, journal: Journal) -> None:
-        self._directory = directory
-        self._journal = journal
-
-    def without_pruning(self, work: Callable[["StillDirectory"], T]) -> T:
-        """Run work on this directory and return its result; no history is pruned meanwhile."""
-        return self._journal.without_pruning(lambda: work(self))
-
-    def files(self, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
-        """Yield the Markdown files whose path is wanted, as ``files_of`` does."""
-        return files_of(self._directory, wanted)
-
-    def changes(self) -> Iterator[Change]:
-        """Yield the applied changes of the directory, oldest first."""
-        history = JournalHistory(self._journal)
-        newest = history.last_number(self._directory)
-        for first in range(1, newest + 1, _PAGE):
-            for record in history.sets_between(self._directory, first, first + _PAGE - 1):
-                yield record.change()
-
-    def text(self, text_hash: str) -> bytes | None:
-        """Return the text with this hash, or ``None`` if the journal no longer has it."""
-        return self._journal.blob(text_hash)
 
 
 def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:

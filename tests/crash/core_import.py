@@ -4,24 +4,18 @@ from collections.abc import Mapping
 from functools import partial
 
 from memd.core.values import Draft, Tree
-from memd.portable.importing import remember_originals
 from memd.portable.merging import plan_import
-from memd.portable.plan import Incoming, KnownFiles
-from memd.portable.values import ProposedMemory
-from memd.state.tables import ImportTable
+from memd.portable.plan import Incoming
+from memd.portable.values import ReadFile
 from tests.crash.core import Core
 
 
 def take_in(core: Core, files: Mapping[str, bytes], mtime_ns: int, request: str) -> None:
     """Take files with their times in."""
-    made = [ProposedMemory(path, body, mtime_ns, exact=True) for path, body in files.items()]
-    table = ImportTable(core.database)
+    made = [ReadFile(path, body, mtime_ns, exact=True) for path, body in files.items()]
 
     def plan(tree: Tree) -> Draft:
-        versions = partial(core.journal.versions, core.directory)
-        known = KnownFiles(table.of_directory(core.directory), versions, core.journal.blob)
-        planned = plan_import(Incoming(made, "memd", mtime_ns), tree, known)
-        remember_originals(table, core.directory, planned, core.clock.now())
-        return planned.draft()
+        was_imported = partial(core.journal.was_imported, core.directory)
+        return plan_import(Incoming(made, mtime_ns, was_imported), tree).draft()
 
     core.commit_draft(plan, request)

@@ -11,39 +11,30 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memd.files.disk import real_disk
-from memd.portable import collecting
 from memd.portable.destination import check_destination
 from memd.portable.errors import DestinationError
 from memd.portable.exporting import DirectoryExport, Export
-from memd.portable.values import ExportPart, ExportRequest
+from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject
-from memd.state.tables import ImportTable
-from memd.store.service import StillDirectory
 from tests.crash.core import open_core
 from tests.crash.operation import prepare
 from tests.store.bench import Bench, open_bench
 
 NAMES = {"folder": "out", "packed": "out.tar.gz"}
-PARTS = frozenset({ExportPart.HISTORY})
 
 
 def export(bench: Bench, destination: Path) -> None:
     """Write an archive, as the service does in its worker thread."""
     project = KnownProject(bench.directory, "/srv/app", (), str(bench.root))
-    request = ExportRequest(str(destination), (project,), PARTS)
-    originals = ImportTable(bench.database)
-    still = StillDirectory(bench.directory, bench.journal)
+    request = ExportRequest(str(destination), (project,))
     staging = Staging(check_destination(request.destination, ()), real_disk())
     try:
         staging.open()
         taken = Export(staging, request, "1")
-        work = DirectoryExport(
-            taken, originals, "app", "projects/app/memory/", bench.directory, PARTS
-        )
+        work = DirectoryExport(taken, "app", "projects/app/memory/", bench.directory)
         work.prepare()
-        changes = work.export_memories(still)
-        taken.add("", "history/", collecting.history(changes, originals, "app"))
+        work.export_memories(bench.directory)
         taken.finish()
     finally:
         staging.close()

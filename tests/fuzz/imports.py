@@ -146,13 +146,8 @@ TARGETS = {
             b"\n",
             b"- ",
             b"# ",
-            b'"memory":',
-            b'"results":',
-            b'"mapping":',
-            b'"observations":',
             b"---\n",
         ),
-        json=True,
         longest=8192,
     ),
     "team page": Target(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.wire import RpcError
 
 
@@ -239,13 +239,44 @@ def test_notes_are_exported_only_when_asked(filled: Project) -> None:
     assert list(asked.rglob("notes"))
 
 
-@differs("13.6", "exports of mem0 and eight other tools are recognised too")
-def test_other_tools_exports_are_not_recognised(project: Project) -> None:
-    """What is no archive, folder of an assistant or list of lines is of no kind."""
+@pytest.mark.parametrize("kind", [None, "mem0", "chats"])
+def test_other_tools_exports_are_not_recognised(project: Project, kind: str | None) -> None:
+    """Of what is no archive, folder of an assistant or list the error says how to write a list."""
     source = project.path.parent / f"{project.path.name}.json"
     source.write_text(json.dumps({"results": [{"id": "1", "memory": "User prefers tabs"}]}))
-    try:
-        kind = project.call("import", source=str(source))["kind"]
-    except RpcError:
-        return
-    assert kind in {"memd", "claude-code", "codex", "text"}
+    with pytest.raises(RpcError) as failed:
+        project.call("import", source=str(source), kind=kind)
+    assert failed.value.kind == "kind_unknown"
+    assert "--from text" in failed.value.data["hint"]
+
+
+def test_a_newer_text_of_an_import_takes_the_place_of_the_older(filled: Project) -> None:
+    """What an import wrote last is updated by the next; what the person wrote since stays."""
+    target = filled.home.project()
+    target.call("import", source=str(archive_of(filled)), accept=True)
+    filled.write("m0.md", "Another body of it.", type="user")
+    target.call("import", source=str(archive_of(filled, "two")), accept=True)
+    assert "Another body of it." in target.read("m0.md")
+    target.write("m0.md", "The person's own text.")
+    target.call("import", source=str(archive_of(filled)), accept=True)
+    assert "The person's own text." in target.read("m0.md")
+    assert "Body 0 of it." in target.read("m0-2.md")
+
+
+def test_history_of_older_archives_is_passed_over(filled: Project) -> None:
+    """An archive with history is checked whole, and only its memories come."""
+    source = archive_of(filled)
+    (source / "history").mkdir()
+    text = b'{"at": 1.5, "actor": "client"}\n'
+    (source / "history/p.jsonl").write_bytes(text)
+    digest = hashlib.sha256(text).hexdigest()
+    manifest = json.loads((source / "manifest.json").read_text())
+    manifest["files"] = [{"path": "history/p.jsonl", "sha256": digest, "bytes": len(text)}]
+    (source / "manifest.json").write_text(json.dumps(manifest))
+    names = sorted(str(p.relative_to(source)) for p in source.rglob("*") if p.is_file())
+    names = ["manifest.json", *(n for n in names if n not in ("manifest.json", "SHA256SUMS"))]
+    sums = [f"{hashlib.sha256((source / n).read_bytes()).hexdigest()}  {n}\n" for n in names]
+    (source / "SHA256SUMS").write_text("".join(sums))
+    answer = filled.home.project().call("import", source=str(source), accept=True)
+    assert answer["left_out"] == []
+    assert answer["projects"][0]["files"]

@@ -16,10 +16,9 @@ from memd.notes.files import contents
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, decode
 from memd.portable.service import ExportPorts, Exports
 from memd.portable.values import ExportPart, ExportRequest, ExportResult
-from memd.projects.configuration import Configuration
 from memd.projects.projects import KnownProject, known_project
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS, ImportTable, Visits
+from memd.state.tables import SCHEMAS, Visits
 from tests.store.bench import topic
 from tests.stores import store_in
 from tests.support.clock import FakeClock
@@ -36,15 +35,12 @@ class Archives:
         self.home, self.database = home, database
         self.clock = FakeClock()
         self.store = store_in(home, database, self.clock)
-        self.table = ImportTable(database)
-        configuration = Configuration(f"{home}/memd.toml", f"{home}/policy.toml")
         ports = ExportPorts(
             known=lambda: self.store.projects.known(Visits(database).all()),
             notes=contents,
-            settings=configuration.own,
             own=(f"{home}/state",),
         )
-        self.exports = Exports(self.store, self.table, ports, disk)
+        self.exports = Exports(self.store, ports, disk)
 
     def project(self, name: str = "app") -> KnownProject:
         """Return a project below ``src``, which is made where it is not there."""
@@ -112,8 +108,6 @@ async def fill(archives: Archives) -> KnownProject:
     put(root / ".claude" / "agent-memory-local" / "tester" / "t.md", topic("t"))
     put(archives.home / ".claude" / "agent-memory" / "writer" / "w.md", topic("w"))
     put(Path(project.sessions[0]) / "session-1" / "session-memory" / "summary.md", b"# Notes\n")
-    put(archives.home / "memd.toml", b'[recall]\nlimit = 7\n[model]\napi_key = "k"\n')
-    (archives.home / "memd.toml").chmod(0o600)
     return project
 
 

@@ -16,12 +16,11 @@ from memd.portable.service import (
     ImportRequest,
     ImportResult,
     Imports,
-    ImportTables,
     ImportTarget,
 )
-from memd.state.changes import Journal, ProposalTable
+from memd.state.changes import Journal
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS, ImportTable
+from memd.state.tables import SCHEMAS
 from tests.portable.sources import written
 from tests.stores import store_in
 from tests.support.clock import FakeClock
@@ -47,12 +46,11 @@ class Machine:
         self.folder, self.database = folder, database
         self.clock = clock or FakeClock(now=NOW)
         self.store = store_in(folder, database, self.clock, disk=disk)
-        self.table, self.proposals = ImportTable(database), ProposalTable(database)
         (folder / "staging").mkdir(exist_ok=True)
         self.joined = False
         self.imports = Imports(
             self.store,
-            ImportTables(Journal(database), self.table, self.proposals),
+            Journal(database),
             self.clock,
             ImportPorts(str(folder / "staging"), restore_notes),
         )
@@ -84,8 +82,7 @@ class Machine:
                 for key, name in ({"": "app"} | dict(names)).items()
             }
 
-        result, _ = await self.imports.run(request, find, _report)
-        return result
+        return await self.imports.run(request, find, _report)
 
     def archive(self, files: Mapping[str, bytes], name: str = "export") -> Path:
         """Write the files of an archive into a folder."""

@@ -9,17 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core.imports import Original, PastChange, PastFile
 from memd.core.names import check_component
 from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, Provenance
 from memd.portable.exporting import project_ids
-from memd.portable.manifest import MANIFEST, SUMS, decode
+from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.values import ExportPart
 from tests.documents.secret_samples import TOKENS
 from tests.portable.exports import (
@@ -49,7 +46,7 @@ def archives(tmp_path: Path) -> Iterator[Archives]:
 async def test_the_private_memories_alone_are_taken_unasked(
     archives: Archives, tmp_path: Path
 ) -> None:
-    """Nothing of teams, agents, notes, history, logs or settings goes along by itself."""
+    """Nothing of teams, agents, notes or logs goes along by itself."""
     await fill(archives)
     result = await archives.export(tmp_path / "out")
     manifest = checked(tmp_path / "out")
@@ -75,7 +72,6 @@ async def test_the_private_memories_alone_are_taken_unasked(
             },
         ),
         (ExportPart.NOTES, {"projects/app/notes/session-1.md"}),
-        (ExportPart.SETTINGS, {"settings.toml"}),
     ],
 )
 async def test_each_part_adds_its_own_files(
@@ -159,12 +155,8 @@ async def test_sums_are_checked_by_sha256sum(archives: Archives, tmp_path: Path)
 
 
 async def test_what_looks_like_a_credential_stays_out(archives: Archives, tmp_path: Path) -> None:
-    """A file, a name, notes, a past text or a reason with a token is left out and listed."""
+    """A file, a name or notes with a token is left out and listed."""
     project = await fill(archives)
-    secret = Provenance(Actor.CLIENT, reason=f"said {TOKEN}")
-    await archives.store.commit(
-        project.directory, lambda _: Draft((FileEdit("c.md", topic("c")),)), secret
-    )
     memory = Path(project.directory)
     put(memory / "key.md", f"fine\ntoken: {TOKEN}\n".encode())
     put(memory / f"{TOKEN}.md", b"x")
@@ -178,10 +170,7 @@ async def test_what_looks_like_a_credential_stays_out(archives: Archives, tmp_pa
     left = {each.name: each.reason for each in result.left_out}
     assert "line 2 looks like a credential" in left["projects/app/memory/key.md"]
     assert "credential" in left["projects/app/notes/s2.md"]
-    assert [name for name in left if name.startswith("history/app.jsonl: change ")]
-    assert f"history/blobs/{sha256((memory / 'key.md').read_bytes())}" in left
     assert "projects/app/memory/[secret: supabase-key].md" in left
-    assert "settings.toml: model.api_key" in left
 
 
 async def test_nothing_of_memd_itself_is_in_it(archives: Archives, tmp_path: Path) -> None:
@@ -190,7 +179,6 @@ async def test_nothing_of_memd_itself_is_in_it(archives: Archives, tmp_path: Pat
     await archives.export(tmp_path / "out", parts=ALL)
     files = content(tmp_path / "out")
     assert not [name for name in files if "lock" in name or "state.db" in name or "/." in name]
-    assert files["settings.toml"] == b"[recall]\nlimit = 7\n"
     assert str(tmp_path).encode() not in b"".join(files.values())
 
 
@@ -214,61 +202,6 @@ async def test_nothing_is_followed_or_opened_that_is_no_file(
     left = {each.name.removeprefix("projects/app/memory/"): each.reason for each in result.left_out}
     deep = "a/b/c/d/e/f/g/h/i/j/k/l/m/n/deep.md"
     assert left.keys() == {"link.md", "linked", "pipe.md", "large.md", "\\udcff.md", deep}
-
-
-async def test_an_unchanged_import_comes_back_as_it_was(archives: Archives, tmp_path: Path) -> None:
-    """While nobody has changed a file, the archive's bytes and origin are given back."""
-    project = archives.project()
-    written, brought = topic("a", "marked"), topic("a", "as it was")
-    await archives.write(project, {"a.md": written, "b.md": written})
-    original = Original("a.md", sha256(brought), live(project.directory, "a.md"), "assistant")
-    other = Original("b.md", sha256(brought), sha256(b"another text"), "assistant")
-    archives.table.record(project.directory, [original, other], {sha256(brought): brought}, 1.0)
-    await archives.export(tmp_path / "one")
-    records = recorded(checked(tmp_path / "one"))
-    assert (tmp_path / "one/projects/app/memory/a.md").read_bytes() == brought
-    assert records["projects/app/memory/a.md"].origin == "assistant"
-    assert records["projects/app/memory/b.md"].origin == "user"
-    await archives.write(project, {"a.md": topic("a", "by the person")})
-    await archives.export(tmp_path / "two")
-    now = Path(project.directory, "a.md").read_bytes()
-    assert (tmp_path / "two/projects/app/memory/a.md").read_bytes() == now
-
-
-async def test_a_purged_original_does_not_come_back(archives: Archives, tmp_path: Path) -> None:
-    """Where the archive's text was removed for good, the file goes out as it is."""
-    project = archives.project()
-    await archives.write(project, {"a.md": topic("a")})
-    original = Original("a.md", sha256(b"purged"), live(project.directory, "a.md"), "assistant")
-    archives.table.record(project.directory, [original], {}, 1.0)
-    await archives.export(tmp_path / "out")
-    copy = tmp_path / "out/projects/app/memory/a.md"
-    assert copy.read_bytes() == Path(project.directory, "a.md").read_bytes()
-    assert recorded(checked(tmp_path / "out"))["projects/app/memory/a.md"].origin == "user"
-
-
-async def test_history_has_each_change_with_its_texts(archives: Archives, tmp_path: Path) -> None:
-    """Changes come oldest first, those that imports brought before, the imports' own never."""
-    project = await fill(archives)
-    past = PastChange(5.0, "dream", files=(PastFile("old.md", None, sha256(b"old")),))
-    archives.table.add_past(project.directory, [past], [(sha256(b"old"), b"old")], 1.0)
-    importing = Provenance(Actor.CLIENT, origin="import:memd")
-    await archives.store.commit(
-        project.directory, lambda _: Draft((FileEdit("i.md", topic("i")),)), importing
-    )
-    await archives.export(tmp_path / "out", parts=[ExportPart.HISTORY])
-    checked(tmp_path / "out")
-    lines = (tmp_path / "out/history/app.jsonl").read_bytes().splitlines()
-    changes = [decoded(line) for line in lines]
-    assert changes[0] == past
-    assert [change.reason for change in changes[1:4]] == ["memory.write"] * 3
-    touched = [file.path for change in changes for file in change.files]
-    assert "gone.md" in touched
-    assert not [path for path in touched if path.startswith("team/") or path == "i.md"]
-    blobs = content(tmp_path / "out")
-    for change in changes:
-        for key in (key for file in change.files for key in (file.before, file.after) if key):
-            assert sha256(blobs[f"history/blobs/{key}"]) == key
 
 
 async def test_projects_are_told_apart(archives: Archives, tmp_path: Path) -> None:
@@ -297,22 +230,6 @@ async def test_a_project_without_memories_is_an_empty_archive(
     manifest = checked(tmp_path / "out.tar.gz")
     assert (result.files, manifest.made) == (0, "")
     assert [(each.id, each.files) for each in manifest.projects] == [("app", [])]
-
-
-def live(directory: str, path: str) -> str:
-    """Return the hash of a file as it is now."""
-    return sha256(Path(directory, path).read_bytes())
-
-
-def decoded(line: bytes) -> PastChange:
-    """Return a line of a history."""
-    return msgspec.json.decode(line, type=PastChange)
-
-
-def test_a_manifest_says_which_memd_wrote_it() -> None:
-    """An unknown member is ignored, so that a later memd may say more."""
-    text = b'{"format": "memd-export", "version": 1, "more": [1], "memd": "9.9"}'
-    assert decode(text).memd == "9.9"
 
 
 @given(st.lists(st.text(max_size=12) | st.sampled_from(["app", "App", "con", "..", "a..b", "-x"])))

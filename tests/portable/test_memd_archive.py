@@ -2,10 +2,8 @@
 
 import json
 
-import msgspec
 import pytest
 
-from memd.core.imports import PastChange, PastFile
 from memd.core.text import sha256
 from memd.portable.errors import SourceDamagedError, VersionTooNewError
 from memd.portable.manifest import MANIFEST, SUMS
@@ -17,7 +15,6 @@ from tests.portable.trees import memory
 
 SECRET = b"the token is ghp" + b"_16C7e42F292c6912E7710c838347Ae178B4a\n"
 OLD, NEW = memory("One."), memory("Two.")
-CHANGE = PastChange(1.5, "client", files=(PastFile("a.md", sha256(OLD), sha256(NEW)),))
 PROJECT = {
     "memory/MEMORY.md": b"- [A](a.md)\n",
     "memory/a.md": NEW,
@@ -30,9 +27,8 @@ PROJECT = {
 }
 OTHERS = {
     "agents/user/writer/w.md": b"write",
-    "history/app.jsonl": msgspec.json.encode(CHANGE) + b"\n",
+    "history/app.jsonl": b'{"at": 1.5, "actor": "client"}\n',  # of an earlier version
     f"history/blobs/{sha256(OLD)}": OLD,
-    f"history/blobs/{sha256(NEW)}": NEW,
     "settings.toml": b"enabled = true\n",
 }
 WHOLE = export_of({"app": PROJECT}, OTHERS, origin="user")
@@ -44,7 +40,7 @@ def taken(files: dict[str, bytes]) -> ImportReading:
 
 
 def test_an_export_is_read_as_it_was_written() -> None:
-    """Memories, agents, notes and history come back byte for byte, with times and claims."""
+    """Memories, agents and notes come back byte for byte; history of before is passed over."""
     reading = taken(WHOLE)
     (project,) = reading.projects
     assert (reading.kind, project.id, project.name) == (SourceKind.MEMD, "app", "app")
@@ -53,15 +49,11 @@ def test_an_export_is_read_as_it_was_written() -> None:
         for path, content in PROJECT.items()
         if path.startswith("memory/")
     }
-    assert {(f.exact, f.mtime_ns, f.origin) for f in project.memories} == {(True, MTIME_NS, "user")}
+    assert {(f.exact, f.mtime_ns) for f in project.memories} == {(True, MTIME_NS)}
     agents = {key: [f.path for f in files] for key, files in project.agents.items()}
     assert agents == {"project/reviewer": ["r.md"], "local/reviewer": ["l.md"]}
     assert [file.path for file in reading.agents["writer"]] == ["w.md"]
     assert [(file.path, file.content) for file in project.notes] == [("abc-1.md", b"# notes")]
-    assert (project.history, dict(project.bodies)) == (
-        (CHANGE,),
-        {sha256(OLD): OLD, sha256(NEW): NEW},
-    )
     assert [left.name for left in reading.left_out] == ["settings.toml"]
 
 
@@ -131,48 +123,6 @@ def test_a_manifest_of_endless_values_is_refused_before_it_is_read(
     head = b'{"format": "memd-export", "version": 1, "%s": [' % member.encode()
     with pytest.raises(SourceDamagedError, match="too many"):
         taken({MANIFEST: head + value + b"]}", SUMS: b""})
-
-
-def test_no_credential_comes_with_a_history() -> None:
-    """Texts and words of a history that look like a credential stay out and are listed."""
-    bad = NEW + SECRET
-    change = PastChange(1.0, "client", reason=SECRET.decode(), files=(PastFile("a.md"),))
-    files = (PastFile("a.md", None, sha256(bad)), PastFile("b.md", None, sha256(NEW)))
-    lines = [change, PastChange(2.0, "client", files=files)]
-    others = {
-        "history/app.jsonl": b"".join(msgspec.json.encode(line) + b"\n" for line in lines),
-        f"history/blobs/{sha256(bad)}": bad,
-        f"history/blobs/{sha256(NEW)}": NEW,
-    }
-    reading = taken(export_of({"app": {}}, others))
-    (project,) = reading.projects
-    assert (project.history, {*dict(project.bodies)}) == (tuple(lines[1:]), {sha256(NEW)})
-    assert len(reading.left_out) == 2
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{}",
-        b"[1]",
-        b"\xff",
-        b'{"at": "x", "actor": "a"}',
-        b'{"at": 1e300, "actor": "a"}',
-        b"[" * 9999,
-    ],
-)
-def test_a_history_that_is_none_is_damage(line: bytes) -> None:
-    """A line that is no change takes nothing."""
-    with pytest.raises(SourceDamagedError, match=r"history/app\.jsonl"):
-        taken(export_of({"app": {}}, {"history/app.jsonl": line + b"\n"}))
-
-
-def test_a_text_of_another_name_is_damage() -> None:
-    """A text of the history is called as its sum."""
-    line = msgspec.json.encode(CHANGE) + b"\n"
-    others = {"history/app.jsonl": line, f"history/blobs/{sha256(NEW)}": OLD}
-    with pytest.raises(SourceDamagedError, match="bytes are not"):
-        taken(export_of({"app": {}}, others))
 
 
 def test_more_than_one_import_brings_is_listed() -> None:

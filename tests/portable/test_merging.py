@@ -1,21 +1,16 @@
 """What becomes of each file of an import beside what is there."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
-from memd.core.imports import PastChange, PastFile
 from memd.core.names import INDEX, TEAM_INDEX
-from memd.core.text import sha256
-from memd.core.values import MemoryType
 from memd.documents.document import parse
 from memd.portable.marking import marked
 from memd.portable.merging import plan_import
 from memd.portable.plan import ImportPlan, Incoming
-from memd.portable.values import ProposedMemory
+from memd.portable.values import ReadFile
 from tests.portable.trees import Desk, memory
 
 DAY = 86_400 * 10**9
@@ -23,20 +18,18 @@ NOW = 20_000 * DAY
 SECRET = b"the token is ghp" + b"_16C7e42F292c6912E7710c838347Ae178B4a\n"
 
 
-def brought(path: str, content: bytes, mtime_ns: int = 3, **more: bool | str) -> ProposedMemory:
+def brought(path: str, content: bytes, mtime_ns: int = 3, **more: bool) -> ReadFile:
     """Return a file of an archive of memd."""
-    return ProposedMemory(path, content, mtime_ns, **{"exact": True} | more)  # type: ignore[arg-type]
+    return ReadFile(path, content, mtime_ns, **{"exact": True} | more)
 
 
 def plan(
     desk: Desk,
-    *files: ProposedMemory,
-    past: Sequence[PastChange] = (),
+    *files: ReadFile,
     joined: bool = False,
-    kind: str = "memd",
 ) -> ImportPlan:
     """Return what an import of these files makes of a desk."""
-    return plan_import(Incoming(files, kind, NOW, past, joined=joined), desk, desk.known)
+    return plan_import(Incoming(files, NOW, desk.was_imported, joined), desk)
 
 
 def actions(made: ImportPlan) -> dict[str, str]:
@@ -57,14 +50,10 @@ A, B, C = (memory(body) for body in ("We ship on Mondays.", "The port is 8080.",
 def test_a_new_file_comes_with_its_mark_and_its_time() -> None:
     """A memory that nobody has is written with the mark of an import and its old time."""
     desk = Desk()
-    made = plan(desk, brought("a.md", A, 77, origin="user"))
+    made = plan(desk, brought("a.md", A, 77))
     (file,) = made.files
     assert (file.edit.content, file.edit.base, file.edit.mtime_ns) == (mark(A), "", 77)
     assert parse(mark(A), "").origin == "import"
-    original = file.original
-    assert original is not None
-    assert (original.exported, original.live) == (sha256(A), sha256(mark(A)))
-    assert (original.origin, original.kind) == ("user", "memd")
 
 
 def test_no_time_of_the_future_makes_a_memory_the_newest_for_good() -> None:
@@ -80,21 +69,6 @@ def test_what_is_there_is_nothing_new(live: bytes) -> None:
     assert (made.files, made.same, made.left_out) == ((), 1, ())
 
 
-def test_what_was_here_comes_back_as_it_was() -> None:
-    """Bytes that this directory had itself and has no more come back without a mark."""
-    desk = Desk({"a.md": A})
-    del desk.files["a.md"]
-    (file,) = plan(desk, brought("a.md", A)).files
-    assert file.edit.content == A
-
-
-def test_an_older_version_of_what_is_here_is_nothing_new() -> None:
-    """A text that the file had before brings nothing: what is here came after it."""
-    desk = Desk({"a.md": A})
-    desk.save("a.md", B)
-    assert plan(desk, brought("a.md", A)).files == ()
-
-
 def test_two_texts_of_one_name_both_stay() -> None:
     """A name that another text has gets a number; the numbered one is found again."""
     desk = Desk({"a.md": A})
@@ -105,83 +79,18 @@ def test_two_texts_of_one_name_both_stay() -> None:
     assert plan(desk, brought("a.md", B)).files == ()
 
 
-def test_what_an_import_wrote_is_updated_by_a_newer_one() -> None:
-    """While nobody has changed the file, a newer archive takes its place and an older one not."""
+def test_what_an_import_wrote_is_updated_by_the_next_one() -> None:
+    """While nobody has changed the file, another text takes its place; then both stay."""
     desk = Desk()
     desk.apply(plan(desk, brought("a.md", A, 50)))
     (file,) = plan(desk, brought("a.md", B, 60)).files
     assert (file.action, file.edit.content) == ("updated", mark(B))
-    older = plan(desk, brought("a.md", B, 40))
-    assert [left.reason for left in older.left_out] == ["what is here came from a newer archive"]
-
-
-def test_changes_on_both_sides_of_an_import_are_merged() -> None:
-    """What a person changed since the last import and what the next one brings both stay."""
-    desk = Desk()
-    first = memory("One.\n\nTwo.\n\nThree.")
-    desk.apply(plan(desk, brought("a.md", first, 50)))
-    desk.save("a.md", desk.files["a.md"].replace(b"One.", b"1."))
-    next_one = brought("a.md", first.replace(b"Three.", b"3."), 60)
-    made = plan(desk, next_one)
-    assert actions(made) == {"a.md": "merged"}
-    desk.apply(made)
-    assert b"1.\n\nTwo.\n\n3." in desk.files["a.md"]
-    assert plan(desk, next_one).files == ()
-    again = brought("a.md", first.replace(b"One.", b"Uno."), 70)
-    assert actions(plan(desk, again)) == {"a-2.md": "beside"}
-
-
-def test_the_history_of_an_archive_says_what_is_older() -> None:
-    """A live file that the archive had before is updated; with a common past both are merged."""
-    base = memory("One.\n\nTwo.\n\nThree.")
-    wanted = base.replace(b"Three.", b"3.")
-    past = (PastChange(1.0, "client", files=(PastFile("a.md", None, sha256(base)),)),)
-    desk = Desk({"a.md": base})
-    assert actions(plan(desk, brought("a.md", wanted), past=past)) == {"a.md": "updated"}
-    desk.save("a.md", base.replace(b"One.", b"1."))
-    made = plan(desk, brought("a.md", wanted), past=past)
-    assert actions(made) == {"a.md": "merged"}
-    assert actions(plan(desk, brought("a.md", wanted))) == {"a-2.md": "beside"}
+    desk.save("a.md", desk.files["a.md"] + b"mine\n")
+    assert actions(plan(desk, brought("a.md", B, 60))) == {"a-2.md": "beside"}
 
 
 FACT = "The staging database listens on port 5433 behind the bastion."
 MORE = f"{FACT}\n\nIts owner is Priya Raman, who rotates the certificates in May."
-
-
-@pytest.mark.parametrize(
-    ("live", "new", "expected"),
-    [
-        (memory(FACT), memory(FACT, name="other"), {}),
-        (memory(MORE), memory(FACT, name="other"), {}),
-        (memory(FACT), memory(MORE, name="other"), {"old.md": "updated"}),
-        (memory(FACT), memory(FACT.replace("5433", "5434")), {"new.md": "created"}),
-        (memory(FACT), memory(FACT, kind=MemoryType.REFERENCE), {"new.md": "created"}),
-        (
-            memory(FACT, kind=MemoryType.FEEDBACK, origin="user"),
-            memory(MORE, kind=MemoryType.FEEDBACK),
-            {"new.md": "created"},
-        ),
-        (
-            memory(FACT, kind=MemoryType.FEEDBACK, origin="import"),
-            memory(MORE, kind=MemoryType.FEEDBACK),
-            {"old.md": "updated"},
-        ),
-    ],
-)
-def test_a_near_duplicate_updates(live: bytes, new: bytes, expected: dict[str, str]) -> None:
-    """What is said already stays out, what says more takes the place, but never of a person's."""
-    desk = Desk({"old.md": live, "z.md": memory("Something else altogether.")})
-    made = plan(desk, brought("new.md", new))
-    assert actions(made) == expected
-    desk.apply(made)
-    assert plan(desk, brought("new.md", new)).files == ()
-
-
-def test_memories_that_a_source_has_beside_each_other_both_come() -> None:
-    """A duplicate in the archive itself is the person's own business."""
-    desk = Desk({"a.md": memory(MORE)})
-    made = plan(desk, brought("a.md", memory(MORE)), brought("b.md", memory(FACT)))
-    assert actions(made) == {"b.md": "created"}
 
 
 REFUSED = [
@@ -215,7 +124,7 @@ def test_other_tools_bring_no_odd_names_and_sizes() -> None:
     files = [brought("an odd name.md", A), brought("big.md", A + b"x" * limits.MEMORY_BYTES)]
     assert len(plan(Desk(), *files).files) == 2
     others = [brought(file.path, file.content, exact=False) for file in files]
-    made = plan(Desk(), *others, kind="mem0")
+    made = plan(Desk(), *others)
     assert (made.files, len(made.left_out)) == ((), 2)
 
 
@@ -261,7 +170,6 @@ def test_an_index_comes_whole_where_there_is_none() -> None:
     index = next(file for file in made.files if file.edit.path == INDEX)
     told = b"# Mine (outside)\n- [Alpha](a.md)\nA line of my own (outside)\n"
     assert (index.edit.content, index.edit.mtime_ns, index.edit.base) == (told, 8, "")
-    assert (index.exported, index.original and index.original.exported) == (lines, sha256(lines))
     secret = plan(Desk(), brought("a.md", A), brought(INDEX, lines + SECRET))
     assert (set(actions(secret)), len(secret.left_out)) == ({"a.md"}, 1)
 
@@ -309,10 +217,7 @@ def test_importing_twice_is_importing_once(
 
 @given(live=TREES, archive=TREES)
 def test_nothing_that_is_there_is_lost(live: dict[str, bytes], archive: dict[str, bytes]) -> None:
-    """A file that is there stays as it is unless the new text says all that it says."""
+    """A file that somebody wrote stays as it is; only an index gets more lines."""
     desk = Desk(live)
     desk.apply(plan(desk, *(brought(path, content) for path, content in archive.items())))
-    for path, content in live.items():
-        old, new = parse(content, path), parse(desk.files[path], path)
-        if desk.files[path] != content:
-            assert set(old.body.split()) <= set(new.body.split())
+    assert {path: desk.files[path] for path in live} == live

@@ -1,4 +1,4 @@
-"""Imports on a real store: proposals, accepted ones, and what stays as it is."""
+"""Imports on a real store: what they bring, and what stays as it is."""
 
 import errno
 import threading
@@ -10,21 +10,18 @@ import pytest
 from anyio import from_thread
 
 from memd.core.errors import MemdError
-from memd.core.imports import PastChange, PastFile
 from memd.core.names import INDEX
-from memd.core.text import sha256
 from memd.core.values import Actor, MemoryType, Provenance
 from memd.documents.document import parse
-from memd.portable.errors import KindUnknownError, SourceMissingError, SourceRefusedError
+from memd.portable.errors import KindUnknownError, SourceMissingError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.marking import marked
 from memd.portable.service import SourceKind
-from memd.review.service import Reviews
 from memd.state.history import Filter
 from tests.portable.archives import MTIME_NS, export_of, sealed
 from tests.portable.importing import NOW, Machine, machine, state_of
 from tests.portable.sources import tar_of
-from tests.portable.test_memd_archive import CHANGE, NEW, OTHERS, PROJECT, WHOLE
+from tests.portable.test_memd_archive import NEW, PROJECT, WHOLE
 from tests.portable.trees import memory
 from tests.support.clock import FakeClock
 from tests.support.faults import Countdown, FaultyDisk
@@ -47,7 +44,7 @@ def mark(content: bytes) -> bytes:
 
 
 async def test_an_accepted_import_brings_all(here: Machine) -> None:
-    """Memories with their times, agents, notes and history are there, each set one change."""
+    """Memories with their times, agents and notes are there, each directory one change."""
     source = here.archive(WHOLE)
     result = await here.bring(source)
     memories = await here.memory()
@@ -69,11 +66,9 @@ async def test_an_accepted_import_brings_all(here: Machine) -> None:
     agents = {each.id: Path(each.directory) for each in result.agents}
     assert set(agents) == {"project/reviewer", "local/reviewer", "user/writer"}
     assert (agents["user/writer"] / "w.md").read_bytes() == mark(b"write")
-    assert (result.notes, result.past_changes) == (1, 1)
+    assert result.notes == 1
     (notes,) = here.folder.rglob("session-memory/summary.md")
     assert (notes.read_bytes(), notes.stat().st_mtime_ns) == (b"# notes", MTIME_NS)
-    assert here.table.past(str(memories)) == (CHANGE,)
-    assert here.table.body(sha256(NEW)) == NEW
 
 
 async def test_no_time_of_an_archive_is_too_large(here: Machine) -> None:
@@ -86,15 +81,31 @@ async def test_no_time_of_an_archive_is_too_large(here: Machine) -> None:
 
 
 async def test_importing_twice_changes_nothing(here: Machine) -> None:
-    """The second time no file, no time, no change and no past change is new."""
+    """The second time no file, no time and no change is new."""
     source = here.archive(WHOLE)
     await here.bring(source)
     before = state_of(here.folder / ".claude")
     again = await here.bring(source)
     assert state_of(here.folder / ".claude") == before
     assert [each.change for each in (*again.projects, *again.agents)] == [None] * 4
-    assert (again.notes, again.past_changes) == (0, 0)
-    assert again.projects[0].same == 3
+    assert (again.notes, again.projects[0].same) == (0, 3)
+
+
+async def test_only_what_an_import_wrote_is_replaced(here: Machine) -> None:
+    """A newer archive updates it; once a person or a program wrote the file, both texts stay."""
+    memories = await here.memory()
+
+    async def bring(text: str) -> dict[str, str]:
+        files = {"memory/a.md": memory(text)}
+        (project,) = (await here.bring(here.archive(export_of({"app": files}), text))).projects
+        return {file.path: file.action for file in project.files if file.path != INDEX}
+
+    assert await bring("One") == {"a.md": "created"}
+    assert await bring("Two") == {"a.md": "updated"}
+    (memories / "a.md").write_bytes(memory("Mine."))
+    assert await bring("Three") == {"a-2.md": "beside"}
+    assert (memories / "a.md").read_bytes() == memory("Mine.")
+    assert await bring("Three") == {}
 
 
 async def test_undo_is_as_before(here: Machine) -> None:
@@ -113,65 +124,15 @@ async def test_undo_is_as_before(here: Machine) -> None:
     assert (memories / "a.md").read_bytes() == mark(NEW)
 
 
-async def test_without_accept_there_is_a_proposal_alone(here: Machine) -> None:
-    """Nothing is written, agents, notes and history stay out, and a person accepts it later."""
-    source = here.archive(WHOLE)
-    result = await here.bring(source, accept=False)
-    memories = await here.memory()
-    assert not memories.exists()
-    (project,) = result.projects
-    assert (project.change, result.agents, result.notes, result.past_changes) == (None, (), 0, 0)
-    assert any("--accept alone" in left.reason for left in result.left_out)
-    again = await here.bring(source, accept=False)
-    assert again.projects[0].proposal == project.proposal
-    reviews = Reviews(here.store, here.proposals, here.clock)
-    (view,) = await reviews.review(str(memories))
-    assert (view.engine, len(view.files)) == ("import:memd", 5)
-    done = await reviews.accept(str(memories), project.proposal)
-    assert (done.left, (memories / "a.md").read_bytes()) == ((), mark(NEW))
-    assert (memories / "a.md").stat().st_mtime_ns == MTIME_NS
-    assert (await here.bring(source)).projects[0].files == ()
-
-
-async def test_an_accepted_import_decides_its_own_proposal(here: Machine) -> None:
-    """What was proposed and is then imported as it was waits no longer; other files still do."""
-    files = {f"{name}.md": memory(name) for name in "ab"}
-    both = here.archive(files, "both")
-    one = here.archive({"a.md": files["a.md"]}, "one")
-    directory = str(await here.memory())
-    proposal = (await here.bring(both, accept=False)).projects[0].proposal
-    await here.bring(one)
-    assert here.proposals.waiting_in(directory) == 1
-    (change,) = (project.change for project in (await here.bring(both)).projects)
-    assert here.proposals.waiting_in(directory) == 0
-    decided = here.proposals.find(directory, proposal)
-    assert decided is not None
-    assert decided.state == "accepted"
-    assert change is not None
-
-
-async def test_a_rejected_import_is_no_past_of_the_directory(here: Machine) -> None:
-    """What was refused stays out, and an import that is accepted later still brings it."""
-    source = here.archive(export_of({"app": {"memory/a.md": NEW}}))
-    memories = await here.memory()
-    proposal = (await here.bring(source, accept=False)).projects[0].proposal
-    reviews = Reviews(here.store, here.proposals, here.clock)
-    await reviews.reject(str(memories), proposal)
-    assert (await here.bring(source)).projects[0].change
-    assert (memories / "a.md").read_bytes() == mark(NEW)
-
-
-async def test_a_dry_run_does_nothing(here: Machine) -> None:
-    """It says what would be and leaves files, proposals and the state file as they are."""
+async def test_without_accept_nothing_is_done(here: Machine) -> None:
+    """The result says what would be, and files are as they were."""
     source = here.archive(WHOLE)
     before = state_of(here.folder)
-    result = await here.bring(source, dry_run=True)
+    result = await here.bring(source, accept=False)
     assert {file.path for file in result.projects[0].files} >= {"a.md", INDEX, "team/t.md"}
     assert (result.dry_run, len(result.agents)) == (True, 3)
     after = {name for name in state_of(here.folder) if not name.startswith("state.db")}
     assert after == {name for name in before if not name.startswith("state.db")}
-    assert here.proposals.waiting() == {}
-    assert here.table.of_directory(str(await here.memory())) == {}
 
 
 async def test_projects_go_where_they_are_sent(here: Machine) -> None:
@@ -198,26 +159,23 @@ async def test_team_memories_stay_out_where_a_server_decides(here: Machine) -> N
 
 
 async def test_other_sources_come_by_their_readers(here: Machine) -> None:
-    """A list of memories of another tool is recognised, and what nobody knows is named."""
-    source = here.folder / "mem0.json"
-    source.write_text('{"results": [{"id": "1", "memory": "Ana runs the staging servers"}]}')
+    """A list is recognised, and of what nobody knows the error says how to write one."""
+    source = here.folder / "list.txt"
+    source.write_text("- Ana runs the staging servers\n")
     result = await here.bring(source)
-    assert (result.kind, len(result.projects[0].files)) == (SourceKind.MEM0, 1)
-    unknown = here.folder / "photo.bin"
-    unknown.write_bytes(b"\x89PNG\0")
-    with pytest.raises(KindUnknownError, match=r"photo\.bin"):
+    assert (result.kind, len(result.projects[0].files)) == (SourceKind.TEXT, 1)
+    unknown = here.folder / "mem0.json"
+    unknown.write_text('{"results": [{"id": "1", "memory": "Ana runs the staging servers"}]}')
+    with pytest.raises(KindUnknownError, match=r"mem0\.json") as refused:
         await here.bring(unknown)
-    chats = here.folder / "conversations.json"
-    chats.write_text('[{"title": "t", "mapping": {}}]')
-    with pytest.raises(SourceRefusedError, match="--learn"):
-        await here.bring(chats)
+    assert "--from text" in refused.value.hint
 
 
 async def test_a_source_without_anything_is_said_to_be_empty(here: Machine) -> None:
     """No kind helps an empty file or folder: the sentence says what is wrong with it."""
     (here.folder / "empty.json").touch()
     (here.folder / "none").mkdir()
-    for name, kind in (("empty.json", None), ("empty.json", SourceKind.MEM0), ("none", None)):
+    for name, kind in (("empty.json", None), ("empty.json", SourceKind.TEXT), ("none", None)):
         with pytest.raises(SourceMissingError, match=r"is empty|no file in it"):
             await here.bring(here.folder / name, kind=kind)
 
@@ -231,9 +189,6 @@ async def test_no_import_is_believed(here: Machine) -> None:
     for path in memories.rglob("*.md"):
         if path.name != INDEX:
             assert parse(path.read_bytes(), "").origin == "import"
-    originals = here.table.of_directory(str(memories)).values()
-    rules = {(each.origin, each.exported) for each in originals if each.path.endswith("rule.md")}
-    assert rules == {("user", sha256(rule))}
 
 
 @pytest.mark.parametrize("call", range(1, 50, 4))
@@ -252,16 +207,6 @@ async def test_a_full_disk_leaves_nothing_or_all(tmp_path: Path, call: int) -> N
         here.clock.advance(60)
         await here.bring(source)
         assert len(state_of(memories)) == 5
-
-
-async def test_a_history_is_for_reading_alone(here: Machine) -> None:
-    """Past changes are no changes of this directory: nothing can be undone with them."""
-    past = PastChange(1.0, "client", files=(PastFile("a.md", None, sha256(NEW)),))
-    await here.bring(here.archive(export_of({"app": {"memory/b.md": NEW}}, OTHERS)))
-    memories = str(await here.memory())
-    (change,) = await here.store.history(memories, only=Filter())
-    assert [file.path for file in change.files if file.path != INDEX] == ["b.md"]
-    assert past not in here.table.past(memories)
 
 
 async def test_an_archive_is_imported_as_a_folder_is(here: Machine) -> None:

@@ -1,33 +1,26 @@
 """A memory directory as a plan sees it, in the memory, and what an import makes of it."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 
-from memd.core.imports import Original
 from memd.core.names import INDEX, INDEXES
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile, MemoryType, newest_first
 from memd.documents import document
-from memd.portable.plan import ImportPlan, KnownFiles
+from memd.portable.plan import ImportPlan
 from memd.store.tree import StoredFile, memory_file
 
 
 class Desk:
-    """Files with their times, and what the state file would know of them."""
+    """Files with their times, and which of them an import wrote last."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None, mtime_ns: int = 5) -> None:
         self.files = dict(files or {})
         self.mtimes = dict.fromkeys(self.files, mtime_ns)
-        self.originals: dict[tuple[str, str], Original] = {}
-        self.had: defaultdict[str, set[str]] = defaultdict(set)
-        self.bodies: dict[str, bytes] = {}
-        for path, content in self.files.items():
-            self._note(path, content)
+        self.imported: set[tuple[str, str]] = set()
 
-    @property
-    def known(self) -> KnownFiles:
-        """What the state file knows."""
-        return KnownFiles(self.originals, lambda path: self.had[path], self.bodies.get)
+    def was_imported(self, path: str, body_hash: str) -> bool:
+        """Say whether an import wrote this text."""
+        return (path, body_hash) in self.imported
 
     def headers(self) -> tuple[Header, ...]:
         """All memories, newest first."""
@@ -49,7 +42,7 @@ class Desk:
     def save(self, path: str, content: bytes, mtime_ns: int = 7) -> None:
         """Write a file, as a person does whom memd noticed."""
         self.files[path], self.mtimes[path] = content, mtime_ns
-        self._note(path, content)
+        self.imported.discard((path, sha256(content)))
 
     def apply(self, plan: ImportPlan) -> None:
         """Make a plan true."""
@@ -62,12 +55,7 @@ class Desk:
             )
             assert edit.content is not None
             self.save(edit.path, edit.content, edit.mtime_ns or 9)
-            if file.original and file.original.live:
-                self.originals[edit.path, file.original.live] = file.original
-
-    def _note(self, path: str, content: bytes) -> None:
-        self.had[path].add(sha256(content))
-        self.bodies[sha256(content)] = content
+            self.imported.add((edit.path, sha256(edit.content)))
 
 
 def memory(

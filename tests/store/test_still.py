@@ -11,10 +11,8 @@ from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
 from memd.core import limits
-from memd.core.values import Actor
 from memd.files.directory import Directory
-from memd.store.service import StillDirectory
-from memd.store.still import StillFile, read_settled
+from memd.store.still import StillFile, files_of, read_settled
 from tests.store.bench import topic
 from tests.store.home import Home, state
 
@@ -29,9 +27,9 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
         yield Home(tmp_path, database)
 
 
-def files(still: StillDirectory) -> dict[str, StillFile]:
+def files(directory: str) -> dict[str, StillFile]:
     """Return all files by path."""
-    return {file.path: file for file in still.files(lambda _: True)}
+    return {file.path: file for file in files_of(directory, lambda _: True)}
 
 
 async def test_all_of_a_directory_comes_as_it_is(home: Home) -> None:
@@ -82,10 +80,10 @@ async def test_writers_wait_until_it_is_over(home: Home) -> None:
     """A change that begins meanwhile is made afterwards, and nothing is lost."""
     reached, go_on = threading.Event(), threading.Event()
 
-    def work(still: StillDirectory) -> list[str]:
+    def work(directory: str) -> list[str]:
         reached.set()
         assert go_on.wait(60)
-        return list(files(still))
+        return list(files(directory))
 
     seen: list[list[str]] = []
 
@@ -129,20 +127,3 @@ def test_a_file_is_read_until_it_stays(tmp_path: Path) -> None:
         assert written
         assert "went on writing" in written.problem
         assert read_settled(directory, "none.md") is None
-
-
-async def test_the_history_is_that_of_the_files(home: Home) -> None:
-    """All changes come oldest first with their texts, what others did last among them."""
-    first = await home.write("a.md", topic("a"))
-    await home.write("a.md", topic("b"))
-    (home.real / "a.md").write_bytes(topic("by hand"))
-
-    def work(still: StillDirectory) -> tuple[list[tuple[str, Actor]], bytes | None, bytes]:
-        changes = list(still.changes())
-        last = changes[-1].files[0].after or ""
-        return [(c.id, c.by.actor) for c in changes], still.text(last), files(still)["a.md"].content
-
-    told, text, content = await home.store.still(home.directory, work, history=True)
-    assert told[0] == (first, Actor.CLIENT)
-    assert [actor for _, actor in told] == [Actor.CLIENT, Actor.CLIENT, Actor.EXTERNAL]
-    assert text == content == topic("by hand")

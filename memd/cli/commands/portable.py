@@ -18,7 +18,6 @@ _INTERRUPTED = (
 _ACTIONS = {
     "created": "created",
     "updated": "updated",
-    "merged": "merged with what is here",
     "beside": "put beside another of its name",
 }
 
@@ -59,20 +58,17 @@ def import_(invocation: Invocation) -> int:
     finally:
         screen.show_temporary("")
     _print_left_out(invocation, answer)
-    screen.answer(answer, answer["diff"] + "\n".join(_import_lines(invocation, answer)))
-    # A dry run takes nothing, and --learn passes over conversations that were learned from before.
-    if options.dry_run or options.learn or _has_taken(answer):
+    screen.answer(answer, "\n".join(_import_lines(invocation, answer)))
+    if answer["dry_run"] or _has_taken(answer):
         return 0
     screen.error("nothing was taken")
     return 1
 
 
 def _has_taken(answer: dict[str, Any]) -> bool:
-    """Return whether an import took something, found it here already or made a diff of it."""
+    """Return whether an import took something or found it here already."""
     folders = [*answer["projects"], *answer["agents"]]
-    has_memories = any(folder["files"] or folder["same"] for folder in folders)
-    others = (answer["notes"], answer["past_changes"], answer["learning"], answer["diff"])
-    return has_memories or any(others)
+    return bool(answer["notes"]) or any(folder["files"] or folder["same"] for folder in folders)
 
 
 def _project_directory(invocation: Invocation, name: str) -> str:
@@ -105,10 +101,8 @@ def _import_lines(invocation: Invocation, answer: dict[str, Any]) -> Iterator[st
         yield from _folder_lines(invocation, folder, answer["dry_run"], options)
     if answer["notes"]:
         yield f"session notes: {answer['notes']}"
-    if answer["past_changes"]:
-        yield f"past changes: {answer['past_changes']}"
-    if answer["learning"]:
-        yield f"conversations that are learned from: {len(answer['learning'])}; memctl job list"
+    if answer["dry_run"]:
+        yield "nothing is changed yet; take it with --accept"
 
 
 def _folder_lines(
@@ -119,7 +113,7 @@ def _folder_lines(
 ) -> Iterator[str]:
     """Yield the lines about one project or agent; ``options`` select it in other commands."""
     directory = _project_directory(invocation, folder["id"])
-    would = "would be " if dry_run or folder["proposal"] else ""
+    would = "would be " if dry_run else ""
     counts = Counter(file["action"] for file in folder["files"])
     words = [f"{count} {would}{_ACTIONS[action]}" for action, count in sorted(counts.items())]
     words += [f"{folder['files_more']} more"] if folder["files_more"] else []
@@ -132,11 +126,6 @@ def _folder_lines(
     if folder["change"]:
         undo = invocation.command("undo", folder["change"], *options, directory=directory)
         yield f"  take it back with: {undo}"
-    if folder["proposal"]:
-        yield "  nothing is changed yet; it is a proposal"
-        for use, verb in (("look at it", "review"), ("take it", "accept")):
-            line = invocation.command("dream", verb, folder["proposal"], directory=directory)
-            yield f"  {use} with: {line}"
 
 
 def _print_left_out(invocation: Invocation, answer: dict[str, Any]) -> None:
