@@ -263,12 +263,6 @@ class TeamMoved(Struct, frozen=True):
     conflicts: str = "[]"
 
 
-class Imported(Struct, frozen=True):
-    """The originals of files that an import wrote, a JSON list; see ``core/imports.py``."""
-
-    files: str = "[]"
-
-
 class Undid(Struct, frozen=True):
     """The numbers of the first and the last change of the directory that an undo takes back."""
 
@@ -281,7 +275,7 @@ class Undid(Struct, frozen=True):
 
 
 _Decided = ProposalDecided | SuggestionDecided
-Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Imported | Undid
+Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Undid
 
 
 def undone_by(effects: Iterable[Effect]) -> str:

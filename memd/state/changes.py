@@ -11,7 +11,6 @@ from memd.state.history import CombinedChange as CombinedChange
 from memd.state.history import Filter as Filter
 from memd.state.history import JournalHistory as JournalHistory
 from memd.state.history import compose as compose
-from memd.state.history import select_past as select_past
 from memd.state.journal import Journal as Journal
 from memd.state.migration import migrate as migrate
 from memd.state.proposals import Proposal as Proposal

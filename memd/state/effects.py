@@ -15,7 +15,6 @@ from memd.core.text import read_json
 from memd.core.values import (
     CursorMove,
     Effect,
-    Imported,
     JobEnd,
     LockTaken,
     ProposalDecided,
@@ -24,13 +23,12 @@ from memd.core.values import (
     TeamMoved,
     Undid,
 )
-from memd.state import cursors, dreams, imported, jobs, proposed, suggestions, teams
+from memd.state import cursors, dreams, jobs, proposed, suggestions, teams
 from memd.state.database import Cursor
 
 # The class of an effect by the name that its JSON has.
 _KINDS: dict[str, type[Effect]] = {
     "cursor": CursorMove,
-    "imported": Imported,
     "job": JobEnd,
     "lock": LockTaken,
     "proposal": ProposalDecided,
@@ -61,8 +59,6 @@ def carry_out(
             suggestions.decide(cursor, directory, effect)
         elif isinstance(effect, TeamMoved):
             teams.store_pull(cursor, directory, effect, change)
-        elif isinstance(effect, Imported):
-            imported.store_originals(cursor, directory, effect, at)
         elif isinstance(effect, JobEnd):
             jobs.end(cursor, _with_change(effect, change), at)
 

@@ -4,13 +4,11 @@ Change sets are ordered by their numbers. A time stands for the last set at or b
 that was set back does not change the order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.imports import PastChange
 from memd.core.names import INDEX, INDEXES
 from memd.core.values import Actor, Change, Undid
 from memd.state.journal import Journal
@@ -136,32 +134,6 @@ class JournalHistory:
                 limit=1,
             )
         )
-
-
-def select_past(past: Sequence[PastChange], only: Filter, limit: int) -> tuple[PastChange, ...]:
-    """Return up to ``limit`` of an archive's past changes that meet a filter, newest first.
-
-    ``past`` is in the order oldest first. The filter's ``directory`` and ``before`` are ignored,
-    since past changes have no numbers.
-    """
-    newest_first = (change for change in reversed(past) if _meets_filter(change, only))
-    return tuple(islice(newest_first, limit))
-
-
-def _meets_filter(change: PastChange, only: Filter) -> bool:
-    """Return whether a past change meets the conditions of a filter."""
-    wanted_and_actual = (
-        (only.actor and only.actor.value, change.actor),
-        (only.session, change.session),
-        (only.client, change.client),
-    )
-    if any(wanted not in (None, "", actual) for wanted, actual in wanted_and_actual):
-        return False
-    if only.path and all(file.path != only.path for file in change.files):
-        return False
-    is_new_enough = only.since is None or change.at >= only.since
-    is_old_enough = only.until is None or change.at < only.until
-    return is_new_enough and is_old_enough
 
 
 def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:

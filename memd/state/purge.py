@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 
 from memd.core.text import sha256
+from memd.state import imported
 from memd.state.blobs import unpacked
 from memd.state.database import Cursor, Database
-from memd.state.imported import ImportTable
 from memd.state.proposed import IS_PROPOSAL, NAME
 from memd.state.teams import TeamTable
 
@@ -80,7 +80,7 @@ class Purge:
             self._hashes(condition, (path, directory))
             | live
             | TeamTable(self._database).hashes(directory, path)
-            | ImportTable(self._database).hashes(directory, path)
+            | imported.hashes(self._database, directory, path)
         )
 
     def hashes_of_bodies(self, holds: Callable[[bytes], bool]) -> frozenset[str]:

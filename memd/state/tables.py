@@ -31,7 +31,6 @@ from memd.state.dreams import DreamTable as DreamTable
 from memd.state.dreams import LockRow as LockRow
 from memd.state.figures import Figures as Figures
 from memd.state.figures import RunningRow as RunningRow
-from memd.state.imported import ImportTable as ImportTable
 from memd.state.jobs import Job as Job
 from memd.state.jobs import JobNotFoundError as JobNotFoundError
 from memd.state.jobs import JobNotParkedError as JobNotParkedError

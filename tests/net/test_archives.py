@@ -258,9 +258,9 @@ def test_a_newer_text_of_an_import_takes_the_place_of_the_older(filled: Project)
     target.call("import", source=str(archive_of(filled, "two")), accept=True)
     assert "Another body of it." in target.read("m0.md")
     target.write("m0.md", "The person's own text.")
-    target.call("import", source=str(archive_of(filled)), accept=True)
+    target.call("import", source=str(archive_of(filled, "three")), accept=True)
     assert "The person's own text." in target.read("m0.md")
-    assert "Body 0 of it." in target.read("m0-2.md")
+    assert "Another body of it." in target.read("m0-2.md")
 
 
 def test_history_of_older_archives_is_passed_over(filled: Project) -> None:

@@ -11,7 +11,6 @@ from memd.core.values import (
     Actor,
     CursorMove,
     Effect,
-    Imported,
     JobEnd,
     LockTaken,
     ProposalDecided,
@@ -33,8 +32,7 @@ EFFECTS = st.lists(
     | st.builds(ProposalDecided, TEXT, TEXT, TEXT, TEXT)
     | st.builds(Suggestion, TEXT, TEXT, st.floats(0, 1e10) | st.integers(0, 9), TEXT, TEXT)
     | st.builds(SuggestionDecided, TEXT, TEXT)
-    | st.builds(TeamMoved, TEXT, TEXT, TEXT, TEXT)
-    | st.builds(Imported, TEXT),
+    | st.builds(TeamMoved, TEXT, TEXT, TEXT, TEXT),
     max_size=3,
 )
 
