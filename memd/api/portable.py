@@ -134,7 +134,8 @@ async def import_(
     done, ``of`` how many.
     """
     if kind and kind not in tuple(SourceKind):
-        raise KindUnknownError(source, f"{one_line(kind, _KIND_CHARACTERS)} is no kind of source")
+        why = f"{one_line(kind, _KIND_CHARACTERS)} is no kind of source"
+        raise KindUnknownError(source, why)
     known_kind = SourceKind(kind) if kind else None
     request = ImportRequest(source, known_kind, accept and not dry_run, call.caller.client)
     destinations = {"": cwd} | dict(map(_parse_destination, project))
