@@ -92,14 +92,14 @@ class Confined:
                             allowed.append(_entry(entry.name, status))
         return sorted(allowed, key=lambda entry: entry.name)
 
-    def pieces(self, name: str, start: int = 0) -> Iterator[bytes] | None:
-        """Return a file's text from byte ``start`` on, piece by piece; ``None`` without a file.
+    def pieces(self, name: str) -> Iterator[bytes] | None:
+        """Return a file's text, piece by piece; ``None`` without a file.
 
         Pieces end at line ends. Raises PathRefusedError and FileUnreadableError, the latter also
         while the pieces are read.
         """
         fd = self._open(name)
-        return None if fd is None else _pieces(name, fd, start)
+        return None if fd is None else _pieces(name, fd)
 
     def _open(self, name: str) -> int | None:
         """Return a descriptor of a file with one name, ``None`` if there is no file.
@@ -124,7 +124,7 @@ def _entry(name: str, status: os.stat_result) -> DirectoryEntry:
     return DirectoryEntry(name, folder, 0 if folder else status.st_size, status.st_mtime_ns)
 
 
-def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
+def _pieces(name: str, fd: int) -> Iterator[bytes]:
     """Yield a file's text in pieces of whole lines, then close its descriptor.
 
     Of a line that is too long only the beginning is yielded. ``name`` is for the error.
@@ -132,7 +132,6 @@ def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
     pending = b""  # read, but not yet a whole line
     is_in_long_line = False  # whose rest is passed over
     try:
-        os.lseek(fd, start, os.SEEK_SET)
         while chunk := os.read(fd, PIECE_BYTES):
             if is_in_long_line:
                 _, line_end, chunk = chunk.partition(b"\n")
