@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,27 +50,6 @@ def done(action: object) -> Sequence[tuple[ToolCall, ToolResult]]:
     return [(item.call, item.answer or ToolResult("ok")) for item in action.calls]
 
 
-@pytest.mark.parametrize(
-    ("stop", "reason"),
-    [
-        ("max_tokens", Reason.CUT_OFF),
-        ("refusal", Reason.REFUSED),
-        ("model_context_window_exceeded", Reason.TOO_LONG),
-        ("tool_use", Reason.JUNK),
-    ],
-)
-def test_a_reply_that_is_no_end_stops_the_run(stop: str, reason: Reason) -> None:
-    """A reply that was cut off or refused, or that calls nothing, ends the run with its reason."""
-    assert step.step(begun(), said(stop=stop))[1] == Stop(reason)
-
-
-def test_a_pause_goes_on() -> None:
-    """A paused turn is sent back as it came and asked again."""
-    run, action = step.step(begun(), said(text="wait", stop="pause_turn"))
-    assert isinstance(action, AskModel)
-    assert run.messages[-1]["role"] == "assistant"
-
-
 def test_too_many_calls_in_one_turn_are_answered_but_not_run() -> None:
     """Every call has a result, but only so many are run."""
     _, action = step.step(begun(calls_per_turn=2), said(*(read(n) for n in range(5))))
@@ -90,15 +68,6 @@ def test_a_model_that_repeats_itself_is_told_and_then_stopped() -> None:
             break
     assert action == Stop(Reason.LOOP)
     assert (run.turn, run.repeated) == (5, 3)
-
-
-def test_budgets_of_tokens_end_a_run() -> None:
-    """Output and total tokens are count_files at before the next request."""
-    big = Usage(input=100, output=50, cache_read=30, cache_created=20)
-    assert step.step(begun(output_tokens=50), said(read(1), usage=big))[1] == Stop(Reason.OUTPUT)
-    assert step.step(begun(total_tokens=400), said(read(1), usage=big))[1] == Stop(Reason.TOKENS)
-    run, action = step.step(begun(output_tokens=60), said(read(1), usage=big))
-    assert step.answer(run, done(action))[1] == AskModel(10)
 
 
 @given(

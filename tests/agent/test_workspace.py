@@ -2,16 +2,12 @@
 
 from pathlib import Path
 
-import anyio
 import pytest
 
 from memd.agent import workspace as working
-from memd.agent.proposal import ChangePlan, Proposed
+from memd.agent.proposal import Proposed
 from memd.core.errors import MemdError
-from memd.core.values import Actor, Provenance
 from tests.agent.home import Home, call, memory
-from tests.store.home import Home as StoreHome
-from tests.store.home import state
 
 
 @pytest.fixture
@@ -111,39 +107,6 @@ def test_files_that_may_not_be_read_are_not_edited(home: Home) -> None:
         assert call(workspace, "WebFetch", url="x").fault == "denied"
         with pytest.raises(MemdError, match="several names"):
             workspace._read_memory("hard.md")
-
-
-@pytest.mark.anyio
-async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Path) -> None:
-    """New, changed and removed memories become one change set with a true index."""
-    for bad in ("hard.md", "link_out.md", "dangling.md", "fifo.md", "sock.md", "broken.md"):
-        (home.memory / bad).unlink()
-    with state(tmp_path) as database:
-        store = StoreHome(tmp_path, database).store
-        with home.workspace(removals=True) as workspace:
-            for name in ("a.md", "rule.md", "MEMORY.md"):
-                call(workspace, "Read", file_path=name)
-            call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="BETA")
-            call(workspace, "Write", file_path="rule.md", content="removed: no longer true")
-            call(workspace, "Write", file_path="n.md", content=memory("n"))
-            call(workspace, "Edit", file_path="MEMORY.md", old_string="first", new_string="1st")
-            change = ChangePlan(workspace.proposal(), session="s", modified="2026-01-01T00:00:00Z")
-        by = Provenance(Actor.DREAM)
-        result = await store.commit(str(home.memory), change.plan, by)
-        assert {(file.path, file.action) for file in result.files} == {
-                ("a.md", "updated"), ("rule.md", "deleted"), ("n.md", "created"),
-            }  # fmt: skip
-        index = await anyio.Path(home.memory / "MEMORY.md").read_text()
-        assert index.count("a.md") == 1
-        assert "1st" in index
-        assert "n.md" in index
-        assert "rule.md" not in index
-        assert change.left == ()
-        forged = Proposed("a.md", b"never read", memory("a", "blind").encode())
-        overdue = ChangePlan(type(change.proposal)((forged,)), session="s", modified="x")
-        again = await store.commit(str(home.memory), overdue.plan, by)
-        assert again.change is None
-        assert overdue.left == ("a.md",)
 
 
 def test_a_check_may_refuse_a_change(home: Home) -> None:

@@ -11,7 +11,6 @@ from memd.core.settings import Settings, TeamSettings
 from memd.core.team import Base
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Provenance
-from memd.recall import local
 from memd.recall.indexes import Indexes
 from memd.recall.service import Authorship, Recall
 from memd.state import journal
@@ -118,19 +117,4 @@ async def test_a_team_memory_names_its_member_until_it_is_changed_here(tmp_path:
         headers.append(memory.header.partition(":")[0])
         path.write_bytes(path.read_bytes() + b"Y.\n")
     assert headers == ["Team memory by anna (saved 5 days ago)", "Team memory (saved today)"]
-    database.close()
-
-
-async def test_common_words_are_looked_for_in_the_files_of_now(tmp_path: Path) -> None:
-    """A search for common words alone sees new files, also as the first use of a directory."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
-    reader = store_in(tmp_path, database, FakeClock()).reading
-    memories = tmp_path / "memory"
-    memories.mkdir()
-    found = []
-    for name in ("a.md", "b.md"):
-        (memories / name).write_text("Who is responsible\n")
-        hits = local.search(Indexes(reader, Lock), reader, str(memories), "who", 5)
-        found.append({hit.path for hit in hits})
-    assert found == [{"a.md"}, {"a.md", "b.md"}]
     database.close()

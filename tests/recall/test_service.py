@@ -125,16 +125,6 @@ async def test_only_changed_files_are_read_again(recall: Recall, shelf: Shelf) -
     assert await recall.search(PROJECT, "freeze", 5) == ()
 
 
-async def test_search_shows_where(recall: Recall, shelf: Shelf) -> None:
-    """A search finds single words and damaged files, shows the line, and marks nothing."""
-    shelf.put("raw.md", "", "---\nname: [\n---\nThe quorum is three.", damaged=True)
-    (hit,) = await recall.search(PROJECT, "quorum", 5)
-    assert (hit.path, hit.name, hit.snippet) == ("raw.md", "raw", "The quorum is three.")
-    assert hit.score > 0
-    await recall.search(PROJECT, FREEZE, 5)
-    assert (await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)).memories
-
-
 async def test_a_file_that_cannot_be_read(recall: Recall, shelf: Shelf) -> None:
     """One too large to load is known by its header, and left out of answers."""
     shelf.unreadable.add("freeze.md")
@@ -230,15 +220,6 @@ async def test_an_unreadable_directory_costs_no_turn(recall: Recall, shelf: Shel
     results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
     assert (results.memories, results.skipped) == ((), "directory_unreadable")
     assert results.note == "no access"
-
-
-async def test_any_session_name_will_do(recall: Recall) -> None:
-    """A name with a lone surrogate is a session like others."""
-    for expected in (1, 0):
-        results = await ask(recall, PROJECT, Settings(), session="\ud800", query=FREEZE)
-        assert len(results.memories) == expected
-    await recall.reset("\ud800")
-    assert (await ask(recall, PROJECT, Settings(), session="\ud800", query=FREEZE)).memories
 
 
 async def test_an_explanation_marks_nothing(recall: Recall) -> None:

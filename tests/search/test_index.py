@@ -282,16 +282,6 @@ def test_what_cannot_be_written_stays_in_memory(tmp_path: Path, place: str) -> N
         assert answers(index) == before
 
 
-def test_a_file_in_the_place_of_the_folder_gives_way(tmp_path: Path) -> None:
-    """Whatever lies where the index belongs is replaced; only memd's own place is concerned."""
-    (tmp_path / "i").write_text("not an index")
-    with opened(tmp_path / "i") as index:
-        give(index, TWENTY)
-        commit(index)
-        assert (tmp_path / "i").is_dir()
-        assert index.notes() == ()
-
-
 def test_a_commit_that_fails_loses_nothing(tmp_path: Path) -> None:
     """When the disk refuses in the middle of a commit, memory keeps what it should have taken."""
     with opened(tmp_path / "i") as index:
@@ -302,17 +292,6 @@ def test_a_commit_that_fails_loses_nothing(tmp_path: Path) -> None:
         commit(index)
         assert "new.md" in paths(index, "stone?")
         assert index.notes() != ()
-
-
-def test_a_closed_one_takes_no_commit(tmp_path: Path) -> None:
-    """A commit that comes after the end of the index changes nothing on disk."""
-    with opened(tmp_path / "i") as index:
-        give(index, TWENTY)
-        batch = index.batch(more=False)
-    assert batch is not None
-    index.commit(batch)
-    index.adopt(batch)
-    assert not (tmp_path / "i" / "seal").exists()
 
 
 def test_what_goes_during_a_commit_stays_gone(tmp_path: Path) -> None:
@@ -343,15 +322,6 @@ def test_one_commit_at_a_time(tmp_path: Path) -> None:
         assert second is not None
         index.give_back(first)  # said late, it does not end the second
         assert index.is_busy
-
-
-def test_what_came_and_went_leaves_nothing(tmp_path: Path) -> None:
-    """Memories that were never committed leave no trace when they go."""
-    index = Index(str(tmp_path / "i"), few=0)
-    for number in range(50):
-        index.update([entry(f"m{number}.md", "stone")])
-        index.remove([f"m{number}.md"])
-    assert (index.count, index.is_due(more=False), index.holders("stone")) == (0, False, 0)
 
 
 @pytest.mark.parametrize("place", ["i", "i/seal"])

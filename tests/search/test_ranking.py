@@ -196,21 +196,6 @@ def test_prompts_that_need_nothing_get_nothing() -> None:
     assert len(noisy) <= len(NOTHING) // 10
 
 
-def test_only_words_that_match_are_named() -> None:
-    """A hit names the words of the query that it holds, in the query's order."""
-    hit = _store().rank("is the merge freeze on for kubernetes?", 1)[0]
-    assert (hit.path, hit.terms) == ("freeze.md", ("merg", "freez"))
-    assert round(sum(hit.parts.values()), 5) == round(hit.score, 5)
-
-
-def test_without_floor_a_single_weak_word_finds() -> None:
-    """A person who searches gets everything that matches."""
-    index = _store()
-    assert _paths(index.rank("diff", 5)) == []
-    assert _paths(index.rank("diff", 5, floor=False)) == ["terse.md"]
-    assert index.rank("", 5, floor=False) == index.rank("nosuchword", 5, floor=False) == ()
-
-
 def test_limit_and_skip() -> None:
     """Never more than the limit comes back, never what is skipped."""
     index = _store()

@@ -105,38 +105,6 @@ def test_calls_and_their_outputs() -> None:
 @pytest.mark.parametrize(
     ("output", "failed"),
     [
-        ("Exit code: 1\nOutput:\nno", True),
-        ("Chunk ID: a\nWall time: 0\nProcess exited with code 2\nOutput:\n", True),
-        ('{"output":"no","metadata":{"exit_code":1}}', True),
-        ({"content": "no", "success": False}, True),
-        ("Exit code: 0\nOutput:\nyes", False),
-        ('{"output":"yes","metadata":{"exit_code":0}}', False),
-        ({"content": "", "success": True}, False),
-        ('{"output":"Success. Updated the following files:"}', False),
-        ("unsupported custom tool call: apply_patch", True),
-        ("{no json", True),
-        (None, True),
-    ],
-)
-def test_a_patch_writes_unless_it_fails(output: Any, failed: bool) -> None:  # noqa: FBT001 - a table's column
-    """The files of a patch are writes, below the turn's directory, when its output is good."""
-    patch = "*** Begin Patch\n*** Add File: a.md\n+x\n*** End Patch\n"
-    heredoc = json.dumps({"command": ["bash", 7, f"apply_patch <<'E'\n{patch}E"], "limit": 3})
-    for call in (
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="c1"),
-        item("function_call", name="shell", arguments=heredoc, call_id="c1"),
-    ):
-        results = read(
-            line("turn_context", cwd="/q"),
-            call,
-            item("custom_tool_call_output", call_id="c1", output=output),
-        )
-        assert results[0].writes == (() if failed else ("/q/a.md",))
-
-
-@pytest.mark.parametrize(
-    ("output", "failed"),
-    [
         ("unsupported call: shell", "c1"),
         ("failed to parse function arguments: missing field `cmd`", "c1"),
         ("aborted by user after 2.1s", "c1"),
@@ -175,21 +143,6 @@ def test_words_from_outside_are_marked() -> None:
         ("assistant", "", ("mcp__hub__get",), ()),
         ("mcp", "mcp__hub__get", (), ()),
     ]
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"source": {"subagent": {"thread_spawn": {}}}},
-        {"thread_source": "sub_agent"},
-        {"parent_thread_id": "x"},
-    ],
-)
-def test_a_sub_agents_file_says_nothing(more: dict[str, Any]) -> None:
-    """Nothing of a sub-agent's file counts; a session that was forked from one does."""
-    said = event("user_message", message="fix it")
-    assert read(said, meta={**META, **more}) == ()
-    assert len(read(line("session_meta", **META, **({} if "source" in more else more)), said)) == 1
 
 
 _JSON: st.SearchStrategy[Any] = st.recursive(

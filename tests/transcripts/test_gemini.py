@@ -114,20 +114,6 @@ def test_a_sub_agents_file_says_nothing(tmp_path: Path) -> None:
     assert reading.read(str(path), part.offset, part.marker).messages == ()
 
 
-def test_a_record_is_read_on_from_where_it_ended(tmp_path: Path) -> None:
-    """The next turn alone is new, though its answer begins with what was there."""
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in (FIRST, line("user", "one"))))
-    part = reading.read(str(path))
-    assert [m.text for m in part.messages] == ["one"]
-    with path.open("a") as file:
-        file.write(json.dumps(line("gemini", "ok", 2)) + "\n")
-        file.write(json.dumps(line("user", "two", 3)) + "\n")
-    part = reading.read(str(path), part.offset, part.marker)
-    assert [m.text for m in part.messages] == ["ok", "two"]
-    assert part.problem == ""
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),

@@ -1,19 +1,15 @@
 """From JSON to messages."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.conversation.pieces import TEXT_CHARACTERS
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
 from memd.transcripts.lines import PieceReader
 from memd.transcripts.reading import Assembly, from_messages
-from memd.transcripts.stream import TranscriptStream
 
 
 def lines(*given: dict[str, Any]) -> tuple[Message, ...]:
@@ -72,24 +68,6 @@ def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> 
     assert message.writes == (path,)
 
 
-def test_only_known_lines_are_counted() -> None:
-    """User, assistant and compact boundaries are known; what nobody says is noise."""
-    reader, assembly = PieceReader(), Assembly()
-    given: tuple[Any, ...] = (
-        user("a", isMeta=True),
-        assistant({"type": "text", "text": "API Error: 400"}, isApiErrorMessage=True),
-        {"type": "system", "subtype": "compact_boundary"},
-        {"type": "system", "subtype": "stop_hook_summary"},
-        {"type": "api-request", "message": {"role": "user", "content": "copy"}},
-        {"type": "user", "message": "x"},
-        [],
-        None,
-    )
-    for line in given:
-        assembly.add(reader.pieces(line))
-    assert (reader.recognised, assembly.messages()) == (3, ())
-
-
 _KEYS = st.sampled_from(["type", "role", "content", "text", "message", "input", "name", "id", "x"])
 _JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
@@ -104,13 +82,6 @@ def test_no_shape_crashes(values: list[Any]) -> None:
     from_messages([{"role": "user", "content": value} for value in values])
     from_messages([{"role": "assistant", "content": value} for value in values])
     lines(*values, *(user(value) for value in values), *(assistant(value) for value in values))
-
-
-def test_half_characters_and_long_texts_are_made_safe() -> None:
-    """A lone surrogate is replaced and a paste is cut."""
-    (message,) = from_messages([{"role": "user", "content": "a\ud83d" + "b" * TEXT_CHARACTERS}])
-    assert message.text.encode().startswith(b"a?b")
-    assert len(message.text) == TEXT_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -141,38 +112,3 @@ def test_memds_words_are_cut_out_everywhere() -> None:
     assert [message.text for message in results] == ["said", "out"]
     kept = "<system-reminder>code</system-reminder>"
     assert lines(assistant({"type": "text", "text": kept}))[0].text == kept
-
-
-def test_unknown_content_is_counted() -> None:
-    """A known line with a content of another shape is strange; silence of a known kind is not."""
-    reader, assembly = PieceReader(), Assembly()
-    contents: list[Any] = [{"parts": []}, [{"kind": "text"}], [{"type": "image"}], "words", []]
-    for content in contents:
-        assembly.add(reader.pieces(user(content)))
-    assert (reader.strange, reader.recognised) == (2, 5)
-
-
-@pytest.mark.parametrize(
-    ("attachment", "last"),
-    [
-        ({"type": "hook_additional_context", "content": [f"{OPEN}\nx\n{CLOSE}"]}, ""),
-        ({"type": "hook_additional_context", "content": ["another hook's"]}, "boundary"),
-        ({"type": "skill_listing", "content": OPEN}, "boundary"),
-        ({"type": "hook_additional_context", "content": 7}, "boundary"),
-        ("hook_additional_context", "boundary"),
-    ],
-)
-def test_what_memd_brought_after_a_compaction_is_known(
-    tmp_path: Path, attachment: Any, last: str
-) -> None:
-    """Its hook's text is no words, takes its tokens, and nothing more is due then."""
-    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b"}
-    path = tmp_path / "s.jsonl"
-    given_lines = (boundary, {"type": "attachment", "attachment": attachment})
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in given_lines))
-    stream = TranscriptStream(str(path))
-    _, *brought = stream.more().pieces
-    assert [(piece.event, piece.text, piece.tokens > 0) for piece in brought] == (
-        [] if last else [("brought", "", True)]
-    )
-    assert stream.last_event == last

@@ -140,17 +140,6 @@ def test_the_end_of_a_long_file_is_enough(tmp_path: Path) -> None:
     assert [m.text for m in after.messages] == ["four", "five"]
 
 
-def test_an_output_finds_its_call_in_an_earlier_part(tmp_path: Path) -> None:
-    """An output that comes with a later reading still tells that it is from outside."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(assistant({"type": "tool_use", "id": "t1", "name": "WebFetch", "input": {}}))
-    part = read(str(path))
-    with path.open("ab") as file:
-        file.write(result("t1", "web") + result("t0", "unknown"))
-    results = read(str(path), part.offset, part.marker).messages
-    assert [(m.origin, m.text) for m in results] == [("web", "web"), ("tool", "unknown")]
-
-
 def test_a_known_format_that_yields_nothing_is_reported(tmp_path: Path) -> None:
     """Messages of a known kind with words in an unknown place are told, and noise is not."""
     path = tmp_path / "s.jsonl"
