@@ -19,7 +19,7 @@ from memd.core.text import decode, sha256
 from memd.core.values import Project, Snapshot
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
-from memd.projects.projects import Projects
+from memd.projects.projects import Projects, missing_ignore_line
 from memd.rpc.connection import Call
 from memd.state.tables import Job, JobState
 from memd.store.service import Store
@@ -217,7 +217,7 @@ async def _project_checks(
         Check(*await fault_line(services, call, cwd)),
         await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
-        *await to_thread.run_sync(_agent_checks, services.store.projects, project),
+        *await to_thread.run_sync(_agent_checks, project.root),
     ]
 
 
@@ -292,25 +292,14 @@ def _client_check(project: Project) -> Check:
     return Check(name, "warning", detail, remedy)
 
 
-def _agent_checks(projects: Projects, project: Project) -> list[Check]:
-    """Return a warning for each fault of the sub-agents' memories, an empty list for none. Blocks.
-
-    The faults are memories where no client loads them, and local ones that git does not ignore.
-    """
-    checks = []
-    strays = projects.strays(project)
-    if strays:
-        places = ", ".join(printable(stray.directory) for stray in strays)
-        remedy = "memctl agent merge takes them into the project's"
-        detail = f"memories of sub-agents that no client loads: {places}"
-        checks.append(Check("sub-agents", "warning", detail, remedy))
-    missing_line = projects.committed(project)
-    if missing_line:
-        path = f"{project.root}{missing_line}"
-        detail = f"git does not ignore {path}, which is for this machine alone"
-        remedy = f"add the line {missing_line} to {project.root}/.gitignore"
-        checks.append(Check("sub-agents' local memory", "warning", detail, remedy))
-    return checks
+def _agent_checks(root: str) -> list[Check]:
+    """Return a warning if no ignore file names a project's local memories of agents. Blocks."""
+    missing_line = missing_ignore_line(root)
+    if not missing_line:
+        return []
+    detail = f"{root}{missing_line} is for this machine alone, and .gitignore does not name it"
+    remedy = f"add the line {missing_line} to {root}/.gitignore"
+    return [Check("sub-agents' local memory", "warning", detail, remedy)]
 
 
 async def _memberships_check(services: Services) -> Check:

@@ -1,4 +1,4 @@
-"""memory.history, diff, undo, why, restore and purge: read the journal and take changes back."""
+"""memory.history, diff, undo, why and purge: read the journal and take changes back."""
 
 from functools import partial
 
@@ -11,13 +11,14 @@ from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, Provenance
+from memd.core.values import Actor, Change, Plan, Provenance
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
 from memd.store.history import (
     ChangeNotFoundError,
     FileDiff,
     NothingToUndoError,
+    Past,
     Purged,
     PurgedError,
     PurgeRefusedError,
@@ -34,7 +35,10 @@ _ONE_KIND_OF_DIFF = (
     "memory.diff",
     "from and to are for the versions of a file: give path with them, and no change",
 )
-_ONE_KIND_OF_UNDO = ("memory.undo", "give at most one of change, from (and to) and as_of")
+_ONE_KIND_OF_UNDO = (
+    "memory.undo",
+    "give at most one of change, from (and to) and as_of; with path only change may be given",
+)
 
 
 class FileTouched(Result):
@@ -208,6 +212,7 @@ async def memory_diff(
     ChangeNotFoundError,
     NothingToUndoError,
     RangeReversedError,
+    VersionNotFoundError,
     PurgedError,
 )
 async def memory_undo(
@@ -219,6 +224,7 @@ async def memory_undo(
     from_: str | None = None,
     to: str | None = None,
     as_of: Time | None = None,
+    path: str = "",
     dry_run: bool = False,
     request_id: str = "",
     agent: AgentName = "",
@@ -228,46 +234,26 @@ async def memory_undo(
 
     Give ``change``, or a range of change ids in which ``to`` is by default the newest, or ``as_of``
     to go back to a time. Without any of them the newest change that is neither an undo nor undone
-    is taken back. A file with newer changes is merged, or left and reported as a conflict.
+    is taken back. A file with newer changes is merged, or left and reported as a conflict. With
+    ``path`` one memory gets its last version back that differs from the live file, also a deleted
+    one; with ``change`` beside it the version that this change left, or found where it deleted it.
     """
     target = _undo_target(change, from_, to, seconds("as_of", as_of))
+    if path and isinstance(target, Range | float):
+        raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
     project = await readable(services, call, cwd, agent, scope)
+    directory, version, reason = project.memory_dir, change or "", ""
+    if path:
+        reason = f"{path} restored from {version}" if version else f"{path} restored"
+
+    def plan(past: Past) -> Plan:
+        """Return the plan of the undo."""
+        return past.restore(directory, path, version) if path else past.undo(directory, target)
+
     committed = await services.store.take_back(
-        project.memory_dir,
-        lambda past: past.undo(project.memory_dir, target),
-        Provenance(Actor.UNDO, call.caller.client),
-        request_id=request_id,
-        dry_run=dry_run,
-    )
-    return shaped(committed, Undone)
-
-
-@method(
-    "memory.restore", "write", *WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError, PurgedError
-)
-async def memory_restore(
-    services: Services,
-    call: Call,
-    *,
-    cwd: str,
-    path: str,
-    change: str = "",
-    dry_run: bool = False,
-    request_id: str = "",
-    agent: AgentName = "",
-    scope: SubagentScope | None = None,
-) -> Undone:
-    """Restore a deleted or an older version of one memory, as a change.
-
-    Without ``change`` it is the last version that differs from the live file. With it, it is the
-    file as that change left it, or, if that change deleted it, as it was before.
-    """
-    project = await readable(services, call, cwd, agent, scope)
-    version = f" from {change}" if change else ""
-    committed = await services.store.take_back(
-        project.memory_dir,
-        lambda past: past.restore(project.memory_dir, path, change),
-        Provenance(Actor.UNDO, call.caller.client, reason=f"{path} restored{version}"),
+        directory,
+        plan,
+        Provenance(Actor.UNDO, call.caller.client, reason=reason),
         request_id=request_id,
         dry_run=dry_run,
     )
@@ -372,4 +358,4 @@ def _facts_of_change(change: Change) -> ChangeFacts:
     )
 
 
-METHODS = (memory_history, memory_diff, memory_undo, memory_why, memory_restore, memory_purge)
+METHODS = (memory_history, memory_diff, memory_undo, memory_why, memory_purge)

@@ -8,14 +8,14 @@ from anyio import to_thread
 from msgspec.structs import asdict, replace
 
 from memd.api import opened
-from memd.api.callers import is_for_an_assistant
+from memd.api.callers import is_for_an_assistant, started_by_an_assistant
 from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
 from memd.core.agents import AgentScope
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import TEAM, NameRefusedError, printable
 from memd.core.text import age, decode, iso_time
-from memd.core.values import PERSON, Actor, Header, Project, Provenance, Scope
+from memd.core.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance, Scope
 from memd.documents.document import InvalidMemoryError
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
@@ -191,6 +191,8 @@ async def memory_write(
     assistant gives ``said``: the person's statement word for word, or "" where the body quotes it
     or there is none. The memory counts as the person's only if a recent conversation of the project
     has these words. The body then ends with them; words that no conversation has are not added.
+    Without ``said`` it is the person who saves, so the memory is theirs whoever wrote it before; a
+    program that an assistant started counts as the assistant.
     With ``scope`` team the ``path`` is below ``team/``. With ``agent`` it is a memory of that
     sub-agent, in the ``scope`` user, project or local (by default user).
     """
@@ -205,9 +207,15 @@ async def memory_write(
     if said is not None:
         text, origin = await services.extract.proven(project, body or "", said)
         body = text if body else body  # a statement alone makes no body
+    elif await started_by_an_assistant(services, call):
+        origin = ASSISTANT
+    by_person = said is None and origin == PERSON and shared is Scope.PRIVATE
+    writing = Writing(
+        path, content, name, description, type_, body, title, hook, base_hash, shared, by_person
+    )
     written = await services.memories.write(
         project,
-        Writing(path, content, name, description, type_, body, title, hook, base_hash, shared),
+        writing,
         by_client(call, "memory.write", session_id, origin),
         request_id=request_id,
     )

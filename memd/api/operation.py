@@ -1,4 +1,4 @@
-"""hello, subscribe, pause, resume, shutdown and restart."""
+"""hello, subscribe, pause, resume and shutdown."""
 
 import os
 from collections.abc import Callable
@@ -58,12 +58,6 @@ class Stopping(Result):
     """The daemon finishes its jobs and ends."""
 
     stopping: bool
-
-
-class Restarting(Result):
-    """The daemon is replaced by the version that is installed now."""
-
-    restarting: bool
 
 
 @method("hello", "read")
@@ -134,19 +128,8 @@ async def shutdown(services: Services, _call: Call) -> Stopping:
 
     The answer goes out before the daemon ends.
     """
-    services.ending.stop()
+    services.ending.set()
     return Stopping(stopping=True)
-
-
-@method("restart", "operate")
-async def restart(services: Services, _call: Call) -> Restarting:
-    """Replace the daemon by the version that is installed now, in the same process.
-
-    Running jobs have up to a minute, and clients are served meanwhile. Open requests are answered,
-    then connections end. Clients that connect afterwards are served by the new version.
-    """
-    services.ending.restart()
-    return Restarting(restarting=True)
 
 
 def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, Any]]:
@@ -160,4 +143,4 @@ def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, An
     return discover
 
 
-METHODS = (hello, subscribe, shutdown, restart, pause, resume)
+METHODS = (hello, subscribe, shutdown, pause, resume)

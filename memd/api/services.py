@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+import anyio
 from msgspec import Struct, field
 
 from memd.context.service import Contexts, Summaries
@@ -74,18 +75,6 @@ class Starter(Protocol):
         ...
 
 
-class Endable(Protocol):
-    """The part of the daemon that ends it."""
-
-    def stop(self) -> None:
-        """Finish the running jobs and end."""
-        ...
-
-    def restart(self) -> None:
-        """Replace the daemon by its installed version."""
-        ...
-
-
 class SeenSession(Struct, frozen=True):
     """A client's session and the project that it worked on, ``at`` in seconds since 1970."""
 
@@ -99,9 +88,9 @@ class Services(Struct, frozen=True):
     """Everything a handler may need.
 
     ``started`` is in monotonic seconds. ``notes`` are sentences about repairs; more may come while
-    the daemon runs. ``failing`` has one about each background service that failed and waits to be
-    started again, by its name. ``sessions`` are the last active ones, the newest last. These two
-    are used on the event loop only.
+    the daemon runs. ``ending`` is set to end the daemon. ``failing`` has a sentence about each
+    background service that failed and waits to be started again, by its name. ``sessions`` are the
+    last active ones, the newest last. These three are used on the event loop only.
     """
 
     store: Store
@@ -134,7 +123,7 @@ class Services(Struct, frozen=True):
     places: Places
     started: float
     notes: Sequence[str]
-    ending: Endable
+    ending: anyio.Event
     hub: Hub
     failing: dict[str, str] = field(default_factory=dict)
     sessions: Recent[tuple[str, str], SeenSession] = field(

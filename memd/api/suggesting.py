@@ -1,4 +1,4 @@
-"""suggestion.list, accept, edit, dismiss and offer: statements that may become memories."""
+"""suggestion.list, accept, dismiss and offer: statements that may become memories."""
 
 from typing import Annotated, Literal
 
@@ -76,22 +76,6 @@ async def suggestion_accept(
     )
 
 
-@method("suggestion.edit", "write", *_ERRORS)
-async def suggestion_edit(
-    services: Services,
-    call: Call,
-    *,
-    cwd: str,
-    suggestion: str,
-    text: Words = "",
-    type_: Kind | None = None,
-) -> Taken:
-    """Make a memory of a suggestion in other words, as ``suggestion.accept`` does."""
-    return await suggestion_accept(
-        services, call, cwd=cwd, suggestion=suggestion, text=text, type_=type_
-    )
-
-
 @method("suggestion.dismiss", "write", NoProjectError, SuggestionNotFoundError)
 async def suggestion_dismiss(
     services: Services, call: Call, *, cwd: str, suggestion: str
@@ -119,7 +103,6 @@ async def suggestion_surface(
 METHODS = (
     suggestion_list,
     suggestion_accept,
-    suggestion_edit,
     suggestion_dismiss,
     suggestion_surface,
 )

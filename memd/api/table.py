@@ -5,7 +5,6 @@ from functools import cache, partial
 from typing import Any
 
 from memd.api import (
-    adopting,
     agents,
     compacting,
     context,
@@ -26,7 +25,6 @@ from memd.api import (
     ruling,
     spending,
     status,
-    strays,
     suggesting,
     team,
     using,
@@ -53,7 +51,6 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *reviewing.METHODS,
         *listing.METHODS,
         *memory.METHODS,
-        *adopting.METHODS,
         *history.METHODS,
         *notes.METHODS,
         *context.METHODS,
@@ -63,7 +60,6 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *instructions.METHODS,
         *team.METHODS,
         *agents.METHODS,
-        *strays.METHODS,
         *portable.METHODS,
         *messages.METHODS,
         *hooks.rows(),

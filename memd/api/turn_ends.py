@@ -48,7 +48,7 @@ async def _before_compaction(
             sentence = f"The notes of this conversation are in {path}; they outlast the compaction."
             is_wanted = path and request.settings.notes.precompact
             return sentence if is_wanted and quoting.units(sentence) <= _SENTENCE_UNITS else ""
-    except MemdError:  # a job is repeated where that helps, and job.get shows its error
+    except MemdError:  # a job is repeated where that helps, and job.list shows its error
         with suppress(MemdError):
             await notes.submit(services, request)
     return ""

@@ -15,7 +15,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.projects.project import NoProjectError, transcript_folders
 from memd.rpc.connection import Call
-from memd.state.tables import JobNotFoundError, JobNotParkedError, Visit
+from memd.state.tables import JobNotFoundError, Visit
 from memd.transcripts import reading
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 
@@ -64,10 +64,10 @@ class Extracted(Ended):
 class JobFacts(Result):
     """One job as ``job.*`` return it; times in seconds since 1970.
 
-    A ``parked`` job failed and can be put back. ``holder`` is the PID of the daemon that runs it.
-    ``record`` has the turns of its last run of a model, if they were requested. ``progress`` is
-    filled by ``job.get`` alone, for a running job: its newest facts, its ``phase``, and ``texts``,
-    the model's last 30 turns with the tools that it called, oldest first.
+    A ``parked`` job failed, and its request is kept. ``holder`` is the PID of the daemon that runs
+    it. ``record`` has the turns of its last run of a model, if they were requested. ``progress`` is
+    filled where one running job was asked for: its newest facts, its ``phase``, and ``texts``, the
+    model's last 30 turns with the tools that it called, oldest first.
     """
 
     job: str
@@ -156,19 +156,6 @@ async def submit(
     return Extracted(status=submitted.status, job=submitted.job)
 
 
-@method("job.get", "read", JobNotFoundError)
-async def job_get(services: Services, _call: Call, *, job: str, record: bool = False) -> JobFacts:
-    """One job.
-
-    With ``record`` the answer has the turns of its last run of a model.
-    """
-    facts = shaped(await services.jobs.get(job), JobFacts)
-    facts.progress = services.jobs.progress.of(job)
-    if record:
-        facts.record = await to_thread.run_sync(services.runs.of, job)
-    return facts
-
-
 @method("job.wait", "read", JobNotFoundError)
 async def job_wait(services: Services, _call: Call, *, job: str) -> JobFacts:
     """One job, once it has ended."""
@@ -181,22 +168,28 @@ async def job_cancel(services: Services, _call: Call, *, job: str) -> Cancelled:
     return Cancelled(cancelled=await services.jobs.cancel(job))
 
 
-@method("job.retry", "write", JobNotFoundError, JobNotParkedError)
-async def job_retry(services: Services, _call: Call, *, job: str) -> JobFacts:
-    """Put a parked job back into the queue, as if it had never failed."""
-    return shaped(await services.jobs.retry(job), JobFacts)
-
-
-@method("job.list", "read")
+@method("job.list", "read", JobNotFoundError)
 async def job_list(
     services: Services,
     call: Call,
     *,
     cwd: str | None = None,
-    limit: Limit = 50,
+    job: str | None = None,
     parked: bool = False,
+    record: bool = False,
+    limit: Limit = 50,
 ) -> JobPage:
-    """The newest jobs, or the ``parked`` ones, of the project of ``cwd`` or of all projects."""
+    """The newest jobs, or the ``parked`` ones, of the project of ``cwd`` or of all projects.
+
+    With ``job`` it is that one, with its progress, and with ``record`` the turns of its last run of
+    a model.
+    """
+    if job is not None:
+        facts = shaped(await services.jobs.get(job), JobFacts)
+        facts.progress = services.jobs.progress.of(job)
+        if record:
+            facts.record = await to_thread.run_sync(services.runs.of, job)
+        return JobPage(jobs=[facts])
     directory, below = "", tuple[str, ...]()
     if cwd is not None:
         project = await project_of(services, call, cwd)
@@ -237,4 +230,4 @@ async def ended(services: Services, job: str, shape: type[E]) -> E:
     return msgspec.convert(facts | (finished.result or {}), type=shape)
 
 
-METHODS = (extract, job_get, job_list, job_wait, job_cancel, job_retry)
+METHODS = (extract, job_list, job_wait, job_cancel)

@@ -61,15 +61,4 @@ COMMANDS = (
         options=(KEY,),
         examples=(("memctl agent end", "this shell is done"),),
     ),
-    Command(
-        ("agent", "merge"),
-        "take sub-agents' memories from launch directories to the project",
-        "Clients have put memories of sub-agents below the directory in which they were started, "
-        "where no other session has them. memctl doctor names such; this takes them to the root "
-        "of the project. Nothing is overwritten: of two memories with one name the newcomer gets "
-        "a number. The status is 1 where something could not be taken.",
-        "strays:merge",
-        options=(Option("--dry-run", "say what lies astray and do nothing"),),
-        examples=(("memctl agent merge --dry-run", "what lies astray?"),),
-    ),
 )

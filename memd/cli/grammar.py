@@ -35,11 +35,11 @@ def moment(text: str) -> float:
 
 def version(text: str) -> str | float:
     """Return a change's id unchanged, or parse a time into seconds since 1970. Raise ValueError."""
-    return text if _CHANGE_ID.fullmatch(text) else moment(text)
+    return text if CHANGE_ID.fullmatch(text) else moment(text)
 
 
 _WEEK_SECONDS = 7 * 24 * 60 * 60
-_CHANGE_ID = re.compile(r"c[0-9]+")
+CHANGE_ID = re.compile(r"c[0-9]+")
 _MOMENT = "a time such as 2026-03-01, '2026-03-01 14:30', yesterday, 3d or '2 hours ago'"
 # What the functions above take, by their names: argparse says no more than that a value is invalid.
 ALLOWED_VALUES = {

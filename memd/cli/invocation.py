@@ -299,10 +299,9 @@ class Invocation:
             if not cursor:
                 return result
 
-    def stop(self, method: str = "shutdown") -> dict[str, Any] | None:
+    def stop(self) -> dict[str, Any] | None:
         """End the daemon, wait for that and return its answer, or ``None`` if none is running.
 
-        ``method`` may be ``restart``: then the next call reaches the daemon that replaces it.
         Raises what ``call`` raises, and StillStoppingError when it takes too long.
         """
         from memd.client.launch import wait_until_gone  # noqa: PLC0415 - not every command waits
@@ -311,7 +310,7 @@ class Invocation:
             self.client(start=False)
         except DaemonUnavailableError:
             return None
-        answer: dict[str, Any] = self.call(method)
+        answer: dict[str, Any] = self.call("shutdown")
         seconds = self.options.timeout or STOP_SECONDS
         try:
             # The daemon closes the connection when it ends, which raises DaemonUnavailableError.
@@ -320,8 +319,7 @@ class Invocation:
         except DaemonUnavailableError:
             pid = self.client().server.get("pid", 0)
             self.close()
-            if method == "shutdown":
-                wait_until_gone(self.places, pid)
+            wait_until_gone(self.places, pid)
             return answer
         raise StillStoppingError(seconds)
 

@@ -33,7 +33,7 @@ class JobView:
         self._earlier_turns: list[Mapping[str, Any]] = []
 
     def catch_up(self, progress: Mapping[str, Any]) -> None:
-        """Print the turns from before the view was opened, given ``progress`` of ``job.get``."""
+        """Print the turns from before the view was opened, given ``progress`` of ``job.list``."""
         self._earlier_turns = list(progress.get("texts") or ())
         for earlier in self._earlier_turns:
             self._print_turn(earlier)
@@ -55,7 +55,7 @@ class JobView:
     def _shown_before(self, params: Mapping[str, Any]) -> bool:
         """Return whether ``catch_up`` showed this turn; each such turn is matched once.
 
-        A turn between the subscription and ``job.get`` comes in both.
+        A turn between the subscription and ``job.list`` comes in both.
         """
         for index, earlier in enumerate(self._earlier_turns):
             if all(params.get(name) == value for name, value in earlier.items()):
@@ -101,20 +101,20 @@ def follow(invocation: Invocation, **overrides: Any) -> dict[str, Any]:
     if not job:
         return answer
     _watch(invocation, job, JobView(invocation.screen))
-    return result_of_job(answer, invocation.call("job.get", job=job))
+    return result_of_job(answer, invocation.call("job.list", job=job)["jobs"][0])
 
 
 def join(invocation: Invocation, job: str) -> dict[str, Any]:
-    """Show a job's earlier turns and its progress, and return ``job.get`` at its end."""
+    """Show a job's earlier turns and its progress, and return ``job.list`` at its end."""
     invocation.call("subscribe", topics=_TOPICS)
-    job_facts: dict[str, Any] = invocation.call("job.get", job=job)
+    job_facts: dict[str, Any] = invocation.call("job.list", job=job)["jobs"][0]
     if job_facts.get("ended"):
         return job_facts
     view = JobView(invocation.screen)
     if job_facts.get("progress"):
         view.catch_up({"kind": job_facts["kind"], **job_facts["progress"]})
     _watch(invocation, job, view)
-    ended: dict[str, Any] = invocation.call("job.get", job=job)
+    ended: dict[str, Any] = invocation.call("job.list", job=job)["jobs"][0]
     return ended
 
 

@@ -172,23 +172,6 @@ COMMANDS = (
         examples=(("EDITOR=nano memctl edit user_role.md", "with another editor"),),
     ),
     Command(
-        ("adopt",),
-        "take memories as your own that an import brought or an editor changed",
-        "What an import brought is shown as quoted text, what another program wrote last as a "
-        "note, and neither is one of your rules. This says that it is yours, and rules in it count "
-        "from then on; memctl undo takes that back. It is meant for your own export on a new "
-        "machine and for files that you changed by hand: what somebody else wrote should stay as "
-        "it is. A program that an assistant started may not do it.",
-        "memories:adopt",
-        method="memory.adopt",
-        operands=(_PATH._replace(optional=True),),
-        options=(Option("--all", "all that imports brought to this project"),),
-        examples=(
-            ("memctl adopt test-policy.md", "this one, after a change with an editor"),
-            ("memctl adopt --all", "after memctl import of your own archive"),
-        ),
-    ),
-    Command(
         ("rm",),
         "delete a memory",
         "Deletes the file and its line in the index; memctl undo brings both back.",
@@ -253,11 +236,20 @@ COMMANDS = (
         "somebody wrote since stays: it is merged with what comes back, or the file is left alone "
         "and named, and the status is 1. The undo is one change itself, undone by its id. Without "
         "a change it takes back the newest one that is neither an undo nor undone, so a second "
-        "undo goes one step further back.",
+        "undo goes one step further back. With a memory it brings back the version before its last "
+        "change, also of one that was deleted; with --change too, as that change left it.",
         "journal:undo",
         method="memory.undo",
-        operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
+        operands=(
+            Operand(
+                "WHAT",
+                "the id of a change that memctl log shows, or a memory",
+                optional=True,
+                param="",
+            ),
+        ),
         options=(
+            Option("--change", "of a memory: the version that this change left", "CHANGE"),
             Option("--from", "the first change of a range", "CHANGE"),
             Option("--to", "its last one; the newest unless given", "CHANGE"),
             Option("--as-of", "take back everything after this time", "TIME", moment),
@@ -267,6 +259,7 @@ COMMANDS = (
         examples=(
             ("memctl undo", "take the newest change back, and again the one before it"),
             ("memctl undo c12", "as if it had not been"),
+            ("memctl undo user_role.md", "the last version of one memory"),
             ('memctl undo --as-of "2 hours ago" --dry-run', "what would come back"),
         ),
     ),
@@ -280,21 +273,6 @@ COMMANDS = (
         operands=(_PATH,),
         options=_SUBAGENT,
         examples=(("memctl why user_role.md", "before you believe it"),),
-    ),
-    Command(
-        ("restore",),
-        "bring back an older version of a memory",
-        "The version before the last change, also of a memory that was deleted; or, with --change, "
-        "as that change left it. It is a change itself; what it replaces is in the journal.",
-        "journal:restore",
-        method="memory.restore",
-        operands=(_PATH,),
-        options=(
-            Option("--change", "as this change left it, or found it where it deleted it", "CHANGE"),
-            _DRY_RUN,
-            *_SUBAGENT,
-        ),
-        examples=(("memctl restore user_role.md", "undo the last change of one memory"),),
     ),
     Command(
         ("purge",),

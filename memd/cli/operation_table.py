@@ -86,7 +86,7 @@ COMMANDS = (
         "The newest first, of all projects.",
         "jobs:list_jobs",
         options=(
-            Option("--parked", "only jobs that failed again and again and can be put back"),
+            Option("--parked", "only jobs that failed again and again"),
             Option("--here", "only jobs of the current project", param=""),
             Option("--limit", "how many at most", "N", number),
         ),
@@ -98,7 +98,7 @@ COMMANDS = (
         "Its state and times, its error or what it saved, by which engine and with how many "
         "tokens; and what a model did, turn by turn. --json has all that is kept.",
         "jobs:show",
-        method="job.get",
+        method="job.list",
         operands=(_JOB,),
     ),
     Command(
@@ -115,16 +115,6 @@ COMMANDS = (
         "What it had not committed is as before.",
         "jobs:cancel",
         operands=(_JOB,),
-    ),
-    Command(
-        ("job", "retry"),
-        "put a parked job back",
-        "A job that failed the same way three times is parked: it is not tried again by itself. It "
-        "is tried anew then, as if it had never failed. A newer request of its session takes the "
-        "place of a parked job for good.",
-        "jobs:retry",
-        operands=(_JOB,),
-        examples=(("memctl job list --parked", "what can be put back"),),
     ),
     Command(
         ("pause",),
@@ -154,9 +144,9 @@ COMMANDS = (
         ("restart",),
         "let the installed memd take over from the one that runs",
         "After an upgrade. The installed one first has to say that it could start; if not, "
-        "the one that runs goes on. Running jobs are finished while everybody is served, requests "
-        "under way are answered, and who connects meanwhile waits for the new one: it begins in "
-        "the same process, at the same socket. Where none runs, one is started.",
+        "the one that runs goes on. Jobs are finished while everybody is served, and requests "
+        "under way are answered; then the installed one is started. Where none runs, one is "
+        "started too.",
         "restarting:restart",
         method="",
         examples=(("pipx upgrade memdir-daemon && memctl restart", "a new version"),),

@@ -31,20 +31,6 @@ COMMANDS = (
         examples=(("memctl suggestions accept s3", "remember it"),),
     ),
     Command(
-        ("suggestions", "edit"),
-        "make a memory of a suggestion, in other words",
-        "Takes the words of --text, or opens those of the suggestion in $VISUAL, $EDITOR or vi. "
-        "The quotation stays with the memory as its evidence.",
-        "suggestions:edit",
-        method="suggestion.edit",
-        operands=(_SUGGESTION,),
-        options=(Option("--text", "the words that it gets", "TEXT"), _TYPE),
-        examples=(
-            ("memctl suggestions edit s3", "say it better, in your editor"),
-            ('memctl suggestions edit s3 --text "Deploy from main only."', "the same in one line"),
-        ),
-    ),
-    Command(
         ("suggestions", "dismiss"),
         "drop a suggestion",
         "The same text is not suggested again.",

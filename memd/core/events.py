@@ -22,7 +22,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_EVENTS = (
     *("accept_failed", "clock", "connections_exhausted", "drained", "fault", "hook"),
     *("no dream begun", "no dreams looked for", "not pruned", "out_of_memory", "peer_refused"),
-    *("prefix_changed", "pruned", "ready", "record_lost", "recovered", "repaired", "restart"),
+    *("prefix_changed", "pruned", "ready", "record_lost", "recovered", "repaired"),
     *("service failed", "settings", "spool", "stopping", "unreachable"),
 )
 TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE, *_TEAM, *_AGENTS)

@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, str] = {
     "message wait": "memctl message read --wait SECONDS",
     "suggestions list": "memctl suggestions",
     "adopt": "memctl edit saves the memory as yours",
-    "agent merge": _NO_REPLACEMENT,
+    "agent merge": f"{_NO_REPLACEMENT}; memctl help lists what there is",
     "conformance": _NO_REPLACEMENT,
     "debug": "memctl status and memctl logs have what it said",
     "discover": "memctl call rpc.discover",

@@ -158,11 +158,6 @@ class MessagesSettings:
 class AgentsSettings:
     """``[agents]``: memories of sub-agents."""
 
-    project_scope: bool = option(
-        default=True,
-        doc="show a sub-agent the index that a checkout brings in .claude/agent-memory, as quoted "
-        "text",
-    )
     memory: Mapping[str, str] = names(
         "sub-agents that get a memory where their client gives them none, by name, as in "
         'reviewer = "project"; the scopes are user, project and local. Run memctl setup '

@@ -5,7 +5,7 @@ from systemd or launchd); the state file is opened; what a crash left half done 
 the indices of the last projects are opened; only then is the daemon ready, and then it handles the
 events that it missed. Order of an end: running and queued jobs are drained for up to 60 s while
 requests are still served, other jobs wait in the state file for the next start; then no new
-connection is accepted and open requests are answered. A restart waits only for running jobs.
+connection is accepted and open requests are answered.
 """
 
 import os
@@ -29,7 +29,6 @@ from memd.daemon import machine, missed
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.background import Background
 from memd.daemon.dreaming import DreamStarter
-from memd.daemon.ending import Ending
 from memd.daemon.learning import extractions, tool_rules
 from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
@@ -104,16 +103,16 @@ class Ports(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[anyio.Event]:
+async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterator[anyio.Event]:
     """Serve while the block runs; the yielded event is set once the daemon is asked to end.
 
     Raises StateTooNewError.
     """
     # ``later``: with a full disk memories can still be read.
     open_state = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
-    database = await anyio.to_thread.run_sync(open_state, ports.clock.monotonic)
+    database = await anyio.to_thread.run_sync(open_state)
     database.file.log_fault = ports.log.unexpected
-    ending = ending or Ending()
+    ending = ending or anyio.Event()
     parting = _Parting()
     hub = Hub()
     try:
@@ -147,11 +146,10 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
             catch_up = partial(missed.catch_up, services, methods["extract"], tables, ports.log)
             background.start_soon("catch-up", catch_up)
             try:
-                yield ending.requested
+                yield ending
             finally:
                 with anyio.CancelScope(shield=True):
-                    queued = not ending.restarting
-                    jobs_left = await services.jobs.drain(limits.DRAIN_SECONDS, queued=queued)
+                    jobs_left = await services.jobs.drain(limits.DRAIN_SECONDS)
                     ports.log.note("drained", jobs_left=jobs_left)
                     parting.begun.set()
                     await parting.ended.wait()
@@ -162,7 +160,7 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
 
 
 async def _compose(
-    ports: Ports, database: Database, hub: Hub, ending: Ending
+    ports: Ports, database: Database, hub: Hub, ending: anyio.Event
 ) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
     """Return the services of the handlers, the starter of dreams, and a runner by kind of job."""
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)

@@ -6,8 +6,6 @@ Rules of this file
 - The file's body names the holder, as JSON, only for the error of a second process. The holder
   empties it at its end; after a crash it may be old, so it counts only while that process lives.
   The second process waits a moment for a holder that has not written it yet.
-- A new version in the same process inherits the descriptor, and with it the lock, so no other
-  process can take it in between.
 - A lock file that was replaced while we waited is not the lock: it is opened again.
 """
 
@@ -63,25 +61,15 @@ class AlreadyRunningError(MemdError):
 class Instance:
     """The lock that lets one process serve: taken on entering, released on leaving.
 
-    ``handed`` is the descriptor of the lock that this process's earlier program held, -1 for none.
-
     Entering makes the state directory (0700) and the lock file (0600). It raises
     AlreadyRunningError, after waiting at most ``seconds`` for the holder's name in the file, and
     InstanceLockError if the lock file cannot be used.
     """
 
-    def __init__(
-        self,
-        places: Places,
-        version: str = __version__,
-        *,
-        seconds: float = 1.0,
-        handed: int = -1,
-    ) -> None:
+    def __init__(self, places: Places, version: str = __version__, *, seconds: float = 1.0) -> None:
         self._places = places
         self._version = version
         self._seconds = seconds
-        self._handed = handed
         self._descriptor = -1  # of the locked file; -1 while the lock is not held
 
     def __enter__(self) -> Self:
@@ -89,8 +77,7 @@ class Instance:
         path = self._places.lock
         try:
             _make_state_dir(self._places)
-            self._descriptor = _take_lock(path, self._seconds, self._handed)
-            os.set_inheritable(self._descriptor, False)  # noqa: FBT003 - its only form
+            self._descriptor = _take_lock(path, self._seconds)
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
             with suppress(OSError):  # on a full disk memd still serves: only the lock counts
                 os.ftruncate(self._descriptor, 0)
@@ -106,11 +93,6 @@ class Instance:
             os.ftruncate(self._descriptor, 0)
         self._close()
 
-    @property
-    def descriptor(self) -> int:
-        """Return the descriptor that holds the lock."""
-        return self._descriptor
-
     def holds(self) -> bool:
         """Return whether the file at the lock's path is still the one that this process locked."""
         return self._descriptor >= 0 and _same_file(self._descriptor, self._places.lock)
@@ -122,15 +104,13 @@ class Instance:
             self._descriptor = -1
 
 
-def _take_lock(path: str, seconds: float, handed: int) -> int:
+def _take_lock(path: str, seconds: float) -> int:
     """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError.
 
-    ``seconds`` bounds the wait for the name of another holder, and ``handed`` is the descriptor
-    that this process's earlier program held, -1 for none.
+    ``seconds`` bounds the wait for the name of another holder.
     """
     while True:
-        descriptor = handed if _is_lock(handed, path) else _open(path)
-        handed = -1  # at a second try it was replaced
+        descriptor = _open(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -159,14 +139,6 @@ def _open(path: str) -> int:
         os.close(descriptor)
         raise InstanceLockError(path, _NOT_A_FILE)
     return descriptor
-
-
-def _is_lock(descriptor: int, path: str) -> bool:
-    """Return whether a handed descriptor is open and is the lock file at its path."""
-    try:
-        return descriptor >= 0 and _same_file(descriptor, path)
-    except OSError:  # it is open no more
-        return False
 
 
 def _same_file(descriptor: int, path: str) -> bool:

@@ -14,19 +14,18 @@ from memd.core.errors import MemdError
 from memd.daemon import notify
 from memd.daemon.app import Ports, daemon
 from memd.daemon.background import Background
-from memd.daemon.ending import Ending
 from memd.daemon.log import Log
 
 _LOOK_SECONDS = 5.0  # the longest time until a removed socket is noticed
 
 
-async def run(ports: Ports) -> bool:
-    """Serve until SIGTERM, SIGINT, ``shutdown`` or ``restart``; return whether to restart.
+async def run(ports: Ports) -> None:
+    """Serve until SIGTERM, SIGINT or ``shutdown``.
 
     Notifies systemd when ready, and feeds its watchdog. Raises what ``daemon`` does.
     """
     try:
-        return await _run(ports)
+        await _run(ports)
     except ExceptionGroup as group:
         error = group.exceptions[0]
         # The error that prevents a start has a sentence and a status; the group would hide both.
@@ -35,12 +34,12 @@ async def run(ports: Ports) -> bool:
         raise
 
 
-async def _run(ports: Ports) -> bool:
-    """Serve until the end is requested; return whether to restart."""
-    ending = Ending()
+async def _run(ports: Ports) -> None:
+    """Serve until the end is requested."""
+    ending = anyio.Event()
     async with anyio.create_task_group() as group:
         await group.start(_handle_signals, ports.log, ending)
-        # Before the state file opens, which may be slow: systemd counts during a restart.
+        # Before the state file opens, which may be slow: systemd counts already.
         group.start_soon(_feed_watchdog, ports.environ, ports.clock)
         async with daemon(ports, ending):
             check_files = partial(_end_when_unreachable, ports, ending)
@@ -48,26 +47,23 @@ async def _run(ports: Ports) -> bool:
             notify.notify(ports.environ, notify.READY)
             socket_path = ports.places.socket
             ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())
-            await ending.requested.wait()
-            if not ending.restarting:  # for the supervisor the service goes on in a restart
-                notify.notify(ports.environ, notify.STOPPING)
-            ports.log.note("stopping", restarting=ending.restarting)
+            await ending.wait()
+            notify.notify(ports.environ, notify.STOPPING)
+            ports.log.note("stopping")
         group.cancel_scope.cancel()
-    return ending.restarting
 
 
 async def _handle_signals(
-    log: Log, ending: Ending, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    log: Log, ending: anyio.Event, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
     """Request the end at SIGTERM and SIGINT; log a SIGHUP. Runs until cancelled."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # Handled at once: at the end of a restart the event loop would no longer see it.
-            signal.signal(number, lambda *_: ending.stop())
         task_status.started()
         async for number in received:
             if number == signal.SIGHUP:
                 log.note("settings", detail="read again at the next use, as after any change")
+            else:
+                ending.set()
 
 
 async def _feed_watchdog(environ: Mapping[str, str], clock: Clock) -> None:
@@ -78,9 +74,9 @@ async def _feed_watchdog(environ: Mapping[str, str], clock: Clock) -> None:
         await clock.sleep(seconds)
 
 
-async def _end_when_unreachable(ports: Ports, ending: Ending) -> None:
+async def _end_when_unreachable(ports: Ports, ending: anyio.Event) -> None:
     """End the daemon once clients cannot reach it any more, so that the next starts another."""
     while await anyio.to_thread.run_sync(ports.intact):
         await ports.clock.sleep(_LOOK_SECONDS)
     ports.log.warning("unreachable", detail="the socket or the lock file was removed; ending")
-    ending.stop()
+    ending.set()

@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from socket import socket
 
@@ -19,7 +18,6 @@ from memd.client.launch import hook_file
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
-from memd.daemon import handover
 from memd.daemon.app import Ports
 from memd.daemon.clock import MovedClock, SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
@@ -33,7 +31,7 @@ from memd.model.configured import (
     read_variables,
 )
 from memd.projects.configuration import Configuration
-from memd.rpc.listener import handed_listener, inherited_listener, launchd_listener, make_listener
+from memd.rpc.listener import inherited_listener, launchd_listener, make_listener
 from memd.state.changes import check_version
 
 _DESCRIPTORS = 4096  # open at once, at most
@@ -60,11 +58,10 @@ def start(environ: Mapping[str, str], test_clock: str | None = None) -> int:
     status = 0
     try:
         places = find(environ, os.path.expanduser("~"))
-        handed = handover.received(environ, os.getpid())
-        with Instance(places, handed=handed.lock) as instance:
+        with Instance(places) as instance:
             _set_process_limits()
             clock = SystemClock() if test_clock is None else MovedClock(test_clock)
-            _serve(places, environ, instance, handed.listener, clock)
+            _serve(places, environ, instance, clock)
     except AlreadyRunningError as other:
         sys.stderr.write(f"memd: {other.sentence}\n")
     except MemdError as error:
@@ -91,14 +88,8 @@ def check(environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _serve(
-    places: Places, given: Mapping[str, str], instance: Instance, handed: int, clock: Clock
-) -> None:
-    """Serve until the end; a restart replaces this program and does not return if that works.
-
-    ``given`` is the environment of this process, and ``handed`` the descriptor of the listening
-    socket that its earlier program passed on, -1 for none.
-    """
+def _serve(places: Places, given: Mapping[str, str], instance: Instance, clock: Clock) -> None:
+    """Serve until the end; ``given`` is the environment of this process."""
     settings, problems = Configuration(places.config).current()
     log = Log(level=settings.log.level)
     for problem in problems:
@@ -108,7 +99,7 @@ def _serve(
         hook_file.refresh(places)
     except (MemdError, OSError) as error:  # the old hook still works
         log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
-    with _listener(places, environ, handed) as listener:
+    with _listener(places, environ) as listener:
         bound_socket = _identity(places.socket)
 
         def intact() -> bool:
@@ -116,12 +107,7 @@ def _serve(
             return instance.holds() and _identity(places.socket) == bound_socket
 
         ports = Ports(places, environ, clock, log, listener, intact, origin=origin)
-        while anyio.run(partial(run, ports)):
-            try:
-                handover.replace_program(given, instance.descriptor, listener.fileno())
-            except OSError as error:
-                program = f"{handover.PROGRAM[0]}: {error.strerror}"
-                log.warning("restart", detail=f"{program}; this version goes on")
+        anyio.run(run, ports)
     is_own_socket = environ.get("LISTEN_PID") != str(os.getpid())
     if is_own_socket:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
@@ -153,11 +139,10 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _listener(places: Places, environ: Mapping[str, str], handed: int) -> socket:
-    """Return the socket of systemd, the earlier program or launchd, else a new one."""
+def _listener(places: Places, environ: Mapping[str, str]) -> socket:
+    """Return the socket of systemd or launchd, else a new one."""
     return (
         inherited_listener(environ, os.getpid())
-        or handed_listener(handed, places.socket)
         or launchd_listener("Listener")
         or make_listener(places.socket)
     )

@@ -36,12 +36,11 @@ class DirectoryEntry(Struct, frozen=True):
 class Confined:
     """A folder below which files may be read; a context manager that closes it.
 
-    ``openat2`` chooses how names are walked, as in ``Directory``. Raises DirectoryMissingError,
-    DirectoryUnusableError and PathRefusedError.
+    Raises DirectoryMissingError, DirectoryUnusableError and PathRefusedError.
     """
 
-    def __init__(self, path: str, *, openat2: bool | None = None) -> None:
-        self._directory = Directory(path, openat2=openat2)
+    def __init__(self, path: str) -> None:
+        self._directory = Directory(path)
         status = os.fstat(self._directory.fd)
         # Users whose files may be read: root, this user, and the owner of the folder.
         self._owners = frozenset((0, os.geteuid(), status.st_uid))

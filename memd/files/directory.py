@@ -1,9 +1,8 @@
 """The only file that opens anything below a memory directory.
 
 Rules of this file
-- A name is never resolved first and opened afterwards: that loses symlink races. The kernel walks
-  it beneath an open directory, following no link (``openat2``), or descriptors are walked with
-  ``O_NOFOLLOW`` at each step; ``kernel.py`` holds both ways.
+- A name is never resolved first and opened afterwards: that loses symlink races. Descriptors are
+  walked beneath an open directory with ``O_NOFOLLOW`` at each step (``kernel.py``).
 - After opening, ``fstat`` must show a regular file of ours, within a size. ``O_NONBLOCK`` keeps a
   FIFO from hanging the daemon.
 - The memory directory itself may be reached through links; people keep it in a dotfiles checkout.
@@ -29,7 +28,7 @@ from memd.files.errors import FileUnreadableError as FileUnreadableError
 from memd.files.errors import PathRefusedError as PathRefusedError
 from memd.files.errors import UnwrittenFileError as UnwrittenFileError
 from memd.files.errors import cause_of as cause_of
-from memd.files.kernel import FOLDER, kernel_walks, open_beneath
+from memd.files.kernel import FOLDER, open_beneath
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
 _CHUNK_BYTES = 64 * 1024
@@ -52,17 +51,15 @@ _HAS_NO_FOLDER = "a part of it is no folder"
 class Directory:
     """An open memory directory; a context manager that closes it.
 
-    With ``create`` the missing part of the path is made, mode 0700. ``openat2`` chooses how names
-    are walked; by default the kernel's call where it works. Raises DirectoryMissingError,
+    With ``create`` the missing part of the path is made, mode 0700. Raises DirectoryMissingError,
     DirectoryUnusableError and PathRefusedError (a path that is not absolute or has a NUL).
     """
 
-    def __init__(self, path: str, *, create: bool = False, openat2: bool | None = None) -> None:
+    def __init__(self, path: str, *, create: bool = False) -> None:
         self.path = path
         if not path.startswith("/"):
             raise PathRefusedError(path, _IS_NOT_ABSOLUTE)
         try:
-            self._openat2 = kernel_walks() if openat2 is None else openat2
             if create:
                 _make_directory(path)
             self.fd = os.open(path, FOLDER)
@@ -279,7 +276,7 @@ class Directory:
         try:
             if not name:
                 return os.open(".", flags, dir_fd=self.fd)
-            return open_beneath(self.fd, name, flags, kernel=self._openat2)
+            return open_beneath(self.fd, name, flags)
         except OSError as error:
             _refuse_unless_absent(name, error)
             return None

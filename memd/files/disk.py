@@ -1,4 +1,4 @@
-"""The few system calls that change a memory directory, in one class, and the disk's health.
+"""The few system calls that change a memory directory, in one class.
 
 A change is safe because of an *exchange*: the new file takes its place in one step, and the old
 file comes out whole, to be compared with the one that the writer had read. Linux has ``renameat2``,
@@ -8,11 +8,6 @@ never none, and only a save in the microseconds between two calls can be missed.
 
 Every name here is one component below an open folder descriptor that ``directory.py`` gave out, and
 no call follows a link in it. Tests put a twin in the place of ``Disk`` whose n-th call fails.
-
-A directory on a failing disk is closed for writing until a small write gets through: ``counted``
-notes how each wait for the disk ends, ``ensure_writable`` refuses or probes (``core/health.py``).
-The probe is a file of memd's own that is gone a moment later; what a crash leaves of it, the next
-start removes.
 """
 
 import ctypes
@@ -20,22 +15,17 @@ import errno
 import fcntl
 import os
 import platform
-import re
-import secrets as tokens
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
 from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.health import Health, WriteDecision
 from memd.core.names import is_temporary
 from memd.core.text import sha256
-from memd.files.directory import Directory, cause_of
 
 NOREPLACE = "noreplace"
 EXCHANGE = "exchange"
@@ -48,12 +38,8 @@ _LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
 _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
-_VERSION_WITH_SYNCFS_ERRORS = (5, 8)  # of Linux: since then syncfs reports errors
 _CHUNK_BYTES = 256 * 1024
-_PROBE = b"memd looks whether this directory can be written\n"
-_PROBE_NAME = re.compile(r"\.memd-probe-[0-9a-f]{8}\.tmp")
 
-Syncer = Callable[[int], None]
 Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
 
 
@@ -64,24 +50,6 @@ class Content(Struct, frozen=True):
     content: bytes
     mtime_ns: int
     mode: int
-
-
-class ReadOnlyError(MemdError):
-    """The disk failed twice in a row; nothing is written until it works again."""
-
-    code = 1008
-    kind = "read_only"
-    retryable = True
-    of_disk = True
-    hint = "mend the disk; memd tries once a second when it is asked to write, no restart is needed"
-    exit_status = 75
-
-    def __init__(self, directory: str, cause: str) -> None:
-        super().__init__(
-            f"{directory} is read-only until its disk works again: {cause}",
-            directory=directory,
-            cause=cause,
-        )
 
 
 def hash_of(content: Content | None) -> str | None:
@@ -124,39 +92,12 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
     return rename
 
 
-def find_syncer(system: str, release: str, library: Any) -> Syncer | None:
-    """Return a call that flushes a file system and reports errors, ``None`` if there is none.
-
-    To flush a thousand files one by one takes seconds, to flush all at once a moment. Linux reports
-    errors of that since its version 5.8.
-    """
-    native = getattr(library, "syncfs", None)
-    version = tuple(map(int, re.findall(r"\d+", release)[:2]))
-    is_linux = system.startswith("linux")
-    if not is_linux or native is None or version < _VERSION_WITH_SYNCFS_ERRORS:
-        return None
-
-    def sync(folder: int) -> None:
-        """Flush the file system of a folder to the disk. Raises OSError."""
-        if native(folder) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-
-    return sync
-
-
 class Disk:
     """The real system calls. All raise OSError."""
 
-    def __init__(
-        self,
-        renamer: Renamer | None = None,
-        full_sync: int | None = _FULL_SYNC,
-        syncer: Syncer | None = None,
-    ) -> None:
+    def __init__(self, renamer: Renamer | None = None, full_sync: int | None = _FULL_SYNC) -> None:
         self._renamer = renamer  # ``None`` where the system cannot exchange files
         self._full_sync = full_sync  # the command of fcntl that flushes, ``None`` for fsync
-        self._syncer = syncer  # flushes a file system, ``None`` where that is not possible
 
     def create(self, folder: int, name: str) -> int:
         """Make a file that was not there, mode 0600 at most, and return its descriptor."""
@@ -197,12 +138,6 @@ class Disk:
             self.fsync(file)
         finally:
             os.close(file)
-
-    def sync_all(self, folder: int) -> bool:
-        """Flush the whole file system that a folder lies on; say whether that can be done."""
-        if self._syncer is not None:
-            self._syncer(folder)
-        return self._syncer is not None
 
     def exchange(self, folder: int, temp: str, live: str) -> None:
         """Let two files change places; both must be there."""
@@ -293,48 +228,10 @@ def _read(file: int) -> Content:
     return Content(sha256(content), content, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
 
 
-@contextmanager
-def counted(health: Health) -> Iterator[None]:
-    """Count in ``health`` whether the flush in the block succeeds or raises OSError."""
-    try:
-        yield
-    except OSError as error:
-        health.failed(error.errno, cause_of(error))
-        raise
-    health.succeeded()
-
-
-def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float) -> None:
-    """Return if the disk may be written, else raise ReadOnlyError.
-
-    After failures a small write (a probe) is tried now and then; ``at`` is seconds since 1970.
-    """
-    decision = health.decision(at)
-    if decision is WriteDecision.GO:
-        return
-    if decision is WriteDecision.PROBE:
-        try:
-            _probe(disk, directory)
-        except OSError as error:
-            health.failed(error.errno, cause_of(error))
-        else:
-            health.succeeded()
-            return
-    raise ReadOnlyError(directory.path, health.cause)
-
-
-def is_probe(name: str, file: Content) -> bool:
-    """Say whether a file is a probe, or the beginning of one, that a crash left."""
-    if not _PROBE_NAME.fullmatch(name) or file.hash == NOT_A_MEMORY:
-        return False
-    return _PROBE.startswith(file.content)
-
-
 def real_disk() -> Disk:
     """Return the disk with the best calls that this system offers."""
     library = ctypes.CDLL(None, use_errno=True)
-    renamer = find_renamer(sys.platform, platform.machine(), library)
-    return Disk(renamer, syncer=find_syncer(sys.platform, platform.release(), library))
+    return Disk(find_renamer(sys.platform, platform.machine(), library))
 
 
 def write_new(
@@ -345,7 +242,6 @@ def write_new(
     *,
     mode: int = FILE_MODE,
     mtime_ns: int | None = None,
-    health: Health | None = None,
 ) -> None:
     """Create a file with this content and flush it to the disk. Raises OSError.
 
@@ -359,18 +255,6 @@ def write_new(
             rest = rest[disk.write(file, rest) :]
         if mtime_ns is not None:
             disk.set_mtime(file, mtime_ns)
-        with counted(health or Health()):
-            disk.fsync(file)
+        disk.fsync(file)
     finally:
         disk.close(file)
-
-
-def _probe(disk: Disk, directory: Directory) -> None:
-    """Write, flush and remove a small file. Raises OSError."""
-    name = f".memd-probe-{tokens.token_hex(4)}.tmp"
-    with directory.parent("x") as (folder, _):
-        try:
-            write_new(disk, folder, name, _PROBE)
-        finally:
-            disk.unlink(folder, name)
-        disk.sync_folder(folder)

@@ -5,7 +5,7 @@ Rules of this file
 2. Two failures are equal if their kinds are, and their sentences without words that have a digit,
    since counts, ids and times differ from one try to the next.
 3. The third equal failure in a row, or the sixth of any kind, parks the job: it ends as failed, and
-   its request stays. A person retries it (``job.retry``), or a newer request replaces it.
+   its request stays. A newer request of its session replaces it.
 4. Failures of a model are counted for each memory directory. The third in a row opens the
    directory's breaker: until the pause is over its jobs run at once, without a model.
 5. After the pause the next job uses a model again. If that fails, the next pause is twice as long,

@@ -155,19 +155,6 @@ class Jobs:
         """Return the newest ended job of a kind that has run. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.newest, directory, kind)
 
-    async def retry(self, job: str) -> Job:
-        """Put a parked job at the end of the queue, close its breaker and return the job.
-
-        Raises JobNotFoundError, JobNotParkedError and StateUnusableError.
-        """
-        async with self._lock:
-            await self._load_unfinished()
-            row = await to_thread.run_sync(self._table.retry, job)
-            self._lanes.put(Ticket(row.id, row.kind, row.lane, row.session))
-            await to_thread.run_sync(breaker.model_worked, self._pauses, row.directory)
-        self._notify()
-        return row
-
     async def close_breaker(self, directory: str) -> None:
         """Allow a directory's jobs to use a model again. Raises StateUnusableError."""
         await to_thread.run_sync(breaker.model_worked, self._pauses, directory)
@@ -242,13 +229,8 @@ class Jobs:
             self._pausing.clear()
             self._notify()
 
-    async def drain(self, seconds: float, *, queued: bool = True) -> int:
-        """Wait up to ``seconds`` for the end of all jobs; return how many are unfinished.
-
-        Without ``queued`` no more jobs start, and only running ones are waited for.
-        """
-        if not queued:
-            self._lanes.paused = True
+    async def drain(self, seconds: float) -> int:
+        """Wait up to ``seconds`` for the end of all jobs; return how many are unfinished."""
         with self._clock.move_on_after(seconds):
             while not self._lanes.is_idle():
                 await self._changed.wait()

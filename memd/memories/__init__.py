@@ -1,4 +1,4 @@
-"""Memories: people and plugins write, delete, share, adopt and move memories directly.
+"""Memories: people and plugins write, delete and share memories directly.
 
 Doors: ``service``, ``writing``.
 """

@@ -1,20 +1,18 @@
-"""Write, delete, share, adopt and move memories, and run the commands of the memory tool."""
+"""Write, delete and share memories, and run the commands of the memory tool."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Actor, CommitResult, Project, Provenance
-from memd.documents import index
+from memd.core.values import Actor, CommitResult, FileChange, Project, Provenance
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
-from memd.memories.adopting import plan_adopt
-from memd.memories.gathering import plan_leave, plan_lines, plan_take, plan_without_lines
 from memd.memories.sharing import plan_share
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
@@ -69,23 +67,6 @@ class ToolAnswer(Struct, frozen=True):
     change: str | None = None
 
 
-class Gathered(Struct, frozen=True):
-    """The result of moving memories to another directory.
-
-    ``merged`` are the paths that were moved; ``left`` are sentences why others were not.
-    """
-
-    merged: tuple[str, ...]
-    left: tuple[str, ...]
-
-
-class Adopted(Struct, frozen=True):
-    """The imported memories that were adopted, and the change; null if there was none."""
-
-    paths: tuple[str, ...]
-    change: str | None
-
-
 class Memories:
     """Writes memories for people and plugins."""
 
@@ -98,12 +79,25 @@ class Memories:
     ) -> Written:
         """Write one memory and its line in the index as one change, or the index itself.
 
+        What the person saves is theirs from then on, also where the text stays as another program
+        wrote it.
         Raises IncompleteMemoryError and the errors of ``Store.commit``, as ConflictError if
         ``base_hash`` is not the live file's hash and the texts cannot be merged.
         """
-        plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
-        result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
-        changed = next((file for file in result.files if file.path == writing.path), None)
+        modified = iso_time(self._clock.now())
+
+        async def commit(writing: Writing) -> tuple[CommitResult, FileChange | None]:
+            """Commit the write; return the result, and what it changed of the memory."""
+            plan = plan_write(writing, session=by.session, modified=modified)
+            result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+            return result, next((file for file in result.files if file.path == writing.path), None)
+
+        result, changed = await commit(writing)
+        if changed is None and writing.by_person and writing.path != INDEX:
+            last = await self._last_actor(project.memory_dir, writing.path)
+            if last in (Actor.EXTERNAL, Actor.ASSISTANT):
+                # A new time makes it a change of its own, which says from now on who wrote it.
+                result, changed = await commit(replace(writing, new_time=True))
         if changed is not None:
             status = "merged" if changed.path in result.merged else changed.action
             return Written(changed.path, changed.after or "", result.change, status, result.note)
@@ -142,52 +136,6 @@ class Memories:
         plan = plan_share(path, iso_time(self._clock.now()))
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
 
-    async def adopt(
-        self, project: Project, path: str, by: Provenance, *, request_id: str = ""
-    ) -> Adopted:
-        """Make a memory the person's own, or all imported ones if ``path`` is "".
-
-        It is one that was imported, or that another program wrote last. Raises NothingThereError,
-        NotImportedError and ConflictError.
-        """
-        directory, changed_outside = project.memory_dir, False
-        if path:
-            writers = await self._store.consult(
-                lambda past: past.writers(directory, path), directory
-            )
-            last = writers.last.actor if writers.last else Actor.EXTERNAL
-            changed_outside = last in (Actor.EXTERNAL, Actor.ASSISTANT)
-        plan = plan_adopt(path, changed_outside=changed_outside)
-        result = await self._store.commit(directory, plan, by, request_id=request_id)
-        return Adopted(tuple(file.path for file in result.files), result.change)
-
-    async def gather(self, source: str, target: str, by: Provenance) -> Gathered:
-        """Move the memories of one directory to another, each in a change of its own.
-
-        A memory is removed from ``source`` after it was added to ``target``. A memory that cannot
-        be moved stays. Raises the errors of ``Store.snapshot``.
-        """
-        snapshot = await self._store.snapshot(source)
-        old_index = snapshot.index or b""
-        moved, problems = list[str](), list(snapshot.problems)
-        for header in snapshot.headers:
-            try:
-                file = await self._store.read(source, header.path)
-                await self._store.commit(target, plan_take(file, old_index), by)
-                await self._store.commit(source, plan_leave(file), by)
-                moved.append(header.path)
-            except MemdError as error:
-                problems.append(error.sentence)
-        lines = index.own_lines(old_index)  # those that a person wrote
-        if lines:
-            try:
-                await self._store.commit(target, plan_lines(lines), by)
-                await self._store.commit(source, plan_without_lines(lines), by)
-                moved.append(INDEX)
-            except MemdError as error:
-                problems.append(error.sentence)
-        return Gathered(tuple(moved), tuple(problems))
-
     async def tool(
         self, project: Project, raw: Mapping[str, Any], by: Provenance, *, request_id: str = ""
     ) -> ToolAnswer:
@@ -203,6 +151,11 @@ class Memories:
             return await self._edit(project, command, by, request_id)
         except _ERRORS_FOR_MODELS as error:
             return ToolAnswer(_sentence_and_hint(error), is_error=True)
+
+    async def _last_actor(self, directory: str, path: str) -> str:
+        """Return who wrote a memory last; without a change of it, another program did."""
+        writers = await self._store.consult(lambda past: past.writers(directory, path), directory)
+        return writers.last.actor if writers.last else Actor.EXTERNAL
 
     async def _view(self, project: Project, command: ToolCommand) -> str:
         """Return the content of a file or the listing of a folder."""

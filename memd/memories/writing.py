@@ -30,6 +30,7 @@ from memd.core.values import (
     Tree,
 )
 from memd.documents import document, index
+from memd.store.drafts import StoreDraft
 
 _DESCRIPTION_CHARACTERS = 1000
 _NEEDS_TEAM_SCOPE = "a memory of the team is written with scope team"
@@ -82,25 +83,13 @@ class LongDescriptionError(MemdError):
 
 
 class NothingThereError(MemdError):
-    """The memory to delete, share or adopt does not exist."""
+    """The memory to delete or share does not exist."""
 
     code = 1001
     kind = "not_found"
 
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no memory {path}", path=path)
-
-
-class NotImportedError(MemdError):
-    """The memory to adopt is the person's already, or says that it comes from elsewhere."""
-
-    code = 1086
-    kind = "not_imported"
-    hint = "memctl why shows who wrote it last; adopted is what an import or an editor wrote"
-    exit_status = 65
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is yours already, or cannot become yours", path=path)
 
 
 class SharedMemoryError(MemdError):
@@ -130,7 +119,8 @@ class AlreadySharedError(MemdError):
 class Writing(Struct, frozen=True):
     """One request to write a memory; ``None`` stands for what the writer did not give.
 
-    With the scope ``team`` the ``path`` is below ``team/``.
+    With the scope ``team`` the ``path`` is below ``team/``. ``by_person`` makes it the person's,
+    whoever wrote it before. With ``new_time`` the head gets the time also if nothing else changes.
     """
 
     path: str
@@ -143,6 +133,8 @@ class Writing(Struct, frozen=True):
     hook: str | None = None
     base_hash: str | None = None
     scope: str = Scope.PRIVATE
+    by_person: bool = False
+    new_time: bool = False
 
 
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
@@ -165,6 +157,8 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         old = tree.read(writing.path)
         # A shared memory does not name a session of this machine.
         content = _new_content(writing, old, session="" if is_team else session, modified=modified)
+        if writing.new_time:
+            content = document.with_fields(content, {"metadata.modified": modified})
         parsed = document.validate(content, writing.path)
         own = index.of_memory(parsed.name, parsed.description)
         hook = writing.hook or (parsed.description if writing.title else own.hook)
@@ -176,7 +170,11 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
             new_index = index.with_pointer(old_index, writing.path, pointer)
             if new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
-        return Draft(edits=tuple(edits), pointers={} if is_team else {writing.path: pointer})
+        return StoreDraft(
+            edits=tuple(edits),
+            pointers={} if is_team else {writing.path: pointer},
+            by_person=writing.by_person,
+        )
 
     return plan
 

@@ -123,8 +123,6 @@ class Staging:
     def _sync(self, names: Iterable[str]) -> None:
         """Sync files and their folders to disk."""
         tree = self._open_tree()
-        if self._disk.sync_all(tree.fd):  # only some systems can sync all at once
-            return
         folders = {""}  # all that hold a file, and those above them
         for name in names:
             with tree.parent(name) as (folder, last):

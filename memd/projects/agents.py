@@ -1,10 +1,8 @@
-"""Sub-agents of a project: their definitions, and memories that lie in the wrong folder. Blocks.
+"""Sub-agents of a project: their definitions and their memories. Blocks.
 
 Rules of this file
 - A checkout is not trusted: only the beginning of regular files is read, and no link is followed.
-- Every search is bounded: a project may have a million folders.
-- Clients have put the memory of scope ``project`` below the directory in which they were started.
-  It belongs below the root; a folder with a ``.git`` of its own is another project.
+- Every search is bounded.
 """
 
 import os
@@ -25,10 +23,7 @@ FOLDERS = {AgentScope.PROJECT: "agent-memory", AgentScope.LOCAL: "agent-memory-l
 _CLIENT_FOLDER = ".claude"
 _HEAD_BYTES = 16 * 1024  # of a file that are read
 _MOST_DEFINITIONS = 500  # files that are read for one agent
-_MOST_DEPTH = 8  # of folders below a root
-_MOST_FOLDERS = 5_000  # in one search for strays
-_MOST_STRAYS = 100  # and worktrees
-_SKIPPED_FOLDERS = ("node_modules", "__pycache__")
+_LOCAL_FOLDER = f"{_CLIENT_FOLDER}/{FOLDERS[AgentScope.LOCAL]}"
 _FRONTMATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
 _NAME = re.compile(r"^name:[ \t]*[\"']?([^\"'\r\n#]+)", re.MULTILINE)
 _MEMORY = re.compile(r"^memory:[ \t]*[\"']?(user|project|local)\b", re.MULTILINE)
@@ -40,14 +35,6 @@ class AgentMemory(Struct, frozen=True):
     directory: str
     agent: str
     scope: AgentScope
-
-
-class Stray(Struct, frozen=True):
-    """A sub-agent's memory that lies below a directory in which its client was started."""
-
-    directory: str
-    agent: str
-    scope: str
 
 
 def loads_memory(folders: tuple[str, ...], agent: str) -> bool:
@@ -79,30 +66,18 @@ def definition_folders(cwd: str, root: str, config: str) -> tuple[str, ...]:
     return (*dict.fromkeys(folders), f"{config}/agents")
 
 
-def strays(root: str) -> tuple[Stray, ...]:
-    """Return memories of sub-agents that lie below a root or its worktrees, but not in the root."""
-    if not os.path.exists(f"{root}/.git"):
-        return ()  # each directory is a project of its own
-    results: list[Stray] = []
-    remaining = _MOST_FOLDERS
-    for start in (root, *worktrees(root)):
-        for folder in _folders(start):
-            remaining -= 1
-            if remaining < 0 or len(results) >= _MOST_STRAYS:
-                return tuple(results)
-            if folder != root:
-                results += _memories_below(folder)
-    return tuple(results)
-
-
 def agents_in(root: str) -> tuple[AgentMemory, ...]:
     """Return the memories of sub-agents in a project's root; empty if ``root`` is "".
 
     A folder that is a link, which a repository may contain, is skipped.
     """
-    memories = _memories_below(os.path.realpath(root)) if root else ()
+    if not root:
+        return ()
+    client_folder = f"{os.path.realpath(root)}/{_CLIENT_FOLDER}"
     return tuple(
-        AgentMemory(memory.directory, memory.agent, AgentScope(memory.scope)) for memory in memories
+        AgentMemory(path, agent, scope)
+        for scope, name in FOLDERS.items()
+        for path, agent in _agents_in(f"{client_folder}/{name}")
     )
 
 
@@ -112,38 +87,18 @@ def own_agents(config: str) -> tuple[AgentMemory, ...]:
     return tuple(AgentMemory(path, name, AgentScope.USER) for path, name in _agents_in(folder))
 
 
-def worktrees(root: str) -> tuple[str, ...]:
-    """Return the linked worktrees of a repository that exist and point back to it."""
-    results = []
-    with suppress(OSError):
-        for name in sorted(os.listdir(f"{root}/.git/worktrees"))[:_MOST_STRAYS]:
-            git_file = _head(f"{root}/.git/worktrees/{name}/gitdir").strip()
-            back_link = _head(git_file).strip() if git_file.startswith("/") else ""
-            if back_link == f"gitdir: {root}/.git/worktrees/{name}":
-                results.append(os.path.dirname(git_file))
-    return tuple(results)
+def missing_ignore_line(root: str) -> str:
+    """Return the line for .gitignore that keeps agents' local memories out of commits.
 
-
-def _folders(start: str) -> Iterator[str]:
-    """Yield a folder and the visible ones below it of the same checkout, to a bounded depth."""
-    pending = [(start, 0)]  # folders to visit, each with its depth
-    while pending:
-        folder, depth = pending.pop()
-        yield folder
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                is_skipped = entry.name.startswith(".") or entry.name in _SKIPPED_FOLDERS
-                if depth >= _MOST_DEPTH or is_skipped or not entry.is_dir(follow_symlinks=False):
-                    continue
-                if not os.path.lexists(f"{entry.path}/.git"):
-                    pending.append((entry.path, depth + 1))
-
-
-def _memories_below(folder: str) -> Iterator[Stray]:
-    """Yield the memories of sub-agents that lie in a folder's client folder."""
-    for scope, name in FOLDERS.items():
-        for path, agent in _agents_in(f"{folder}/{_CLIENT_FOLDER}/{name}"):
-            yield Stray(path, agent, scope)
+    It is "" if there are no such memories, the root has no git, or an ignore file has the line. No
+    other patterns are understood.
+    """
+    has_git = os.path.lexists(f"{root}/.git")
+    if not has_git or not os.path.lexists(f"{root}/{_LOCAL_FOLDER}"):
+        return ""
+    text = "\n".join(_head(f"{root}/{name}") for name in (".gitignore", ".git/info/exclude"))
+    lines = {line.strip().strip("/") for line in text.splitlines()}
+    return "" if lines & {_LOCAL_FOLDER, _CLIENT_FOLDER} else f"/{_LOCAL_FOLDER}/"
 
 
 def _agents_in(folder: str) -> Iterator[tuple[str, str]]:

@@ -7,13 +7,12 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.agents import AgentScope
 from memd.core.settings import Settings
 from memd.core.values import Project
-from memd.projects import agents, ignoring
+from memd.projects import agents
 from memd.projects.agents import AgentMemory as AgentMemory
-from memd.projects.agents import Stray
 from memd.projects.agents import agents_in as agents_in
+from memd.projects.agents import missing_ignore_line as missing_ignore_line
 from memd.projects.agents import own_agents as own_agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
@@ -170,19 +169,6 @@ class Projects:
         return agents.loads_memory(
             agents.definition_folders(project.cwd, project.root, config), agent
         )
-
-    def strays(self, project: Project) -> tuple[Stray, ...]:
-        """Return memories of sub-agents that a client put below its start directory. Blocks."""
-        return agents.strays(project.root) if project.readable else ()
-
-    def committed(self, project: Project) -> str:
-        """Return the line to add to .gitignore for agents' local memories, "" if none. Blocks."""
-        folder = f".claude/{agents.FOLDERS[AgentScope.LOCAL]}"
-        has_git = os.path.lexists(f"{project.root}/.git")
-        if not has_git or not os.path.lexists(f"{project.root}/{folder}"):
-            return ""
-        ignored = ignoring.is_ignored(project.root, folder, self._home, self._environ)
-        return "" if ignored else f"/{folder}/"
 
     def _config(self, environ: Mapping[str, str]) -> str:
         """Return the folder of Claude Code: what its variable names, if absolute, or ~/.claude."""

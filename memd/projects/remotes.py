@@ -14,20 +14,15 @@ _DEFAULT_PORTS = {"22", "80", "443", "9418"}
 _URL_CHARACTERS = 2_000
 _HOST_CHARACTERS = 253
 _CONFIG_BYTES = 1024 * 1024
-_CONFIG_CHARACTERS = 1_000_000
 # The rest of a line that holds a query or a fragment is cut.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)/([^?#]*)(?:[?#].*)?")
 # git's short form user@host:path; a name of one letter is a drive, "::" a helper's address.
 _SCP = re.compile(r"((?:[^/:\[\]]*@)?(?:\[[^/\[\]]*\]|[^/:\[\]@]{2,})):(?!:)([^?#]+)(?:[?#].*)?")
 _AUTHORITY = re.compile(r"(?:.*@)?(\[[^\[\]]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
 _HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-# The syntax of git's configuration, as far as names and values of one file go.
-_BLANK = re.compile(r"(?:\s+|[#;][^\n]*)*")
-_HEADER = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]')
-_NAME = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")
-_VALUE = re.compile(r'(?:"(?:[^"\\\n]|\\[^\x00])*"|\\[^\x00]|[^"\\\n#;])*')
-_QUOTED = re.compile(r'"|\\([^\x00])')
-_ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
+# Lines of a configuration as git writes them, without their blanks at both ends.
+_SECTION = re.compile(r'\[(?:remote "([^"]+)")?[^\]]*\]')
+_ADDRESS = re.compile(r'url\s*=\s*"?([^"]*)"?', re.IGNORECASE)
 
 
 def repository_of(root: str) -> str:
@@ -68,28 +63,16 @@ def normalised(url: str) -> str:
 def origin(config: str) -> str:
     """Return the address of ``origin`` in the text of a ``.git/config``, or of its only remote.
 
-    It is "" if there is neither, or the syntax is invalid. Included files are not read and
+    It is "" if there is neither. Lines are read as git writes them; included files are not read and
     addresses not rewritten.
     """
-    if len(config) > _CONFIG_CHARACTERS:
-        return ""
     remotes: dict[str, list[str]] = {}  # the addresses of each remote by its name
     urls: list[str] = []  # of the section being read; not stored if it is no remote
-    config, at = config.removeprefix("\ufeff").replace("\r\n", "\n"), 0
-    while (at := _end(_BLANK.match(config, at))) < len(config):
-        if header := _HEADER.match(config, at):
-            section, _, name = header[1].lower().partition(".")
-            if header[2] is not None:  # the name stands in quotation marks behind the section
-                name = re.sub(r"\\(.)", r"\1", header[2])
-            urls = remotes.setdefault(name, []) if section == "remote" and name else []
-            at = header.end()
-        elif option := _NAME.match(config, at):
-            value = _VALUE.match(config, option.end()) if option[2] else None
-            if value and option[1].lower() == "url":
-                urls.append(_QUOTED.sub(_plain, value[0]).strip())
-            at = _end(value or option)
-        else:
-            return ""
+    for line in map(str.strip, config.splitlines()):
+        if section := _SECTION.match(line):
+            urls = remotes.setdefault(section[1], []) if section[1] else []
+        elif address := _ADDRESS.fullmatch(line):
+            urls.append(address[1])
     only_remote = next(iter(remotes.values())) if len(remotes) == 1 else []
     addresses = remotes.get("origin", only_remote)
     return addresses[0] if addresses else ""
@@ -131,13 +114,3 @@ def _host(name: str) -> str:
     ascii_name = ascii_name.removesuffix(".")
     fits = len(ascii_name) <= _HOST_CHARACTERS and _HOST.fullmatch(ascii_name)
     return ascii_name if fits else ""
-
-
-def _end(match: re.Match[str] | None) -> int:
-    """Return where a match ends, 0 for none."""
-    return match.end() if match else 0
-
-
-def _plain(quoted: re.Match[str]) -> str:
-    """Return the replacement of a quotation mark ("") or an escaped character."""
-    return "" if quoted[1] is None else _ESCAPED.get(quoted[1], quoted[1])

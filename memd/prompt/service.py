@@ -23,7 +23,6 @@ from memd.text import quoting
 
 AUTO = "auto"
 _TEAM_FOLDER = TEAM.rstrip("/")
-_REPOSITORY_SCOPE = "project"  # the scope whose memories are in the repository
 _DEFAULT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
 _GUIDELINE_VARIABLES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
 
@@ -133,9 +132,6 @@ class Prompts:
         indexes, facts, problems = await self._load_indexes(directory, paths)
         if variant is Variant.AGENT and _is_in_repository(directory, project):
             indexes = tuple(replace(index, repository=True) for index in indexes)
-            # Anybody who commits there may have written the index, so a setting has to allow it.
-            if scope == _REPOSITORY_SCOPE and not settings.agents.project_scope:
-                skip_index = True
         if len(indexes) < len(paths):  # the team's index is missing
             variant = Variant.STANDARD
         parts = Parts(

@@ -105,24 +105,6 @@ def inherited_listener(environ: Mapping[str, str], pid: int) -> socket.socket | 
     return _inherited_socket(FIRST_INHERITED)
 
 
-def handed_listener(descriptor: int, path: str) -> socket.socket | None:
-    """Return the listening socket that the former program of this process left open.
-
-    The caller holds the instance lock. ``None`` where the descriptor is no such socket, or its path
-    is another or gone; then the caller makes one.
-    """
-    if descriptor < 0 or not os.path.exists(path):
-        return None
-    try:
-        listener = _inherited_socket(descriptor)
-    except SocketRefusedError:
-        return None
-    if listener.getsockname() != path:
-        listener.detach()  # the descriptor stays open
-        return None
-    return listener
-
-
 def launchd_listener(name: str) -> socket.socket | None:
     """Return the socket that launchd holds under a name of the plist's ``Sockets``.
 

@@ -2,8 +2,8 @@
 
 anyio's own ``serve`` ends with the first failed accept or failing connection, so this one is ours:
 - An accept that fails because descriptors or memory are short is tried again, each time a little
-  later; where memory is short the new connection may be lost, the others are not. One descriptor is
-  kept in reserve, so that peers can be sent an error and do not hang.
+  later: who connects meanwhile waits. Where memory is short the new connection may be lost, the
+  others are not.
 - A connection of another user is closed at once, without an answer.
 - Beyond ``limits.CONNECTIONS``, or beyond ``limits.CONNECTIONS_PER_PROCESS`` of one process, the
   connection that has been idle longest is closed for the new one. Where none is idle, the process
@@ -42,7 +42,7 @@ __all__ = ["Hub", "contain", "serve"]
 
 # Nobody waits to be accepted, or the peer has left again.
 _PEER_GONE = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
-_NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
+_SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _ACCEPTED_AT_ONCE = 16  # then the event loop serves other connections
 _FIRST_BACK_OFF = 0.01  # seconds until an accept that failed is tried again; doubled each time
 _LAST_BACK_OFF = 0.25  # short enough to serve peers within a second once there is room
@@ -71,21 +71,18 @@ async def serve(
     dispatcher = Dispatcher(handlers, log)
     server = _Server(dispatcher, hub, log, clock, os.getuid() if uid is None else uid)
     listener.settimeout(0)
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(server.turns.watch)
-            accepting: anyio.CancelScope = await group.start(server.accept, listener, group)
-            task_status.started()
-            await ending.wait()
-            accepting.cancel()
-            await server.finish_requests(answer_seconds)
-            group.cancel_scope.cancel()
-    finally:
-        server.close()
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.turns.watch)
+        accepting: anyio.CancelScope = await group.start(server.accept, listener, group)
+        task_status.started()
+        await ending.wait()
+        accepting.cancel()
+        await server.finish_requests(answer_seconds)
+        group.cancel_scope.cancel()
 
 
 class _Server:
-    """The state of the accept loop: the sessions, and one descriptor in reserve."""
+    """The state of the accept loop."""
 
     def __init__(
         self, dispatcher: Dispatcher, hub: Hub, log: ServerLog, clock: Clock, uid: int
@@ -99,14 +96,6 @@ class _Server:
         self.turns = Turns(clock)
         self._sessions: dict[PeerSession, int] = {}  # with the id of the peer's process
         self._session_ended = anyio.Event()  # replaced for each wait
-        self._reserve: int | None = None  # the descriptor in reserve
-        self._open_reserve()
-
-    def close(self) -> None:
-        """Close the descriptor in reserve."""
-        if self._reserve is not None:
-            os.close(self._reserve)
-            self._reserve = None
 
     async def accept(
         self,
@@ -157,11 +146,9 @@ class _Server:
             except OSError as error:
                 if error.errno in _PEER_GONE:
                     continue
-                if error.errno not in {*_NO_DESCRIPTORS, errno.ENOMEM, errno.ENOBUFS}:
+                if error.errno not in _SHORT:
                     raise
                 self._log.note("accept_failed", error=errno.errorcode[error.errno])
-                if error.errno in _NO_DESCRIPTORS:  # pragma: no branch - memory runs out too
-                    self._refuse_with_reserve(listener)
                 await self._clock.sleep(back_off)
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
 
@@ -246,21 +233,6 @@ class _Server:
             return busy_error
         first.give_way(busy_error)
         return None
-
-    def _refuse_with_reserve(self, listener: socket.socket) -> None:
-        """Accept waiting peers with the descriptor in reserve, only to answer with an error."""
-        self.close()
-        with suppress(OSError):
-            for _ in range(limits.CONNECTIONS):
-                connected, _ = listener.accept()
-                if self._check_peer(connected) is not None:
-                    _refuse(connected, BusyError("connections just now", len(self._sessions)))
-        self._open_reserve()
-
-    def _open_reserve(self) -> None:
-        """Open a spare descriptor, which is closed to accept a connection when none is left."""
-        with suppress(OSError):
-            self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _refuse(connected: socket.socket, error: MemdError) -> None:

@@ -12,8 +12,6 @@ Rules of this file
   log are the ones that were opened, and closes what SQLite cannot read. The next use opens the file
   that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
 - An error that neither the disk, the file nor a lock caused is a fault of memd's own and logged.
-- After two failed commits in a row nothing is written until a small test transaction succeeds,
-  tried at most once a second (``core/health.py``).
 - A file of an older format is copied (``formats.py``) and migrated in one transaction. If that
   fails the file is unchanged, and is tried again only after a restart or for another file.
 - Each module of this room declares its tables, and opening the file creates them.
@@ -23,18 +21,15 @@ import errno
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from memd.core.health import Health, WriteDecision
 from memd.state import formats
 from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
 from memd.state.errors import StateFaultError as StateFaultError
 from memd.state.errors import StateNotMigratedError
-from memd.state.errors import StateReadOnlyError as StateReadOnlyError
 from memd.state.errors import StateTooNewError as StateTooNewError
 from memd.state.errors import StateUnusableError as StateUnusableError
 from memd.state.formats import FileIdentity, identity_of
@@ -84,7 +79,6 @@ class StateFile:
         self.lock = threading.RLock()  # whoever uses the file holds it
         # Retention holds it alone; readers of several rows that belong together share it.
         self.pruning = SharedLock()
-        self.health = Health()  # counts the commits that the disk refused
         self.repaired: str | None = None  # where the last damaged file is now
         self.notes: list[str] = []
         self.tell: Callable[[str], None] | None = None  # gets each later note
@@ -246,10 +240,9 @@ class StateFile:
 class Database:
     """The state file as its users see it: durable transactions and queries."""
 
-    def __init__(self, file: StateFile, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, file: StateFile) -> None:
         self.file = file
         self.path = file.path
-        self._monotonic = monotonic
 
     def on_note(self, tell: Callable[[str], None]) -> None:
         """Call ``tell`` with each later warning about the file, in the thread that meets it."""
@@ -266,16 +259,10 @@ class Database:
 
         One that is not ``synced`` survives the end of the process, but perhaps not a power cut; the
         next synced transaction syncs it too. Raises StateUnusableError if SQLite cannot read or
-        write, and StateReadOnlyError while commits fail.
+        write.
         """
-        with self.file.lock:
-            decision = self.file.health.decision(self._monotonic())
-            if decision is WriteDecision.REFUSE:
-                raise StateReadOnlyError(self.path, self.file.health.cause)
-            if decision is WriteDecision.PROBE:
-                self._probe()
-            with self._transaction(synced=synced) as cursor:
-                yield cursor
+        with self.file.lock, self._transaction(synced=synced) as cursor:
+            yield cursor
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return all rows of one query. Raises StateUnusableError."""
@@ -314,7 +301,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
-        """Run the block in one transaction, without asking whether writing is allowed."""
+        """Run the block in one transaction; the caller holds the lock."""
         connection = self.file.connection()
         cursor = connection.cursor(Cursor)
         try:
@@ -327,40 +314,21 @@ class Database:
                 with suppress(sqlite3.Error):
                     cursor.execute("ROLLBACK")
                 raise
-            self._commit(cursor)
+            with _as_sqlite():
+                self.commit(cursor)
+            self.file.note_success()
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 connection.rollback()
             raise self.file.failure(error) from error
         finally:
-            cursor.close()  # an error's frames would keep it open, and with it the file
-
-    def _commit(self, cursor: Cursor) -> None:
-        """Commit, and record in ``health`` whether the disk accepted it."""
-        try:
-            with _as_sqlite():
-                self.commit(cursor)
-        except sqlite3.Error as error:
-            if formats.code_of(error) == sqlite3.SQLITE_IOERR:
-                self.file.health.failed(errno.EIO, str(error))
-            raise
-        self.file.health.succeeded()
-        self.file.note_success()
-
-    def _probe(self) -> None:
-        """Run a small test transaction. Raises StateReadOnlyError if it fails."""
-        try:
-            with self._transaction() as cursor:
-                cursor.execute(f"PRAGMA user_version={formats.FORMAT}")
-        except StateUnusableError as error:
-            self.file.close()  # perhaps only this connection fails, so the next try opens another
-            raise StateReadOnlyError(self.path, self.file.health.cause) from error
+            with suppress(sqlite3.Error):  # the file may be closed by now
+                cursor.close()  # an error's frames would keep it open, and with it the file
 
 
 def open_database(
     path: str,
     schemas: Sequence[str],
-    monotonic: Callable[[], float] = time.monotonic,
     *,
     later: bool = False,
     migrate: Migrate = None,
@@ -379,7 +347,7 @@ def open_database(
         if not later:
             raise
         file.note(f"{error.sentence}: memories are served, history and jobs wait for it")
-    return Database(file, monotonic)
+    return Database(file)
 
 
 def _by_number(values: Sequence[Any]) -> dict[str, Any]:

@@ -35,13 +35,6 @@ class StateFaultError(StateUnusableError):
         MemdError.__init__(self, sentence, error=error_id)
 
 
-class StateReadOnlyError(StateUnusableError):
-    """Two commits in a row failed on the disk; nothing is written until a test write succeeds."""
-
-    code = 1008
-    kind = "read_only"
-
-
 class StateNotMigratedError(StateUnusableError):
     """The state file of an older memd could not be migrated to this format; it is unchanged."""
 

@@ -21,9 +21,10 @@ from memd.state.errors import StateNotMigratedError, StateTooNewError, StateUnus
 
 FORMAT = 3
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may succeed
+# A new connection may succeed.
+STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 _OF_DISK = (  # the next try may succeed
-    *(*STUCK, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM),
+    *(*STUCK, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM),
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL),
 )
 # The errors of a migration that meets an unexpected row.

@@ -120,17 +120,6 @@ class JobNotFoundError(MemdError):
         super().__init__(f"there is no job {job}", job=job)
 
 
-class JobNotParkedError(MemdError):
-    """The job is not parked, so it cannot be queued again."""
-
-    code = 1004
-    kind = "job_not_parked"
-    hint = "memctl job list --parked shows those that can be put back"
-
-    def __init__(self, job: str) -> None:
-        super().__init__(f"the job {job} is not parked", job=job)
-
-
 def number_of(job: str) -> int:
     """Return the row number of a job's id. Raises JobNotFoundError."""
     digits = job[1:]

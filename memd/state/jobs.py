@@ -24,7 +24,6 @@ from memd.state.database import Cursor, Database, Row
 from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job
 from memd.state.job_rows import Job as Job
 from memd.state.job_rows import JobNotFoundError as JobNotFoundError
-from memd.state.job_rows import JobNotParkedError as JobNotParkedError
 from memd.state.job_rows import JobState as JobState
 from memd.state.job_rows import NewJob as NewJob
 
@@ -151,27 +150,6 @@ class JobTable:
             if parked:
                 _keep_newest_parked(cursor)
         return self.get(job)
-
-    def retry(self, job: str) -> Job:
-        """Queue a parked job again, as if it had never failed, and return it.
-
-        Raises JobNotFoundError and JobNotParkedError.
-        """
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE jobs SET state = 'queued', phase = '', error = NULL, attempts = 0,"
-                " started = NULL, ended = NULL"
-                " WHERE number = ? AND state = 'failed' AND request <> '{}'",
-                (number_of(job),),
-            )
-            was_parked = cursor.rowcount > 0
-            if was_parked:
-                # Deaths before a retry no longer count.
-                cursor.execute("DELETE FROM leases WHERE job = ?", (number_of(job),))
-        row = self.get(job)
-        if not was_parked:
-            raise JobNotParkedError(job)
-        return row
 
     def get(self, job: str) -> Job:
         """Return one job. Raises JobNotFoundError."""

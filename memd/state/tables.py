@@ -33,7 +33,6 @@ from memd.state.figures import Figures as Figures
 from memd.state.figures import RunningRow as RunningRow
 from memd.state.jobs import Job as Job
 from memd.state.jobs import JobNotFoundError as JobNotFoundError
-from memd.state.jobs import JobNotParkedError as JobNotParkedError
 from memd.state.jobs import JobState as JobState
 from memd.state.jobs import JobTable as JobTable
 from memd.state.jobs import NewJob as NewJob

@@ -18,9 +18,8 @@ from types import MappingProxyType
 from typing import Self
 
 from memd.core.errors import MemdError
-from memd.core.health import Health
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.files.disk import FILE_MODE, Content, Disk, counted, hash_of, write_new
+from memd.files.disk import FILE_MODE, Content, Disk, hash_of, write_new
 from memd.state.changes import Step
 
 _MODE_BITS = 0o777
@@ -41,13 +40,12 @@ class ForeignSaveError(MemdError):
 class Application:
     """Puts a change set's files in place, one step per file; keeps the folders open meanwhile.
 
-    Use it in a ``with`` block. ``health`` counts which flushes to the disk succeed and which fail.
+    Use it in a ``with`` block.
     """
 
-    def __init__(self, directory: Directory, disk: Disk, health: Health | None = None) -> None:
+    def __init__(self, directory: Directory, disk: Disk) -> None:
         self._directory = directory
         self._disk = disk
-        self._health = health or Health()
         self._stack = ExitStack()  # closes the open folders
         # Folders are named by their paths below the memory directory, "" is the directory itself.
         self._folders: dict[str, int] = {}  # descriptors of open folders
@@ -78,7 +76,6 @@ class Application:
             body,
             mode=FILE_MODE if step.mode is None else step.mode & _MODE_BITS,
             mtime_ns=step.after_mtime_ns,
-            health=self._health,
         )
 
     def swap(self, step: Step) -> None:
@@ -145,8 +142,7 @@ class Application:
     def sync(self) -> None:
         """Flush every folder that was marked to the disk. Raises OSError."""
         for folder_path in sorted(self._changed_folders):
-            with counted(self._health):
-                self._disk.sync_folder(self._folders[folder_path])
+            self._disk.sync_folder(self._folders[folder_path])
 
     def verify(self, step: Step) -> None:
         """Check that the text swapped out is as expected. Raises ForeignSaveError and OSError.

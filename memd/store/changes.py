@@ -31,12 +31,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.core.errors import MemdError
-from memd.core.health import Health
 from memd.core.names import INDEXES
-from memd.core.recent import Recent
 from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance, Tree, undone_by
 from memd.files.directory import Directory, cause_of
-from memd.files.disk import Disk, ensure_writable
+from memd.files.disk import Disk
 from memd.state.changes import (
     ABANDONED,
     FAILED,
@@ -155,12 +153,11 @@ class Changes:
         self._disk = disk
         self._replaced = replaced
         self._listing = listing
-        self._health: Recent[str, Health] = Recent()  # of the disk, by directory
 
     def commit(self, request: ChangeRequest) -> CommitResult:
         """Run the plan on the live directory and apply what it wants, all of it or nothing.
 
-        Raises what ``door.py`` refuses, DirectoryBusyError, BeingWrittenError, ReadOnlyError,
+        Raises what ``door.py`` refuses, DirectoryBusyError, BeingWrittenError,
         StorageFailedError, StateUnusableError, and what the plan and opening the directory raise.
         """
         try:
@@ -168,9 +165,7 @@ class Changes:
             if earlier is not None:
                 return earlier
             with Directory(request.directory, create=True) as directory:
-                health = self._health.setdefault(request.directory, Health())
-                ensure_writable(health, self._disk, directory, request.at)
-                finished = roll_forward(self._journal, self._disk, directory, request.at, health)
+                finished = roll_forward(self._journal, self._disk, directory, request.at)
                 self._keep_replaced(directory, finished.open, request.monotonic)
                 # A set that was just finished may be this very request, sent before a crash.
                 earlier = self._earlier_result(request) if finished.sentences else None
@@ -208,8 +203,7 @@ class Changes:
         for path in self._journal.directories():
             try:
                 with Directory(path) as directory:
-                    health = self._health.setdefault(path, Health())
-                    finished = roll_forward(self._journal, self._disk, directory, at, health)
+                    finished = roll_forward(self._journal, self._disk, directory, at)
                     sentences += finished.sentences
                     strays = sweep_strays(self._journal, self._disk, directory)
                     sentences += strays.sentences
@@ -301,8 +295,7 @@ class Changes:
 
         ``bodies`` are the new texts by hash.
         """
-        health = self._health.setdefault(record.directory, Health())
-        with Application(directory, self._disk, health) as application:
+        with Application(directory, self._disk) as application:
             try:
                 for step in record.steps:
                     if step.after is not None:

@@ -59,6 +59,7 @@ class StoreDraft(Draft, frozen=True):
     # and sizes are those that a person's files may have, and a set may have 10,000 of them.
     imports: bool = False
     imported: ImportedTexts = field(default_factory=ImportedTexts)  # checks these texts
+    by_person: bool = False  # the person saves the texts, so they are theirs, whoever wrote them
     restores: bool = False  # the texts were in this directory before, so they are not checked
     modes: Mapping[str, int | None] = field(default_factory=dict)  # by path: of restored files
     exact_index: bool = False  # the draft's index is taken byte by byte
@@ -195,19 +196,24 @@ def _checked_edit(
     if options.imports:
         options.imported.check(edit.path, live.content if live else None, edit.content)
         return edit
-    edit = _with_origin(edit, edit.content, live, origin)
+    edit = _with_origin(edit, edit.content, live, origin, by_person=options.by_person)
     _check_body(edit.path, live, edit.content or b"")
     return edit
 
 
 def _with_origin(
-    edit: FileEdit, content: bytes, live: StoredFile | None, writer_origin: str
+    edit: FileEdit,
+    content: bytes,
+    live: StoredFile | None,
+    writer_origin: str,
+    *,
+    by_person: bool,
 ) -> FileEdit:
     """Return the edit with its memory's origin (who its words come from) in the head.
 
     ``content`` is the edit's text. A foreign origin of the live memory stays, and so does any
-    origin if only the head changes. The text may name a less trusted origin than its writer has.
-    Raises FrontmatterNotEditableError.
+    origin if only the head changes, unless the person saves it (``by_person``). The text may name
+    a less trusted origin than its writer has. Raises FrontmatterNotEditableError.
     """
     origin = edit.origin or writer_origin
     new = document.parse(content, edit.path)
@@ -215,7 +221,9 @@ def _with_origin(
     if not origin or edit.path.startswith(TEAM) or not has_head:
         return edit
     old = document.parse(live.content, edit.path) if live else None
-    if old and old.body == new.body and not edit.origin:  # only the head changes
+    if by_person:
+        wanted = origin
+    elif old and old.body == new.body and not edit.origin:  # only the head changes
         wanted = old.origin
     else:
         # What the text says of itself counts only if the writer did not name the origin.

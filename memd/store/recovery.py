@@ -22,10 +22,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from memd.core.health import Health
 from memd.core.names import INDEXES, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
-from memd.files.disk import Content, Disk, hash_of, is_probe
+from memd.files.disk import Content, Disk, hash_of
 from memd.state.changes import ChangeRecord, Journal, Step
 from memd.store.apply import Application, ForeignSaveError, is_torn, temporary_path
 
@@ -42,9 +41,7 @@ class RolledForward(Struct, frozen=True):
     open: tuple[Step, ...] = ()  # whose temporary file is still there; for ``replaced.py``
 
 
-def roll_forward(
-    journal: Journal, disk: Disk, directory: Directory, at: float, health: Health | None = None
-) -> RolledForward:
+def roll_forward(journal: Journal, disk: Disk, directory: Directory, at: float) -> RolledForward:
     """Roll forward every recorded set of an open directory; ``at`` is seconds since 1970.
 
     Raises OSError and MemdError where the disk or the state file refuses; the set then stays
@@ -54,7 +51,7 @@ def roll_forward(
     conflicts = False
     open_steps: list[Step] = []
     for record in journal.pending(directory.path):
-        with Application(directory, disk, health) as application:
+        with Application(directory, disk) as application:
             left_alone = _finish_set(journal, application, record, open_steps)
         journal.mark_applied(record, at, left_alone)
         conflicts = conflicts or bool(left_alone)
@@ -82,7 +79,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
                     still_open.append(step)
                     continue
                 file = disk.read(fd, name)
-                if file is None or is_probe(name, file) or _is_disposable(journal, name, file):
+                if file is None or _is_disposable(journal, name, file):
                     disk.unlink(fd, name)
                 elif step is not None and file.hash:  # it has a late save
                     still_open.append(step)

@@ -5,18 +5,18 @@ from pathlib import Path
 from memd.api.table import methods
 
 SPECIFIED = {
-    "agent.register", "agent.list", "agent.end", "agent.merge",
+    "agent.register", "agent.list", "agent.end",
     "message.send", "message.receive", "message.ack", "message.status", "message.log",
     "message.held", "message.decide",
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
-    "memory.list", "memory.read", "memory.write", "memory.adopt", "memory.delete", "memory.search",
+    "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
-    "memory.why", "memory.restore",
+    "memory.why",
     "session.start", "session.compacted", "session.end",
-    "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
+    "job.list", "job.wait", "job.cancel", "pause", "resume",
     "dream.review", "dream.accept", "dream.reject",
     "memory.purge",
-    "suggestion.list", "suggestion.accept", "suggestion.edit", "suggestion.dismiss",
+    "suggestion.list", "suggestion.accept", "suggestion.dismiss",
     "suggestion.offer",
     "rule.add", "rule.list", "rule.test", "rule.off",
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
@@ -29,7 +29,7 @@ SPECIFIED = {
     "export", "import",
     "project.list", "usage.list", "usage.recent", "report",
     "subscribe", "status", "spend", "doctor", "shutdown",
-    "restart", "rpc.discover",
+    "rpc.discover",
 }  # fmt: skip
 
 

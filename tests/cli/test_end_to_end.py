@@ -100,7 +100,7 @@ def test_a_memory_lives_its_life(started: Home) -> None:
     assert ("created by client (memctl)" in because, "surfaced" in because) == (True, True)
     compared = _memctl(home, "diff", "--path", "test-policy.md", "--from", "c1", "--to", change)
     assert "+Never." in compared.stdout
-    assert _memctl(home, "restore", "test-policy.md", "--change", change).returncode == 0
+    assert _memctl(home, "undo", "test-policy.md", "--change", change).returncode == 0
     assert _memctl(home, "show", "test-policy.md").stdout.endswith("Never.\n")
     plan = _memctl(home, "undo", "--as-of", "an hour ago", "--dry-run")
     assert (plan.stdout, plan.returncode) == ("would be deleted test-policy.md\n", 0)

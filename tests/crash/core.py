@@ -18,7 +18,7 @@ import anyio
 from memd.core import errors, values
 from memd.core.team import Base, moved
 from memd.files.directory import Directory
-from memd.files.disk import Disk, ReadOnlyError, real_disk
+from memd.files.disk import Disk, real_disk
 from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.journal import Journal
@@ -39,7 +39,7 @@ from tests.support.faults import FaultyDatabase, FaultyDisk
 Result = values.CommitResult
 REFUSED = errors.MemdError  # every typed error
 CONFLICT = ConflictError
-FAILED = (StorageFailedError, StateUnusableError, ReadOnlyError)  # of the disk or the state file
+FAILED = (StorageFailedError, StateUnusableError)  # of the disk or the state file
 _UNDO = values.Provenance(values.Actor.UNDO, client="test")
 _EFFECTS: dict[str, Callable[[str, Any], values.Effect]] = {
     "cursor": lambda key, value: values.CursorMove(key, "/t.jsonl", value, "uuid"),
@@ -62,7 +62,7 @@ class Core:
 
     def through(self, countdown: Countdown, portion: int | None = None) -> "Core":
         """Return the core whose calls are counted; ``portion`` bounds the bytes of one write."""
-        database = FaultyDatabase(self.database, countdown, self.clock.monotonic)
+        database = FaultyDatabase(self.database, countdown)
         return Core(self.root, database, self.clock, FaultyDisk(countdown, portion=portion))
 
     def commit(self, plan: Plan, request: str = "", *effects: Effect) -> str:

@@ -158,7 +158,7 @@ def test_a_stop_answers_and_keeps(service: UserManager) -> None:
     assert service.show("Result") == "success"
     assert answers[0]["change"]
     assert ask(service, "memory.read", cwd=cwd, path="a.md")["content"].endswith("two\n")
-    assert ask(service, "job.get", job=job)["state"] == "queued"
+    assert ask(service, "job.list", job=job)["jobs"][0]["state"] == "queued"
     ask(service, "resume")
     assert ask(service, "job.wait", job=job)["state"] == "completed"
 

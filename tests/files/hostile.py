@@ -3,12 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
-
-from memd.files.kernel import kernel_walks
-
-both_ways = pytest.mark.parametrize("kernel", [True, False] if kernel_walks() else [False])
-
 
 def hostile(tmp_path: Path) -> Path:
     """Make a memory directory with ordinary, foreign and hostile contents."""

@@ -9,10 +9,6 @@ import pytest
 from memd.core.errors import MemdError
 from memd.files.confined import LINE_BYTES, PIECE_BYTES, Confined
 from memd.files.directory import FileUnreadableError, PathRefusedError
-from memd.files.kernel import kernel_walks
-
-WAYS = [True, False] if kernel_walks() else [False]
-both_ways = pytest.mark.parametrize("kernel", WAYS)
 
 
 @pytest.fixture
@@ -34,10 +30,9 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-@both_ways
-def test_listings_show_what_can_be_read(root: Path, *, kernel: bool) -> None:
+def test_listings_show_what_can_be_read(root: Path) -> None:
     """Folders and plain files are listed by name, and nothing else is."""
-    with Confined(str(root), openat2=kernel) as confined:
+    with Confined(str(root)) as confined:
         results = confined.entries("", 99)
         assert [(seen.name, seen.folder, seen.size) for seen in results] == [
             ("a.txt", False, 7),
@@ -49,15 +44,14 @@ def test_listings_show_what_can_be_read(root: Path, *, kernel: bool) -> None:
         assert confined.entries("a.txt", 9) == []
 
 
-@both_ways
 @pytest.mark.parametrize(
     "name",
     ["link", "out", "up", "up/outside.txt", "hard.txt", "fifo", "s", "..", "../outside.txt",
      "sub/../a.txt", "sub//b.txt", "./a.txt", "a\0b", "x\ud800"],
 )  # fmt: skip
-def test_what_leads_out_is_refused(root: Path, name: str, *, kernel: bool) -> None:
+def test_what_leads_out_is_refused(root: Path, name: str) -> None:
     """Links, several names, FIFOs, sockets and paths that go up are refused in every way."""
-    with Confined(str(root), openat2=kernel) as confined:
+    with Confined(str(root)) as confined:
         for ask in (confined.inspect, confined.pieces):
             with pytest.raises(MemdError):
                 ask(name)

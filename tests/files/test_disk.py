@@ -18,7 +18,6 @@ from memd.files.disk import (
     NOT_A_MEMORY,
     Disk,
     find_renamer,
-    find_syncer,
     real_disk,
 )
 
@@ -200,25 +199,3 @@ def test_each_system_is_called_in_its_own_words(
 def test_a_system_without_the_call_has_none(system: str, machine: str) -> None:
     """Where the library knows no rename with flags, the portable way is taken."""
     assert find_renamer(system, machine, Library()) is None
-
-
-def test_all_files_are_flushed_at_once_where_errors_are_told(tmp_path: Path) -> None:
-    """Only a Linux whose call tells of errors is asked; its error is the caller's."""
-    library = Library("syncfs")
-    assert find_syncer("linux", "5.7.19-generic", library) is None
-    assert find_syncer("darwin", "23.1.0", library) is None
-    assert find_syncer("linux", "6.8.0", Library()) is None
-    syncer = find_syncer("linux", "5.10.0-8-amd64", library)
-    assert syncer is not None
-    syncer(7)
-    assert library.calls == [(7,)]
-    folder = os.open(tmp_path, os.O_RDONLY)
-    try:
-        assert Disk(syncer=syncer).sync_all(folder)
-        assert not Disk().sync_all(folder)
-        native = real_disk()
-        if native.sync_all(folder):
-            with pytest.raises(OSError, match="descriptor"):
-                native.sync_all(-1)
-    finally:
-        os.close(folder)

@@ -1,4 +1,4 @@
-"""What is asked of the kernel: opening beneath a directory in two ways, and who has a file open."""
+"""What is asked of the kernel: opening beneath a directory, and who has a file open."""
 
 import os
 from collections.abc import Iterator
@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.files.directory import Directory
-from memd.files.kernel import FOLDER, kernel_walks, open_beneath, open_for_writing
-
-WAYS = [True, False] if kernel_walks() else [False]
+from memd.files.kernel import FOLDER, open_beneath, open_for_writing
 
 
 @pytest.fixture
@@ -28,22 +26,15 @@ def root(tmp_path: Path) -> Iterator[int]:
     os.close(fd)
 
 
-@pytest.mark.parametrize("kernel", WAYS)
-def test_no_descriptor_is_left_open(root: int, *, kernel: bool) -> None:
+def test_no_descriptor_is_left_open(root: int) -> None:
     """Neither an answer nor an error leaks a descriptor."""
     before = sorted(os.listdir("/dev/fd"))
     for name in ("sub/deep/no.md", "sub/out/x", "out/secret", "sub/deep/b.md"):
         try:
-            os.close(open_beneath(root, name, os.O_RDONLY, kernel=kernel))
+            os.close(open_beneath(root, name, os.O_RDONLY))
         except OSError:
             continue
     assert sorted(os.listdir("/dev/fd")) == before
-
-
-def test_the_way_is_chosen_by_trying() -> None:
-    """Where the system is another, or the call is unknown or forbidden, the walk is used."""
-    assert kernel_walks("darwin") is False
-    assert kernel_walks("linux", 0x7FFF) is False
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ INTERNAL = -32603
 _LEFT_OUT = frozenset(
     (
         "shutdown",
-        "restart",
         "export",
         "import",
         "team.join",

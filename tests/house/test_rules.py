@@ -127,12 +127,12 @@ def test_one_library_has_one_door() -> None:
 
 
 def test_the_daemon_starts_a_process_in_one_place() -> None:
-    """Only a model that is a program is a process that the daemon starts; it may become another."""
+    """Only a model that is a program is a process that the daemon starts."""
     starting = re.compile(
         r"open_process|run_process|posix_spawn|os\.(fork|exec|spawn|system|popen)"
     )
     starts = [s.path for s in PROGRAM if starting.search(s.text)]
-    assert starts == ["memd/cli/hook.py", "memd/daemon/handover.py", "memd/model/command.py"]
+    assert starts == ["memd/cli/hook.py", "memd/model/command.py"]
 
 
 # Values, which any room may use.

@@ -82,7 +82,6 @@ class Story:
             "wait": self._wait,
             "pause": self._pause,
             "resume": self._resume,
-            "retry": self._retry,
         }
         async with self._daemon(database) as service:
             for action in actions:
@@ -123,11 +122,6 @@ class Story:
 
     async def _resume(self, service: Jobs) -> None:
         await service.resume()
-
-    async def _retry(self, service: Jobs) -> None:
-        for job in await service.list(parked=True):
-            self.overtaken.add(job.id)
-            await service.retry(job.id)
 
     @asynccontextmanager
     async def _daemon(self, database: Database) -> AsyncIterator[Jobs]:
@@ -196,7 +190,10 @@ class Story:
         self.clock.calm = True
         async with self._daemon(database) as service:
             await service.resume()
-            await self._retry(service)
+            for parked in await service.list(limit=1000, parked=True):
+                key = (parked.directory, parked.session)
+                answer = await service.submit("extract", *key, {"newest": self.newest[key]})
+                self.carrier[key] = answer.job
             with anyio.fail_after(60):
                 for job in await service.list(limit=1000):
                     await service.wait(job.id)
@@ -230,7 +227,7 @@ _ACTIONS = (
     *("submit",) * 8,
     *("let",) * 6,
     *("wait",) * 3,
-    *("kill", "pause", "resume", "resume", "retry", "restart", "crash"),
+    *("kill", "pause", "resume", "resume", "restart", "crash"),
 )
 
 

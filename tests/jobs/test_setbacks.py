@@ -5,7 +5,7 @@ import pytest
 
 from memd.core import limits
 from memd.jobs.service import Jobs
-from memd.state.jobs import JobNotParkedError, JobState
+from memd.state.jobs import JobState
 from tests.jobs.bench import (
     Bench,
     LaterError,
@@ -28,31 +28,22 @@ async def _park(bench: Bench, service: Jobs, name: str, session: str = "") -> st
     return job
 
 
-async def test_a_parked_job_can_be_put_back(bench: Bench) -> None:
-    """A parked job is listed, also after a restart, and runs again when a person wants it."""
+async def test_a_parked_job_is_listed(bench: Bench) -> None:
+    """A parked job is listed, also after a restart; no other job is."""
     async with at_work(bench.jobs()) as service:
         job = await _park(bench, service, "a")
-        fine = await submit(service, "b")
-        await service.wait(fine)
+        await service.wait(await submit(service, "b"))
     async with at_work(bench.jobs()) as service:
         assert [results.id for results in await service.list(parked=True)] == [job]
-        with pytest.raises(JobNotParkedError):
-            await service.retry(fine)
-        queued = await service.retry(job)
-        assert (queued.state, queued.attempts, queued.error) == (JobState.QUEUED, 0, None)
-        assert (await service.wait(job)).result == {"name": "a"}
-        assert await service.list(parked=True) == ()
 
 
 async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
-    """Once its session asks anew a parked job cannot be put back; another session's can."""
+    """Once its session asks anew a job is parked no more; another session's is."""
     async with at_work(bench.jobs()) as service:
         old = await _park(bench, service, "old", "s1")
         other = await _park(bench, service, "other", "s2")
         new = await submit(service, "new", "s1")
         await service.wait(new)
-        with pytest.raises(JobNotParkedError):
-            await service.retry(old)
         error = (await service.get(old)).error
         assert error is not None
         assert error["superseded_by"] == new
@@ -90,19 +81,6 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> Non
         assert bench.models[-1]
         assert (await service.state()).breakers == ()
     async with at_work(bench.jobs()) as service:
-        assert (await service.state()).breakers == ()
-
-
-async def test_a_person_who_puts_a_job_back_has_the_model_asked(bench: Bench) -> None:
-    """A job that its model's failures parked is done by a model again, before the pause ends."""
-    bench.failures["a"] = [ModelDownError(number) for number in range(3)]
-    async with at_work(bench.jobs()) as service:
-        job = await submit(service, "a")
-        await fail_often(bench, service, job, 3)
-        assert (await service.wait(job)).parked
-        await service.retry(job)  # done without, it would be over and what a model finds lost
-        assert (await service.wait(job)).state is JobState.COMPLETED
-        assert bench.models[-1]
         assert (await service.state()).breakers == ()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.wire import RpcError
 
 SCOPES = ("user", "project", "local")
@@ -227,7 +227,6 @@ def test_doctor_has_the_line_for_git(project: Project, agent: str) -> None:
     assert ".claude/agent-memory-local/" in shown
 
 
-@differs("10.1", "agent.merge is still a method")
 def test_memories_are_not_gathered(project: Project) -> None:
     """What lies where a client was started is no method's business."""
     with pytest.raises(RpcError) as caught:

@@ -207,7 +207,6 @@ def test_an_assistants_program_does_not_purge(project: Project) -> None:
     assert done.returncode == 1
 
 
-@differs("8.4", "memctl below an assistant's program saves with origin user")
 def test_what_an_assistants_program_saves_is_not_the_persons(project: Project) -> None:
     """The same memctl writes with origin user for the person, and assistant for an assistant."""
     added = ["add", "--type", "project", "--description", "d", "--body", "The body."]

@@ -46,8 +46,8 @@ TOOL = {"command": "create", "path": "/memories/third.md", "file_text": OTHER}
 WRITES: dict[str, dict[str, Json]] = {
     "memory.write": {"path": "third.md", **NEW},
     "memory.delete": {"path": "a.md"},
-    "memory.restore": {"path": "a.md"},
     "memory.undo": {"as_of": 0},
+    "memory.undo of one": {"path": "a.md"},
     "memory.tool": {"command": TOOL},
     "import": {"source": "", "accept": True},
     "dream": {"force": True, "wait": True},
@@ -236,7 +236,7 @@ def _ask(project: Project, method: str, members: dict[str, Json]) -> Answer:
         (project.path / "source/imported.md").write_text(OTHER)
         members["source"] = str(project.path / "source")
     try:
-        return Answer(project.call(method, **members))
+        return Answer(project.call(method.partition(" ")[0], **members))
     except RpcError as error:
         return Answer(None, error)
 
@@ -297,12 +297,12 @@ def test_writes_work_or_say_what_is_wrong(project: Project, name: str, method: s
             if method in {"memory.write", "memory.tool"}:
                 assert (project.memory / "third.md").is_file()
                 assert project.read().count("third.md") == 1
-            elif method == "memory.restore":
+            elif method == "memory.undo of one":
                 assert project.read("a.md") == before.files["a.md"][0]
         elif error.kind == "not_found":
             assert (method, "a.md" in state.memories) == ("memory.delete", False)
         elif error.kind == "version_not_found":  # a link leads to another directory's history
-            assert method == "memory.restore"
+            assert method == "memory.undo of one"
             assert name in LINKS or "a.md" in state.memories
         else:
             assert state.unwritable, error
@@ -342,7 +342,7 @@ def test_a_rehearsal_makes_no_directory(project: Project) -> None:
     """What a dry run of an undo looks at stays gone."""
     with _in_state(project, State(_remove)):
         assert project.call("memory.undo", as_of=time.time(), dry_run=True)["change"] is None
-        assert project.call("memory.restore", path="a.md", dry_run=True)["files"]
+        assert project.call("memory.undo", path="a.md", dry_run=True)["files"]
         assert not project.memory.exists()
 
 
@@ -395,6 +395,6 @@ def test_history_is_reached_through_a_link(project: Project, name: str) -> None:
     with _in_state(project, STATES[name]):
         changes = project.call("memory.history")["changes"]
         assert [change["actor"] for change in changes][-3:] == ["client"] * 3
-        restored = project.call("memory.restore", path="a.md", change=changes[-1]["id"])
+        restored = project.call("memory.undo", path="a.md", change=changes[-1]["id"])
         assert restored["conflicts"] == []
         assert "The first rule." in project.read("a.md")

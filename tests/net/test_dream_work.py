@@ -147,7 +147,7 @@ def test_a_dream_can_be_watched(project: Project, model: Recorder) -> None:
 
 def record(project: Project, job: str) -> Any:
     """Return the turns of a job's model."""
-    return project.home.call("job.get", job=job, record=True)["record"]
+    return project.home.call("job.list", job=job, record=True)["jobs"][0]["record"]
 
 
 def test_a_cancelled_dream_has_done_nothing(project: Project, model: Recorder) -> None:

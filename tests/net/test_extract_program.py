@@ -165,7 +165,7 @@ def test_its_failure_is_told(project: Project, program: Program) -> None:
     job = project.call("extract", session_id="s1", messages=messages(WISH))["job"]
 
     def told() -> bool:
-        found = project.home.call("job.get", job=job)
+        found = project.home.call("job.list", job=job)["jobs"][0]
         return "please sign in first" in json.dumps([found["error"], found["result"]])
 
     until(told, "the job has the program's words")

@@ -19,6 +19,10 @@ GONE = {
     "watch": "log -f",
     "conformance": "",
     "instructions approve a": "instructions --allow",
+    "restore a.md": "undo",
+    "adopt a.md": "edit",
+    "job retry j1": "extract",
+    "agent merge": "",
 }
 STILL = {
     "suggestions": "review",
@@ -28,9 +32,7 @@ STILL = {
     "message held": "review",
     "message accept m1": "review",
     "diff c1": "log -p",
-    "restore a.md": "undo",
     "purge --pattern x": "rm --purge",
-    "adopt a.md": "edit",
     "spend": "report",
     "usage": "report",
     "team pull": "team sync",
@@ -39,8 +41,6 @@ STILL = {
     "team members": "team log",
     "team keep a.md": "team resolve",
     "message status m1": "message log",
-    "job retry j1": "extract",
-    "agent merge": "",
 }
 
 

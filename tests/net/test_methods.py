@@ -27,6 +27,7 @@ METHODS = {
     "prefetch": "read cwd session_id query recent_tools? read_paths? limit? strategy? deadline_ms?"
     " explain?",
     "extract": "write cwd session_id transcript_path? messages? cache? wait?",
+    "job.list": "read cwd? job? parked? record? limit?",
     "job.cancel": "write job",
     "dream": "write cwd force? wait?",
     "dream.status": "read cwd",
@@ -38,6 +39,7 @@ METHODS = {
     "memory.history": "read cwd path? actor? session? client? since? until? all_projects? limit?"
     " before?" + _AGENT,
     "memory.diff": "read cwd change? path? from? to?" + _AGENT,
+    "memory.undo": "write cwd change? from? to? as_of? path? dry_run? request_id?" + _AGENT,
     "memory.why": "read cwd path" + _AGENT,
     "notes.list": "read cwd? limit?",
     "notes.read": "read cwd session_id max_chars?",
@@ -57,12 +59,10 @@ METHODS = {
 # Those that are new, or whose parameters are.
 CHANGED = {
     "session": "write cwd session_id event parent?",
-    "job.list": "read cwd? job? parked? record? limit?",
     "review.list": "read cwd? kind? id? all?",
     "review.decide": "write cwd? id choice text? type? paths? reason?",
     "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
     " base_hash? request_id? session_id? said?" + _AGENT,
-    "memory.undo": "write cwd change? from? to? as_of? path? dry_run? request_id?" + _AGENT,
     "memory.purge": "write cwd path? pattern? regex? dry_run?" + _AGENT,
     "context.plan": "write cwd session_id messages decisions? conversation? model? system? tools?"
     " betas? usage? diagnostics? reader? supports? window? may_drop_thinking? idle_seconds?"
@@ -197,6 +197,7 @@ REPLACED = {
 GONE = {
     "context.count", "context.observe", "metrics", "debug", "recall.probe", "unsubscribe",
     "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
+    "agent.merge", "job.get", "job.retry", "memory.adopt", "memory.restore", "restart",
 }  # fmt: skip
 THERE = differs("6.5", "the method still exists")
 

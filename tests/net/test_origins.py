@@ -137,6 +137,24 @@ def test_what_came_from_outside_stays_it_until_the_person_saves_it(
     command = {"command": "rename", "old_path": "/memories/web.md", "new_path": "/memories/v.md"}
     project.call("memory.tool", command=command)
     assert _known(project)["v.md"][1] == "outside"
+    project.call("memory.write", path="v.md", content=project.read("v.md"))
+    assert _known(project)["v.md"][1] == "user"
+    project.call("memory.undo")
+    assert _known(project)["v.md"][1] == "outside"
+
+
+def test_what_an_editor_changed_is_the_persons_once_they_save_it(project: Project) -> None:
+    """A file that another program wrote last is background until the person saves it as it is."""
+    project.put("other.md", _memory("feedback", "Always deploy on Fridays"))
+    query = {"query": "when do we deploy on Fridays", "deadline_ms": 10_000}
+    assert "not instructions" in project.call("prefetch", session_id="s", **query)["block"]
+    for _ in range(2):  # the second save changes nothing
+        given = {"path": "other.md", "content": project.read("other.md")}
+        project.call("memory.write", **given)
+    assert _known(project)["other.md"][1] == "user"
+    assert "not instructions" not in project.call("prefetch", session_id="t", **query)["block"]
+    actors = [change["actor"] for change in project.call("memory.history")["changes"]]
+    assert actors.count("client") == 1
 
 
 def test_a_file_of_another_program_has_no_origin(project: Project) -> None:

@@ -114,11 +114,32 @@ def test_the_same_text_twice_is_no_circle(project: Project) -> None:
     _nothing_is_left(project)
 
 
+def test_one_memory_gets_its_last_version_back(project: Project) -> None:
+    """With a path the text before the last change returns, also of a memory that was deleted."""
+    _write(project, "a.md", "One.")
+    second = _write(project, "a.md", "Two.")
+    _write(project, "b.md", "Other.")
+    project.call("memory.undo", path="a.md")
+    assert "One." in project.read("a.md")
+    project.call("memory.undo", path="a.md", change=second)
+    assert "Two." in project.read("a.md")
+    before = project.read("a.md")
+    project.call("memory.delete", path="a.md")
+    assert project.call("memory.undo", path="a.md", dry_run=True)["files"]
+    project.call("memory.undo", path="a.md")
+    assert project.read("a.md") == before
+    assert project.read().count("(a.md)") == 1
+    for wrong in ({"as_of": 0}, {"from": second}):
+        with pytest.raises(RpcError) as caught:
+            project.call("memory.undo", path="a.md", **wrong)
+        assert caught.value.code == -32602
+
+
 def test_what_is_as_before_is_passed_over(project: Project) -> None:
     """A change whose text a restored version has replaced already takes no undo."""
     first = _write(project, "a.md", "One.")
     _write(project, "a.md", "Two.")
-    project.call("memory.restore", path="a.md", change=first)
+    project.call("memory.undo", path="a.md", change=first)
     assert "One." in project.read("a.md")
     assert _undone(project) == first
     assert project.tree() == {}
@@ -159,7 +180,7 @@ def test_newer_edits_stay_or_are_a_conflict(project: Project) -> None:
     first = _write(other, "b.md", "One.")
     for body in ("Two.", "Three."):
         newest = _write(other, "b.md", body)
-    other.call("memory.restore", path="b.md", change=first)
+    other.call("memory.undo", path="b.md", change=first)
     for _ in range(2):
         result = other.call("memory.undo")
         assert (result["change"], result["conflicts"]) == (None, ["b.md"])

@@ -32,7 +32,7 @@ LEFT = ".memd-export-"
 SHAPES = ("out", "out.tar.gz")
 FAULTS = (
     (errno.EIO, False, ()),
-    (errno.ENOSPC, True, ("create", "write", "fsync", "sync_all", "sync_folder")),
+    (errno.ENOSPC, True, ("create", "write", "fsync", "sync_folder")),
     (errno.EIO, True, ()),
 )
 
@@ -130,16 +130,6 @@ def test_a_disk_that_fails_at_any_call_leaves_no_archive(
         passed = not countdown.reached
         assert not left(folder) or passed or ever
     assert number > 25
-
-
-def test_a_system_that_flushes_all_at_once_tells_of_its_errors(tmp_path: Path) -> None:
-    """Where one wait stands for all files, its failure is that of the export."""
-    countdown = Countdown(1, errno.EIO, ever=True, only=("sync_all",))
-    error = failure(tmp_path, "out", FaultyDisk(countdown))
-    assert error is not None
-    assert os.strerror(errno.EIO) in error.sentence
-    assert os.listdir(tmp_path) == []
-    assert countdown.names.count("sync_all") == 1
 
 
 @pytest.mark.parametrize("name", SHAPES)

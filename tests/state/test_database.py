@@ -10,12 +10,10 @@ import pytest
 
 from memd.state.database import (
     Database,
-    StateReadOnlyError,
     StateTooNewError,
     StateUnusableError,
     open_database,
 )
-from tests.support.clock import FakeClock
 from tests.support.faults import Countdown, FaultyDatabase
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT);"
@@ -197,30 +195,6 @@ def test_a_statement_may_name_its_values_by_number(filled: Database) -> None:
     assert filled.write("UPDATE pairs SET b = ?1 WHERE b = ?2 || a", ("new", "v")) == 1
     rows = filled.read("SELECT * FROM pairs WHERE ?1 = ?1 AND a IN ('y', ?1)", ("w",))
     assert [tuple(row) for row in rows] == [("y", "xy"), ("w", "new")]
-
-
-def test_two_refused_commits_close_the_file_for_writing(filled: Database) -> None:
-    """Then nothing is tried but one small transaction a second, until the medium works."""
-    clock = FakeClock()
-    countdown = Countdown(1, ever=True, only=("transaction",))
-    faulty = FaultyDatabase(filled, countdown, clock.monotonic)
-    for _ in range(2):
-        with pytest.raises(StateUnusableError) as caught:
-            insert(faulty)
-        assert not isinstance(caught.value, StateReadOnlyError)
-    with pytest.raises(StateReadOnlyError) as refused:
-        insert(faulty)
-    assert (refused.value.code, refused.value.retryable) == (1008, True)
-    tried = len(countdown.names)
-    clock.advance(0.9)
-    with pytest.raises(StateReadOnlyError):
-        insert(faulty)
-    assert len(countdown.names) == tried
-    assert count(faulty) == 2000
-    countdown.fail_at = 0
-    clock.advance(0.1)
-    insert(faulty)
-    assert count(faulty) == 2001
 
 
 def test_a_full_medium_closes_nothing(filled: Database) -> None:

@@ -11,7 +11,6 @@ from memd.state.database import Database
 from memd.state.jobs import (
     DEATHS,
     JobNotFoundError,
-    JobNotParkedError,
     JobState,
     JobTable,
     NewJob,
@@ -78,9 +77,6 @@ def test_a_job_that_ends_its_process_again_and_again_is_parked(database: Databas
     table = JobTable(database, 9)
     assert table.take_up(3.0) == ()
     assert table.get(job).parked
-    assert table.retry(job).state is JobState.QUEUED
-    assert table.start(job, 4.0).holder == 9
-    assert len(JobTable(database, 10).take_up(5.0)) == 1
 
 
 def test_only_parked_jobs_keep_their_request(table: JobTable) -> None:
@@ -96,11 +92,6 @@ def test_only_parked_jobs_keep_their_request(table: JobTable) -> None:
     newer = table.add(_new("a"), 3.0)
     assert table.get(ids[0]).request == {}
     assert table.get(ids[0]).error == error | {"superseded_by": newer}
-    with pytest.raises(JobNotParkedError):
-        table.retry(ids[0])
-    again = table.retry(ids[2])
-    assert (again.state, again.error, again.ended) == (JobState.QUEUED, None, None)
-    assert again.request == {"session": "c"}
 
 
 def test_old_parked_jobs_are_let_go(table: JobTable) -> None:

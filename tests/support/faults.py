@@ -4,7 +4,6 @@ SQLite tests itself like this: the first call fails, then the second, and so on 
 passes; after every failure the store must be intact.
 """
 
-import time
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -59,7 +58,6 @@ class FaultyDisk(Disk):
     set_mtime = _failing(Disk.set_mtime)
     fsync = _failing(Disk.fsync)
     sync_folder = _failing(Disk.sync_folder)
-    sync_all = _failing(Disk.sync_all)
     exchange = _failing(Disk.exchange, 2)
     move = _failing(Disk.move, 2)
     move_folder = _failing(Disk.move_folder, 2)
@@ -89,13 +87,8 @@ class FaultyDatabase(Database):
     after the commit, when all is on the disk).
     """
 
-    def __init__(
-        self,
-        database: Database,
-        countdown: Countdown,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(database.file, monotonic)
+    def __init__(self, database: Database, countdown: Countdown) -> None:
+        super().__init__(database.file)
         self.countdown = countdown
 
     def begin(self, cursor: Cursor) -> None:

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from memd.watch import locks
-from memd.watch.locks import GUARD, LOCK, ConsolidationLock, LockUnusableError, Restored
+from memd.watch.locks import GUARD, LOCK, ConsolidationLock, LockUnusableError
 
 NS = 1_000_000_000
 MINUTE = 60.0
@@ -47,45 +47,6 @@ def child() -> Iterator[psutil.Process]:
         yield psutil.Process(process.pid)
         assert process.stdin is not None
         process.stdin.close()
-
-
-def test_the_dead_hold_nothing(tmp_path: Path) -> None:
-    """A process that ended, waited for or not, holds nothing."""
-    now = time.time()
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
-    _lock(tmp_path, b"%d\n" % process.pid, int((now + 5) * NS))
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not locks.busy(str(tmp_path), now + 6, locks.alive)
-    process.wait()
-    held = _take(tmp_path, now + 6)
-    assert held is not None
-    held.reset()
-
-
-@pytest.mark.parametrize(
-    "mtime_ns",
-    [0, 1, -NS, -(2**31) * NS + 5, 2**31 * NS + 7, 2**33 * NS + 9, 1_760_000_000_123_456_789],
-)
-def test_any_time_is_put_back_exactly(tmp_path: Path, mtime_ns: int) -> None:
-    """A time of 1970, before it, in the far future or with odd nanoseconds blocks nobody."""
-    path = _lock(tmp_path, b"%d\n" % os.getpid(), mtime_ns)
-    kept = path.stat().st_mtime_ns  # a file system may bound times
-    now = 1_780_000_000.0
-    assert not locks.busy(str(tmp_path), now, locks.alive)
-    for end in (ConsolidationLock.reset, _crash):
-        held = _take(tmp_path, now)
-        assert held is not None
-        assert held.prior_ns == kept
-        end(held)
-        assert (path.read_bytes(), path.stat().st_mtime_ns) == (b"", kept)
-
-
-def _crash(held: ConsolidationLock) -> None:
-    """End as a killed process does, and be found at the next start."""
-    os.close(held._guard)
-    os.close(held._folder)
-    results = locks.restore(held.directory, held.pid, held.taken_ns, held.prior_ns)
-    assert results is Restored.PUT_BACK
 
 
 def _link(path: Path, outside: Path) -> None:

@@ -35,7 +35,7 @@ def resolve(invocation: Invocation) -> int:
     if conflict is None:
         return call_and_print(invocation)  # the daemon refuses it, as it does for the other sides
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
-    with edited_text(invocation, os.path.basename(conflict["path"]), both) as text:
+    with edited_text(invocation, os.path.basename(conflict["path"]), both) as (text, _):
         if any(mark in text for mark in _CONFLICT_MARKS):
             raise UndecidedError(conflict["path"])
         return call_and_print(invocation, text=text)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from memd.cli.commands.memories import scope_of, write_sentence
 from memd.cli.invocation import Invocation
@@ -27,17 +28,17 @@ class EditorFailedError(MemdError):
 
 
 def edit(invocation: Invocation) -> None:
-    """Open one memory in an editor and write it back if its text changed."""
+    """Open one memory in an editor and write it back if it was saved; then it is the person's."""
     path = invocation.options.path
     read = invocation.ask("memory.read", path=path)
     written = {"path": path, "hash": read["hash"], "change": None, "status": "unchanged"}
-    with edited_text(invocation, os.path.basename(path), read["content"]) as text:
-        if text != read["content"]:
+    with edited_text(invocation, os.path.basename(path), read["content"]) as edited:
+        if edited.saved:
             options = invocation.options
             written = invocation.ask(
                 "memory.write",
                 path=path,
-                content=text,
+                content=edited.text,
                 scope=options.scope if options.agent else scope_of(path),
                 base_hash=read["hash"],
                 request_id=os.urandom(16).hex(),
@@ -45,8 +46,15 @@ def edit(invocation: Invocation) -> None:
     invocation.screen.answer(written, write_sentence(invocation, written))
 
 
+class EditedText(NamedTuple):
+    """A text behind an editor; ``saved`` says whether it was saved there, with changes or not."""
+
+    text: str
+    saved: bool
+
+
 @contextmanager
-def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[str]:
+def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[EditedText]:
     """Open a text in an editor and yield the edited text.
 
     If the block raises MemdError, the edited text is saved in the state directory. Raises
@@ -57,9 +65,10 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[str]:
         original = text.encode()
         with open(draft, "wb") as file:
             file.write(original)
+        os.utime(draft, (0, 0))  # a save gives it another time
         try:
             _run_editor(invocation, draft)
-            yield invocation.read(draft)
+            yield EditedText(invocation.read(draft), os.stat(draft).st_mtime > 0)
         except (MemdError, KeyboardInterrupt):
             # The temporary folder is deleted, so the person's text is saved elsewhere first.
             _save_draft(invocation, draft, original)

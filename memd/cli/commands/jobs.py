@@ -1,4 +1,4 @@
-"""job list|show|wait|cancel|retry, pause and resume: background work."""
+"""job list|show|wait|cancel, pause and resume: background work."""
 
 import json
 import time
@@ -37,7 +37,8 @@ def list_jobs(invocation: Invocation) -> None:
 
 def show(invocation: Invocation) -> None:
     """Print one job with its result and each turn of its model."""
-    _print_job(invocation, invocation.request(cwd=None, record=True))
+    answer = invocation.request(cwd=None, record=True)
+    invocation.screen.answer(answer, _job_text(invocation, answer["jobs"][0]))
 
 
 def wait(invocation: Invocation) -> int:
@@ -48,7 +49,7 @@ def wait(invocation: Invocation) -> int:
         job = join(invocation, invocation.options.job)
     else:
         job = invocation.request(cwd=None, seconds=JOB_SECONDS)
-    _print_job(invocation, job)
+    invocation.screen.answer(job, _job_text(invocation, job))
     return 0 if job["state"] == "completed" else 1
 
 
@@ -57,12 +58,6 @@ def cancel(invocation: Invocation) -> None:
     result = invocation.request(cwd=None)
     words = "cancelled" if result["cancelled"] else "it had ended already"
     invocation.screen.answer(result, words)
-
-
-def retry(invocation: Invocation) -> None:
-    """Put a parked job back into the queue."""
-    job = invocation.request(cwd=None)
-    invocation.screen.answer(job, f"{job['job']} is {job['state']} again")
 
 
 def pause(invocation: Invocation) -> None:
@@ -83,8 +78,8 @@ def _waiting_words(waiting: int) -> str:
     return "no job waits" if not waiting else f"{waiting} job{'s' * (waiting > 1)} to do"
 
 
-def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
-    """Print everything about a job: its state, result, cost and the turns of its model."""
+def _job_text(invocation: Invocation, job: dict[str, Any]) -> str:
+    """Return everything about a job: its state, result, cost and the turns of its model."""
     error, result = job.get("error") or {}, job.get("result") or {}
     has_ended = job.get("started") and job.get("ended")
     duration = output.duration(job["ended"] - job["started"]) if has_ended else ""
@@ -107,7 +102,7 @@ def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
         ("new prefix", ", ".join(result.get("prefix_changed") or ())),
     ]
     text = output.facts(pairs) + "".join(f"{line}\n" for line in result_lines(invocation, result))
-    invocation.screen.answer(job, text + _record_text(job.get("record") or ()))
+    return text + _record_text(job.get("record") or ())
 
 
 def _state_words(invocation: Invocation, job: dict[str, Any]) -> str:

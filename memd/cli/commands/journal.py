@@ -1,4 +1,4 @@
-"""log, diff, undo, why, restore and purge: the journal of a project."""
+"""log, diff, undo, why and purge: the journal of a project."""
 
 import os
 import time
@@ -6,6 +6,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.following import follow
+from memd.cli.grammar import CHANGE_ID
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.events import MEMORY_CHANGED
 from memd.core.instants import written
@@ -98,20 +99,23 @@ def diff(invocation: Invocation) -> None:
 
 
 def undo(invocation: Invocation) -> int:
-    """Undo changes, by default the newest; return 1 if a file was left as newer work is in it."""
-    if invocation.options.as_of is not None:
-        invocation.screen.note(f"everything after {iso_time(invocation.options.as_of)}")
-    result = invocation.request(request_id=os.urandom(16).hex())
+    """Undo changes, by default the newest; return 1 if a file was left as newer work is in it.
+
+    What is no id of a change is a memory, which gets its last version back.
+    """
+    options = invocation.options
+    if options.as_of is not None:
+        invocation.screen.note(f"everything after {iso_time(options.as_of)}")
+    change, path = options.change, None
+    if options.what and CHANGE_ID.fullmatch(options.what):
+        change = options.what
+    elif options.what:
+        path = invocation.memory(options.what)
+    result = invocation.request(change=change, path=path, request_id=os.urandom(16).hex())
     if result.get("undone"):
         would = "would take" if invocation.options.dry_run else "takes"
         invocation.screen.note(f"{would} back {result['undone']}")
-    return _print_undone(invocation, result, "nothing to undo")
-
-
-def restore(invocation: Invocation) -> int:
-    """Restore an earlier version of one memory."""
-    result = invocation.request(request_id=os.urandom(16).hex())
-    return _print_undone(invocation, result, f"{invocation.options.path} is so already")
+    return _print_undone(invocation, result, f"{path} is so already" if path else "nothing to undo")
 
 
 def why(invocation: Invocation) -> None:
@@ -137,7 +141,7 @@ def _origin_words(answer: dict[str, Any]) -> str:
     last = answer["last"]
     if origin != PERSON or last is None or last["actor"] not in (Actor.EXTERNAL, Actor.ASSISTANT):
         return origin
-    return f"{origin}, it says; a note in prompts, since memd did not write it last (memctl adopt)"
+    return f"{origin}, it says; a note in prompts, since memd did not write it last (memctl edit)"
 
 
 def purge(invocation: Invocation) -> int:
@@ -175,7 +179,7 @@ def _surfaced_words(sighting: dict[str, Any] | None) -> str:
 
 
 def _print_undone(invocation: Invocation, result: dict[str, Any], empty_text: str) -> int:
-    """Print the result of an undo or restore; return 1 if a file was left alone.
+    """Print the result of an undo; return 1 if a file was left alone.
 
     ``empty_text`` is printed if no file was changed.
     """

@@ -1,4 +1,4 @@
-"""list, show, search, add, adopt and rm: a person's commands for memories."""
+"""list, show, search, add and rm: a person's commands for memories."""
 
 import os
 from typing import Any
@@ -7,7 +7,7 @@ from memd.cli import output
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
-from memd.core.names import TEAM, printable
+from memd.core.names import TEAM
 
 _CONFLICT = 1002  # the code of the error for a file that exists or was changed
 _NO_NAME = "add needs PATH or --name"
@@ -123,16 +123,6 @@ def remove(invocation: Invocation) -> None:
     undo = invocation.command("undo", result["change"])
     words = f"deleted {invocation.options.path}; undo with: {undo}"
     invocation.screen.answer(result, words)
-
-
-def adopt(invocation: Invocation) -> None:
-    """Mark imported memories as the person's own."""
-    result = invocation.request(request_id=os.urandom(16).hex())
-    words = [f"{printable(path)} is yours" for path in result["paths"]]
-    if result["change"]:
-        words = words or ["the lines of the index are yours"]
-        words.append(f"undo with: {invocation.command('undo', result['change'])}")
-    invocation.screen.answer(result, "\n".join(words) or "no import brought anything here")
 
 
 def scope_of(path: str) -> str | None:

@@ -92,7 +92,7 @@ def edit(invocation: Invocation) -> None:
     for title in cut_titles:
         if before.pop(title, ""):
             invocation.screen.note(f"{title} is left out: it is long; change it in {read['path']}")
-    with edited_text(invocation, f"{session}.md", "".join(before.values())) as text:
+    with edited_text(invocation, f"{session}.md", "".join(before.values())) as (text, _):
         after = _split_sections(text, [title for title in before if title])
         if _all_fixed_lines(after) != _all_fixed_lines(before):
             raise HeadChangedError

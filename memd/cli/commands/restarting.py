@@ -6,11 +6,9 @@ import sys
 from memd.cli import service_unit
 from memd.cli.commands import service
 from memd.cli.invocation import Invocation
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import reason_against_start
 from memd.core.errors import MemdError
-
-_UNKNOWN_METHOD = -32601  # JSON-RPC's code for a method that the daemon does not know
 
 
 class NotStartableError(MemdError):
@@ -60,31 +58,11 @@ def _stop_running(invocation: Invocation) -> str:
     problem = reason_against_start(invocation.places, invocation.environ)
     if problem:
         raise NotStartableError(sys.executable, problem)
-    # Several names of an interpreter in one folder are one installation.
-    same_folder = os.path.dirname(program) == os.path.dirname(sys.executable)
-    if not same_folder or not _restart_itself(invocation):
-        _replace_daemon(invocation, program)
-    return str(running["version"])
-
-
-def _restart_itself(invocation: Invocation) -> bool:
-    """Ask the daemon to restart itself; return ``False`` if it is too old to know the method."""
-    try:
-        invocation.stop("restart")
-    except RemoteError as error:
-        if error.code != _UNKNOWN_METHOD:
-            raise
-        return False
-    return True
-
-
-def _replace_daemon(invocation: Invocation, program: str) -> None:
-    """Restart the service, or end a daemon outside of it; the next call starts another."""
     unit = service.find(invocation)
-    if not service.runs(invocation, unit):
-        invocation.stop()
-        return
-    if set(service_unit.states(unit).values()) != {"installed"}:
-        raise OtherServiceError(program)
-    invocation.close()
-    service.run_or_fail(invocation, unit.restart_command)
+    # Several names of an interpreter in one folder are one installation.
+    if os.path.dirname(program) != os.path.dirname(sys.executable):
+        is_installed = set(service_unit.states(unit).values()) == {"installed"}
+        if service.runs(invocation, unit) and not is_installed:
+            raise OtherServiceError(program)
+    invocation.stop()
+    return str(running["version"])

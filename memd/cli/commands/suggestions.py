@@ -1,4 +1,4 @@
-"""suggestions list|accept|edit|dismiss: statements that could become memories.
+"""suggestions list|accept|dismiss: statements that could become memories.
 
 A statement is printed on one line in quotation marks, below words of memd's.
 """
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.cli import output
-from memd.cli.commands.editing import edited_text
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 from memd.core.text import iso_time, one_line
@@ -35,23 +34,6 @@ def accept(invocation: Invocation) -> None:
     if result["change"]:
         lines.append(f"undo with: {invocation.command('undo', result['change'])}")
     invocation.screen.answer(result, "\n".join(lines))
-
-
-def edit(invocation: Invocation) -> None:
-    """Save a suggestion in the words of ``--text``, or in those that the person edits."""
-    options = invocation.options
-    listed = invocation.ask("suggestion.list")["suggestions"] if options.text is None else []
-    texts = [each["text"] for each in listed if each["id"] == options.suggestion]
-    if not texts:  # also for an unknown suggestion, which the daemon refuses
-        accept(invocation)
-        return
-    with edited_text(invocation, f"{options.suggestion}.md", f"{texts[0]}\n") as text:
-        options.text = text.strip()
-        if options.text in ("", texts[0]):
-            unchanged = {"suggestion": options.suggestion, "path": None, "change": None}
-            invocation.screen.answer(unchanged, "nothing was changed, and nothing saved")
-            return
-        accept(invocation)
 
 
 def dismiss(invocation: Invocation) -> None:

@@ -1,7 +1,7 @@
 """Have the service restarted under load, so many times; print what was done and what is wrong.
 
-Run by the user whose service it is. The restarts are in turns those of memctl, which stay in the
-process, and those of the service manager, which start another.
+Run by the user whose service it is. The restarts are in turns those of memctl and those of the
+service manager.
 """
 
 import json
