@@ -10,7 +10,7 @@ from msgspec import Struct
 from memd.core.settings import Settings
 from memd.core.values import Project
 
-# Takes a text; returns the path of an instruction file that says it already, else "". Pure.
+# Takes a text; returns the path of an instruction file in which it stands, else "". Pure.
 Covered = Callable[[str], str]
 # Takes a project and its settings; returns the ``Covered`` function of its instruction files.
 CoveredIn = Callable[[Project, Settings], Awaitable[Covered]]

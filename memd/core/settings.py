@@ -167,15 +167,6 @@ class AgentsSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionSettings:
-    """``[instructions]``: CLAUDE.md, AGENTS.md and their relatives, as memd reads them."""
-
-    already_said: bool = option(
-        default=True, doc="neither save nor suggest what a project's instruction files say already"
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class JournalSettings:
     """``[journal]``: how long history is kept."""
 
@@ -307,7 +298,6 @@ class Settings:
     team: TeamSettings = field(default_factory=TeamSettings)
     messages: MessagesSettings = field(default_factory=MessagesSettings)
     agents: AgentsSettings = field(default_factory=AgentsSettings)
-    instructions: InstructionSettings = field(default_factory=InstructionSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: ModelSettings = field(default_factory=ModelSettings)

@@ -2,38 +2,31 @@
 
 Rules of this file
 - Only the person's own sentences are used, and copied word for word.
-- A sentence is saved if it asks for something from now on (``_is_standing``), nothing speaks
-  against it and its score is high enough. A sentence that is probably lasting is suggested, and so
-  is every request to remember that was not saved.
+- A sentence is saved if it asks for something from now on (``_is_standing``) and nothing speaks
+  against it. Suggested is every request to remember that was not saved, a sentence with a marker of
+  rules, wishes or the person (``_MARKED``), and a sentence with one of facts (``_STATED``) in a
+  message that only states something.
+- What follows a sentence that ends with a colon may be another's text: it is suggested at most.
 - A sentence with a credential is neither saved nor suggested.
 The same words always give the same candidates. Pure.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from math import inf
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from memd.core.covered import CoveredText
-from memd.core.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
+from memd.core.values import PERSON, MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
-from memd.extract import credentials, scorer
+from memd.extract import credentials
 from memd.extract.markers import has_any, is_question, markers, other_list, without
-from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
 
-# Least log odds of a saved or suggested sentence, chosen so that at most six of a hundred messages
-# of other people's conversations yield one (benchmarks/train_extractor.py prints the figures).
-SAVED, MARKED, LASTING = -4.5, -2.9, -1.45
-# The same for a message that only states something (no task, question, doubt or error), at the
-# start of a conversation and later. The only purpose of such a message is to be known.
-OPENING, STATED = -2.6, -1.0
-_STATED_SENTENCES = 2  # of such a message at most
-_SAVED_CHARACTERS = 180  # of a saved sentence at most; a CJK character counts twice
+_STATED_SENTENCES = 2  # at most, of a message that only states something
+_CHARACTERS = 180  # of a sentence at most; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
 _MOST_SUGGESTIONS = 2  # of one message
 _LEAST_WORDS = 2  # telling words of a sentence; one more if it has "this" or "it"
@@ -42,14 +35,17 @@ _LEAST_WIDE = 6  # Chinese, Japanese or Korean characters of a sentence without 
 _RULE = frozenset(
     {"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"}
 )
-# With one of these a sentence may be suggested for the score that it is marked as lasting.
-_MARKED = (_RULE - {"prohibition"}) | {"remember", "identity"}
+# With one of these a sentence is suggested.
+_MARKED = (_RULE - {"answers", "prohibition"}) | {"identity", "skill"}
+# With one of these it is suggested if its message only states something.
+_STATED = frozenset({"time", "decision", "possession", "reason", "place"})
 # With one of these before a colon the words there are a request and not a speaker's name.
 _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
 _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
+_TASK = frozenset({"question", "order", "request"})
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
-_PRODUCT = frozenset({"interface", "audience"})  # about the product, unless a rule opens the text
-_NO_STATEMENT = TASK | {"error", "doubt"}
+_PRODUCT = frozenset({"interface", "audience"})  # what the product should be or do
+_NO_STATEMENT = _TASK | {"error", "doubt"}
 # Without any of these a sentence asks for nothing that holds from now on.
 _LASTING = frozenset(
     {"never", "always", "future", "next_time", "remember", "consent", "preference"}
@@ -99,27 +95,17 @@ class Candidates(Struct, frozen=True):
     already_said: tuple[CoveredText, ...] = ()
 
 
-def find(
-    messages: Iterable[Message],
-    now: float,
-    session: str = "",
-    score: Callable[[frozenset[str]], Scores] = scorer.score,
-) -> Candidates:
+def find(messages: Iterable[Message], now: float, session: str = "") -> Candidates:
     """Return the saved and suggested sentences of a conversation.
 
     ``now`` replaces a missing time of a message; ``session`` is named in suggestions.
     """
     parts: list[Candidates] = []
-    before, first = "", True
     for message in messages:
         yield_to_requests()
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
-            place = SentencePlace(characters=len(message.text), first=first, before=before)
-            parts.append(_find_in_message(message.text, at, session, place, score))
-            first = False
-        elif message.origin == "assistant":
-            before = message.text
+            parts.append(_find_in_message(message.text, at, session))
     return Candidates(
         tuple(item for part in parts for item in part.candidates),
         tuple(item for part in parts for item in part.suggestions),
@@ -137,26 +123,18 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
     own = sentences(text)
     if _is_pasted(text, own):
         return (), ()
-    place = SentencePlace(characters=len(text), first=not before, before=before, sentences=len(own))
     saved, corrections = [], []
-    for number, sentence in enumerate(own):
-        if sentence.announced:
-            continue
+    for number, sentence in enumerate(own[: _count_before_colon(own)]):
         lasting = has_any(sentence.plain, _LASTING)
-        scored = _score(sentence, replace(place, number=number), scorer.score) if lasting else None
-        if scored and _is_saved(scored):
+        item = _Marked(sentence, markers(sentence.plain)) if lasting else None
+        if item and item.is_saved:
             saved.append(sentence.text)
         elif before and not is_question(sentence.plain):
             denies = number == 0 and other_list("denial").match(sentence.plain)
             corrects = other_list("correction").search(sentence.plain)
-            if denies or corrects or (scored and _is_rule(scored)):
+            if denies or corrects or (item and item.is_rule):
                 corrections.append(sentence.text)
     return tuple(saved), tuple(corrections)
-
-
-def _is_rule(item: "_Scored") -> bool:
-    """Return whether a sentence asks for something that holds from now on."""
-    return _is_standing(item.names) and not item.opens_text and not item.names & _UNFIT
 
 
 def _is_pasted(text: str, own: Sequence[Sentence]) -> bool:
@@ -164,30 +142,34 @@ def _is_pasted(text: str, own: Sequence[Sentence]) -> bool:
     return len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
 
 
-def _find_in_message(
-    text: str,
-    at: float,
-    session: str,
-    place: SentencePlace,
-    score: Callable[[frozenset[str]], Scores],
-) -> Candidates:
+def _count_before_colon(own: Sequence[Sentence]) -> int:
+    """Return how many sentences do not follow a colon at a sentence's end.
+
+    The colon of a request such as "remember:" does not count.
+    """
+    for number, sentence in enumerate(own):
+        ends = sentence.plain.rstrip().endswith((":", "\uff1a"))
+        if ends and not has_any(sentence.plain, _ASKS):
+            return number + 1
+    return len(own)
+
+
+def _find_in_message(text: str, at: float, session: str) -> Candidates:
     """Return the saved and suggested sentences of one message, or why there are none."""
     own = sentences(text)
     if not own:
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
     pasted = _is_pasted(text, own)
-    place = replace(place, sentences=len(own))
-    scored = [_score(sentence, replace(place, number=n), score) for n, sentence in enumerate(own)]
-    saved = [] if pasted else [item for item in scored if _is_saved(item)]
-    least_stated = inf  # no score reaches it
-    if len(own) <= _STATED_SENTENCES and all(item.states for item in scored):
-        least_stated = OPENING if place.first else STATED
+    items = [_Marked(sentence, markers(sentence.plain)) for sentence in own]
+    saved = [item for item in items[: _count_before_colon(own)] if item.is_saved and not pasted]
+    only_states = len(own) <= _STATED_SENTENCES and all(item.states for item in items)
+    marks = _MARKED | _STATED if only_states else _MARKED
     suggested = [
         item
-        for item in scored
-        if item not in saved and _is_suggested(item, least_stated, pasted=pasted)
+        for item in items
+        if item not in saved
+        and (item.is_request or (not pasted and item.is_suggested and item.names & marks))
     ]
-    suggested.sort(key=_rank)
     retained, refused = [], []
     for item in (*saved, *suggested[:_MOST_SUGGESTIONS]):
         found_credentials = credentials.find(item.sentence.text)
@@ -199,40 +181,17 @@ def _find_in_message(
         return Candidates(
             (),
             refused=tuple(refused),
-            passed_over=() if refused else (_skip_reason(scored, pasted=pasted),),
+            passed_over=() if refused else (_skip_reason(items, pasted=pasted),),
         )
     return Candidates(
         tuple(Candidate(item.type, item.sentence.text, at) for item in retained if item in saved),
         tuple(
-            Suggestion(session, item.sentence.text, at, item.origin, item.type.value, UNCERTAIN)
+            Suggestion(session, item.sentence.text, at, PERSON, item.type.value, UNCERTAIN)
             for item in retained
             if item not in saved
         ),
         tuple(refused),
     )
-
-
-def _score(
-    sentence: Sentence, place: SentencePlace, score: Callable[[frozenset[str]], Scores]
-) -> "_Scored":
-    """Return a sentence with its markers and scores."""
-    names = markers(sentence.plain)
-    return _Scored(sentence, names, score(scorer.features(sentence, names, place)))
-
-
-def _is_saved(item: "_Scored") -> bool:
-    """Return whether a sentence asks for something from now on and is clear without context."""
-    if not _is_standing(item.names) or item.names & _UNFIT or item.asks or item.opens_text:
-        return False
-    if item.sentence.announced:  # it may be another's text
-        return False
-    if item.opens_with("supposition") or item.opens_with("refusal"):
-        return False
-    if item.names & _PRODUCT and not item.names & _OPENS:
-        return False
-    if _SOURCE.search(item.plain) or _is_spoken_by_another(item.plain):
-        return False
-    return item.scores.marked >= SAVED and item.length <= _SAVED_CHARACTERS and item.says_something
 
 
 def _is_spoken_by_another(plain: str) -> bool:
@@ -258,47 +217,24 @@ def _is_standing(names: frozenset[str]) -> bool:
     return "preference" in names and bool(names & {"practice", "answers"})
 
 
-def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
-    """Return whether to suggest a sentence: it asks to remember, or one of its scores is high.
-
-    ``least`` is the least score of a sentence in a message that only states something.
-    """
-    if not item.says_something or item.opens_text or item.opens_with("refusal"):
-        return False
-    if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
-        return True
-    is_general = item.names >= {"everything", "obligation"}
-    is_own_rule = is_general and item.names & {"first_person", "ours"}
-    may_be_marked = bool(item.names & _MARKED or is_own_rule) and not item.asks and not pasted
-    if may_be_marked and item.scores.marked >= MARKED:
-        return True
-    return item.scores.lasting >= LASTING or item.scores.stated >= least
-
-
 @cache
 def _occasion() -> frozenset[str]:
     """Return the words that say when or how to remember, and not what."""
     return frozenset(words(_OCCASION))
 
 
-def _rank(item: "_Scored") -> tuple[bool, float]:
-    """Return the sort key of a suggestion: what may be another's text comes last."""
-    return item.sentence.announced, -max(item.scores.marked, item.scores.lasting)
-
-
-def _skip_reason(scored: Sequence["_Scored"], *, pasted: bool) -> str:
+def _skip_reason(items: Sequence["_Marked"], *, pasted: bool) -> str:
     """Return the reason why a message has no result."""
     if pasted:
         return PASTED
-    return QUESTION if all(item.asks for item in scored) else NOT_LASTING
+    return QUESTION if all(item.asks for item in items) else NOT_LASTING
 
 
-class _Scored(Struct, frozen=True, eq=False):
-    """A sentence, its markers and scores."""
+class _Marked(Struct, frozen=True, eq=False):
+    """A sentence and its markers."""
 
     sentence: Sentence
     names: frozenset[str]  # of its markers
-    scores: Scores
 
     @property
     def plain(self) -> str:
@@ -306,13 +242,39 @@ class _Scored(Struct, frozen=True, eq=False):
         return self.sentence.plain
 
     @property
-    def origin(self) -> str:
-        """Whose words the sentence has: another's if they were announced before it."""
-        return OUTSIDE if self.sentence.announced else PERSON
+    def is_rule(self) -> bool:
+        """Whether the sentence asks for something that holds from now on."""
+        return _is_standing(self.names) and not self.opens_text and not self.names & _UNFIT
 
-    def opens_with(self, name: str) -> bool:
-        """Return whether the sentence opens with words of another list (``markers.other_list``)."""
-        return other_list(name).match(self.plain.replace("\u2019", "'")) is not None
+    @property
+    def is_saved(self) -> bool:
+        """Whether the sentence asks for something from now on and is clear without context."""
+        is_about_product = self.names & _PRODUCT and not self.names & {"remember", "consent"}
+        return self.is_fit and _is_standing(self.names) and not is_about_product
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the sentence asks to remember what it says."""
+        return "remember" in self.names and self.says_all and not self.asks
+
+    @property
+    def is_suggested(self) -> bool:
+        """Whether the sentence may be suggested for its markers."""
+        return self.is_fit and not self.names & _PRODUCT
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether nothing speaks against a sentence: no question, doubt, error or speaker."""
+        if self.asks or self.names & _UNFIT or _is_spoken_by_another(self.plain):
+            return False
+        return self.says_all and self.length <= _CHARACTERS
+
+    @property
+    def says_all(self) -> bool:
+        """Whether the sentence says what it is about, and nothing that is read in the code."""
+        refusal = other_list("refusal").match(self.plain.replace("\u2019", "'"))
+        is_whole = not (self.opens_text or refusal or _SOURCE.search(self.plain))
+        return is_whole and self.says_something
 
     @property
     def asks(self) -> bool:

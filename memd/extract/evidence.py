@@ -18,7 +18,6 @@ from functools import cached_property
 from msgspec import Struct
 
 from memd.core.yielding import yield_to_requests
-from memd.text import dates
 from memd.text.normal import normal
 from memd.text.words import WIDE
 
@@ -27,7 +26,7 @@ _RUN_WEIGHT = 8 * _WORD_WEIGHT  # words in a row that two texts hardly share by 
 _LINE_WEIGHT = 4 * _WORD_WEIGHT  # of the shortest line that counts if it is repeated whole
 _LEAST_COUNTED = 4  # a quotation of fewer words counts as one of so many
 _LEAST_LETTERS, _LEAST_WORDS = 8, 2  # of a quotation: "ok" and "do it" prove nothing
-_NEAR = timedelta(days=45)  # a date so near the conversation may come from a relative one
+_NEAR = timedelta(days=45)  # a date so near the conversation may stand for "tomorrow"
 _SMALL_NUMBER = 32  # a smaller number may have been written as a word
 _WORD = re.compile(f"[{WIDE}]|[^\\W_{WIDE}]+")
 _WIDE = re.compile(f"[{WIDE}]")
@@ -152,15 +151,8 @@ class Talk(Struct, frozen=True, dict=True):
         others_words = _words(f"{self.outside}\n{self.agents}")
         return frozenset(hash(_as_row(run)) for run in _runs(others_words))
 
-    @cached_property
-    def _own_with_dates(self) -> str:
-        """The person's words with absolute dates behind relative ones. Slow to compute."""
-        dated = (message for message in self.person if message.at)
-        texts = (dates.resolve(message.text, message.at) for message in dated)
-        return _as_row(_words("\n".join(texts)))
-
     def _is_known_date(self, text: str, own: str) -> bool:
-        """Return whether a date is near the conversation, or was said in other words.
+        """Return whether a date is near the conversation, or was said with other signs.
 
         ``own`` is a row with the words of the person and the assistant.
         """
@@ -177,7 +169,7 @@ class Talk(Struct, frozen=True, dict=True):
             was_said = day in own and (month in own or year in own)
             if was_said or any(abs(date_said - other) <= _NEAR for other in days_of_talk):
                 return True
-        return _as_row(_words(text)) in self._own_with_dates
+        return False
 
 
 def _details(line: str) -> Iterator[str]:

@@ -26,7 +26,6 @@ from msgspec.structs import replace
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_shot, tools
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.core import prose
-from memd.core.covered import CoveredText
 from memd.core.prices import price
 from memd.core.text import decode, one_line, sha256
 from memd.core.values import Header, MemoryFile
@@ -84,7 +83,6 @@ class News(Struct, frozen=True):
     now: float = 0.0  # seconds since 1970
     waiting: Sequence[str] = ()  # suggestions that nobody has decided yet
     team: bool = False  # whether memories may be shared with a team
-    said: Sequence[CoveredText] = ()  # new sentences that instruction files say already
 
     @property
     def start(self) -> int:
@@ -251,18 +249,16 @@ def _task_text(news: News, form: str = "") -> str:
     """
     listed = news.headers if form == "shared" else _related_memories(news)
     unlisted_count = len(news.headers) - len(listed)
-    said = "\n".join(f'- "{covered.text}" ({covered.file})' for covered in news.said)
     suggestions = (one_line(text, _SUGGESTION_CHARACTERS) for text in news.waiting)
     values = {
         "count": str(news.count),
         "manifest": prose.inert(manifest(listed) or "(nothing yet)"),
         "more": str(unlisted_count),
         "now": day_and_time(news.now),
-        "said": prose.inert(said),
         "turns": str(TURNS),
         "waiting": prose.inert("\n".join(f'- "{text}"' for text in suggestions)),
     }
-    parts = {"more": unlisted_count, "waiting": news.waiting, "said": news.said}
+    parts = {"more": unlisted_count, "waiting": news.waiting}
     flags = (form, *(name for name, content in parts.items() if content))
     return _fill("task", flags, news, values)
 

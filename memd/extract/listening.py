@@ -307,12 +307,8 @@ def _own_utterances(messages: Iterable[Message]) -> list[Utterance]:
 
 
 def own_words(text: str) -> str:
-    """Return the sentences of a message that are the person's own, without long quotations.
-
-    What is announced as another's text is not theirs.
-    """
-    own = (sentence for sentence in sentences(text) if not sentence.announced)
-    return "\n".join(map(_unquoted, own))
+    """Return the sentences of a message that are the person's own, without long quotations."""
+    return "\n".join(map(_unquoted, sentences(text)))
 
 
 def _unquoted(sentence: Sentence) -> str:

@@ -1,24 +1,20 @@
 """Find marker words of ten languages in a sentence. Pure; the lists are data (``markers.toml``).
 
-A marker is a name such as ``always`` or ``question``. Their weights are trained (``scorer``).
+A marker is a name such as ``always`` or ``question``.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from memd.text.words import WIDE
 
 _QUESTION = re.compile(r"\?(?=\W*$|\s)|\uff1f")  # not the one inside an address
-_WORD = re.compile(r"[^\W\d_]+")
 _EDGES = " \t\n,.!:;-*#>"  # removed at both ends of a sentence
-_OPENINGS = 4  # opening words that are left out at most
 _OTHER = "other"  # the table of the lists that are no markers
-_CORRECTED = ("remember", "always", "never", "future")  # their words match despite a typing error
-_LEAST_LETTERS = 6  # of such a word
 _CJK = re.compile(f"[{WIDE}]")
 
 
@@ -41,49 +37,8 @@ def markers(sentence: str) -> frozenset[str]:
 
 
 def _normalised(sentence: str) -> str:
-    """Return a sentence in lower case, as the lists are, without its opening words.
-
-    Words with one wrong letter are corrected if they then are a word of some lists.
-    """
-    opened = _without_opening(sentence.replace("\u2019", "'"))
-    return _WORD.sub(lambda match: _corrected(match.group()), opened.lower())
-
-
-@lru_cache(maxsize=4_096)  # most words occur again
-def _corrected(typed: str) -> str:
-    """Return the marker word that a word misspells by one letter, or the word itself."""
-    words_by_form, correct = _correct_spellings()
-    if typed in correct or len(typed) < _LEAST_LETTERS - 1:  # one letter may be missing
-        return typed
-    # Two words that differ by one letter have a form in common.
-    near = (words_by_form[form] for form in _deletion_forms(typed) if form in words_by_form)
-    return next((word for word in near if word[0] == typed[0]), typed)
-
-
-def _deletion_forms(word: str) -> list[str]:
-    """Return a word, and the word without each one of its letters."""
-    return [word, *(word[:at] + word[at + 1 :] for at in range(len(word)))]
-
-
-@cache
-def _correct_spellings() -> tuple[Mapping[str, str], frozenset[str]]:
-    """Return each long marker word by its shortened forms, and all words of all lists."""
-    lists = _marker_lists()
-    long = {
-        word
-        for name in _CORRECTED
-        for entry in lists[name]
-        for word in _WORD.findall(entry)
-        if len(word) >= _LEAST_LETTERS
-    }
-    words_by_form = {form: word for word in sorted(long) for form in _deletion_forms(word)}
-    all_words = {
-        word.lower()
-        for entries in lists.values()
-        for entry in entries
-        for word in _WORD.findall(entry)
-    }
-    return words_by_form, frozenset(all_words)
+    """Return a sentence in lower case, as the lists are."""
+    return sentence.replace("\u2019", "'").strip(_EDGES).lower()
 
 
 @cache
@@ -141,7 +96,7 @@ def _nod_pattern() -> re.Pattern[str]:
 
 @cache
 def other_list(name: str) -> re.Pattern[str]:
-    """Return the pattern of another list: opening, asking, nod, denial, change or correction."""
+    """Return the pattern of another list, such as asking, nod, denial or correction."""
     return re.compile(_list_pattern(_read_tables()[_OTHER][name]), re.IGNORECASE)
 
 
@@ -162,17 +117,3 @@ def _list_pattern(entries: list[str]) -> str:
     words = "|".join(entry for entry in entries if not _CJK.search(entry))
     whole_words = [rf"(?<![^\W_])(?:{words})(?![^\W_])"] if words else []
     return "|".join([*whole_words, *cjk_entries])
-
-
-def _without_opening(sentence: str) -> str:
-    """Return a sentence without up to four opening words such as "well" or "so".
-
-    The last one stays if nothing else would be left.
-    """
-    plain = sentence.strip(_EDGES)
-    for _ in range(_OPENINGS):
-        opening = other_list("opening").match(plain)
-        if opening is None or opening.end() == len(plain):
-            break
-        plain = plain[opening.end() :].lstrip(_EDGES)
-    return plain

@@ -13,7 +13,7 @@ Rules of this file
   subject of a verb of wanting or saying, in ten languages. All others count as facts.
 - In a memory that a team shares the assistant's words count as others', whatever its type.
 - A private memory may not repeat a team's memory, except what the person said.
-- A memory may not add only what an instruction file says already.
+- A memory may not add only sentences that stand in an instruction file.
 - A removal needs a quotation as its reason, and a run may make three.
 """
 
@@ -41,10 +41,9 @@ from memd.core.values import (
 )
 from memd.documents import document, index, secrets
 from memd.documents.document import Document
-from memd.extract.already_said import in_memory, shown
 from memd.extract.evidence import Talk
+from memd.extract.merge import shown
 from memd.extract.requests import ALREADY_SAID
-from memd.text import dates
 
 NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_conversation"
 _REMOVALS = 3  # of one run at most
@@ -153,7 +152,7 @@ class Reviewer:
         files = [file for file in proposal.files if file.path != INDEX]
         reviews = [(file, self._review(file)) for file in (*refused, *files)]
         accepted = tuple(
-            replace(_with_dates(file, talk), origin=result.origin)
+            replace(_with_days(file, talk), origin=result.origin)
             for file, result in reviews[len(refused) :]
             if not result.fault
         )
@@ -180,7 +179,7 @@ class Reviewer:
         old_text = f"{old.description}\n{old.body}"
         if is_private and not is_removal and team.repeats(_new_lines(old, new), old_text):
             return Review(OTHERS_WORDS, _TEAM_HAS_IT)
-        covering_file = "" if is_removal else in_memory(old, new, self._covered)
+        covering_file = "" if is_removal else _covering_file(old, new, self._covered)
         if covering_file:
             return Review(ALREADY_SAID, _IN_A_FILE.format(covering_file), file=covering_file)
         return review(file, self._talk_so_far())
@@ -275,6 +274,17 @@ def _new_lines(old: Document, new: Document) -> list[str]:
     return [line for line in _statement_lines(new) if line not in old_lines]
 
 
+def _covering_file(old: Document, new: Document, covered: Covered) -> str:
+    """Return the instruction file in which all new lines of a memory stand, "" if there is none.
+
+    The result is also "" for a memory that loses a line, since that is a correction.
+    """
+    before, after = (f"{memory.description}\n\n{memory.body}".splitlines() for memory in (old, new))
+    if any(line.strip() and line not in after for line in before):
+        return ""
+    return covered("\n".join(line for line in after if not line or line not in before))
+
+
 def _statement_lines(memory: Document) -> list[str]:
     """Return a memory's description and the lines of its body that are no quotations."""
     lines = memory.body.split("\n")
@@ -301,35 +311,25 @@ def _unquoted(text: str) -> str:
     return _DAY.sub("", words).strip(_SIGNS)
 
 
-def _with_dates(file: Proposed, talk: Talk) -> Proposed:
-    """Return a memory with relative dates made absolute, and a day added to each quotation.
-
-    Lines that the memory had before stay as they are.
-    """
+def _with_days(file: Proposed, talk: Talk) -> Proposed:
+    """Return a memory with a day added to each new quotation."""
     if file.content is None:
         return file
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
-    at = _newest_time(talk)
-    lines = new.body.split("\n")
     quotation_by_line = quotations(new.body)
     old_lines = set(old.body.split("\n"))
 
     def dated(line: str) -> str:
         """Return what is written in the place of a line of the new body."""
-        if line in old_lines:
+        if line in old_lines or line not in quotation_by_line:
             return line
-        if line in quotation_by_line:
-            message = talk.quoted(quotation_by_line[line])
-            return said_line(quotation_by_line[line], message.at if message else 0.0)  # 0: no day
-        return dates.resolve(line, at) if at else line
+        message = talk.quoted(quotation_by_line[line])
+        return said_line(quotation_by_line[line], message.at if message else 0.0)  # 0: no day
 
-    body = "\n".join(map(dated, lines))
-    content = file.content if body == new.body else document.with_body(file.content, body)
-    description = dates.resolve(new.description, at) if at else new.description
-    # Neither is it written anew where the model left the old one.
-    if description not in (new.description, old.description):
-        content = document.with_fields(content, {"description": description})
-    return replace(file, content=content)
+    body = "\n".join(map(dated, new.body.split("\n")))
+    if body == new.body:
+        return file
+    return replace(file, content=document.with_body(file.content, body))
 
 
 def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:

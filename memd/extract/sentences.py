@@ -4,10 +4,6 @@ Rules of this file
 - What a client inserted (notes in tags, marks in brackets) is left out.
 - Text in fences, between rules or tags, in indented blocks, behind ``>``, from the head of a letter
   on, or that looks like pasted output is left out first.
-- What stands behind words that announce another's text (``announcements``) is marked as
-  ``announced``. A fence, or a block between rules, that follows the words and ends is that text:
-  what stands behind it is the person's again. A tag or a quoted line is not, as a pasted page may
-  begin with one.
 - Inline code and quotations stay in ``text`` but are blanked out in ``masked``, which is searched
   for markers. Both forms have the same length.
 """
@@ -17,9 +13,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
-
-from memd.extract.announcements import announces
 
 SENTENCE_CHARACTERS = 600  # a longer one is pasted; the limit also bounds the cost of patterns
 _PASTED_LINES = 40  # of a message with more lines only the first and last eight are used
@@ -46,7 +39,6 @@ _OUTPUT = re.compile(
     r"(?:User|Assistant|Human|System|AI|Customer|Reviewer|Q|A)\s?:\s|"
     r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
 )
-_BLOCK_END = "\n"  # in the place of a block's last line: no line has it
 _LEFT_OUT = "\n>\n"  # a quoted line, in the place of an element
 # A tag of any name: clients wrap commands, their output and an editor's content in tags.
 _TAG = re.compile(r"<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
@@ -72,14 +64,10 @@ _END = re.compile(
 
 
 class Sentence(Struct, frozen=True):
-    """One sentence as written, and the same with code and quotations blanked out.
-
-    An ``announced`` sentence may be pasted: words before it announce another's text.
-    """
+    """One sentence as written, and the same with code and quotations blanked out."""
 
     text: str
     masked: str
-    announced: bool = False
 
     @property
     def plain(self) -> str:
@@ -100,13 +88,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     result: list[Sentence] = []
     if _CLIENT_MESSAGE.match(text):
         return ()
-    announced = awaited = False  # whether another's text was announced, and has not begun yet
     for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _remove_tagged(text))):
-        if paragraph == _BLOCK_END:
-            announced = announced and not awaited  # the block was what was announced
-        if paragraph in ("", _BLOCK_END):
-            continue
-        awaited = False
         all_sentences = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
@@ -114,10 +96,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         for gap_start, gap_end in (*gaps, (len(paragraph), len(paragraph))):
             sentence = all_sentences.part(start, gap_start)
             if sentence.text and len(sentence.text) <= SENTENCE_CHARACTERS:
-                is_last = gap_end == len(paragraph)
-                if not announced and announces(sentence.masked, ends_paragraph=is_last):
-                    announced = awaited = True
-                result.append(replace(sentence, announced=announced))
+                result.append(sentence)
             start = gap_end
     return tuple(result)
 
@@ -152,15 +131,12 @@ def _remove_tagged(text: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own.
-
-    "" stands for lines that the person did not type, ``_BLOCK_END`` for the end of a fence or of a
-    block between rules.
-    """
+    """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own."""
     current: list[str] = []
     for line in _typed_lines(text):
-        if line in (None, _BLOCK_END):
-            yield from (" ".join(current), line or "") if current else (line or "",)
+        if line is None:
+            if current:
+                yield " ".join(current)
             current = []
             continue
         words = _BULLET.sub("", line).strip()
@@ -176,10 +152,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _typed_lines(text: str) -> Iterator[str | None]:
-    """Yield the lines that the person typed, and ``None`` for each pasted or quoted one.
-
-    The last line of a block that has an end is ``_BLOCK_END``.
-    """
+    """Yield the lines that the person typed, and ``None`` for each pasted or quoted one."""
     lines = text.splitlines()
     block: _ForeignBlock | None = None  # that the line is in
     typed: str | None = None  # the line, or None if the person did not type it
@@ -188,10 +161,9 @@ def _typed_lines(text: str) -> Iterator[str | None]:
         pasted_lines = range(_EDGE_LINES, len(lines) - _EDGE_LINES)
     for number, line in enumerate(lines):
         if block is not None:
-            is_end = block.ends(line)
-            block = None if is_end else block
+            block = None if block.ends(line) else block
             typed = None
-            yield _BLOCK_END if is_end else None
+            yield None
         else:
             block = _opened_block(line)
             is_foreign = (

@@ -38,10 +38,10 @@ from memd.core.values import (
     Suggestion,
     Tree,
 )
-from memd.extract import already_said, candidates, fork, listening, requests
+from memd.extract import candidates, fork, listening, requests
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Extraction, conversation
-from memd.extract.merge import Merged, merge
+from memd.extract.merge import Merged, merge, shown
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
@@ -200,7 +200,7 @@ class Extractions:
                 result = replace(result, suggestions=())
         if result.candidates or result.suggestions:
             covered = await self._covered_in(project, extraction.settings)
-            result = await to_thread.run_sync(already_said.without, result, covered)
+            result = await to_thread.run_sync(_without_covered, result, covered)
         newest = result.candidates[-_MOST_AT_ONCE:]
         extracted = ExtractionResult(
             requests.SKIPPED if skip_reason else requests.COMPLETED,
@@ -277,12 +277,10 @@ class Extractions:
         headers = (await self._store.snapshot(directory)).headers
         suggested = await self._open_suggestions(directory) if settings.extract.suggest else ()
         covered = await self._covered_in(project, settings)
-        split = partial(already_said.split, suggested, new_part.messages, covered)
-        suggested, said = await to_thread.run_sync(split)
         team = settings.team.used(joined=await to_thread.run_sync(self._is_joined, directory))
         quotes = [suggestion.text for suggestion in suggested]
         dialogue, pieces = new_part.dialogue, new_part.pieces
-        news = fork.News(directory, dialogue, pieces, headers, now, quotes, team, said)
+        news = fork.News(directory, dialogue, pieces, headers, now, quotes, team)
         client = fork.prefix(extraction.request.cache)
         task, has_whole_conversation, files = await self._make_task(extraction, model, client, news)
         # What the model is shown of each memory, by the memory's path.
@@ -372,6 +370,16 @@ class Extractions:
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed
+
+
+def _without_covered(result: candidates.Candidates, covered: Covered) -> candidates.Candidates:
+    """Return a result without the suggestions that stand in instruction files, which it names."""
+    said = [(each, covered(each.text)) for each in result.suggestions]
+    return replace(
+        result,
+        suggestions=tuple(suggestion for suggestion, file in said if not file),
+        already_said=tuple(shown(suggestion.text, file) for suggestion, file in said if file),
+    )
 
 
 def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace:

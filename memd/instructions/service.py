@@ -100,13 +100,11 @@ class Instructions:
         except InstructionsTimeoutError as error:
             return InstructionText("", etag(""), (), (error.sentence,))
 
-    async def covered(self, project: Project, settings: Settings) -> Covered:
-        """Return a function that names the file of a project that already says a text.
+    async def covered(self, project: Project, _: Settings) -> Covered:
+        """Return a function that names the file of a project in which a text stands.
 
-        It names no file if the settings switch that off or the files cannot be read in time.
+        It names no file if the files cannot be read in time.
         """
-        if not settings.instructions.already_said:
-            return in_no_file
         request = InstructionRequest(project, {})
         with suppress(InstructionsTimeoutError):
             return await self._in_thread(lambda: self._reader.read(request).covered)

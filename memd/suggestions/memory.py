@@ -11,7 +11,6 @@ from memd.core.text import iso_time, said_line
 from memd.core.values import PERSON, Draft, FileEdit, MemoryType, SuggestionDecided, Tree
 from memd.documents import document
 from memd.state.tables import TAKEN, OpenSuggestion
-from memd.text.dates import resolve
 
 # The label of a quotation, such as "**Said:**"; removed, so that no wording poses as a quotation.
 _QUOTATION_LABEL = re.compile(
@@ -27,7 +26,7 @@ def accepted(
     ``text`` and ``kind``, unless "", replace the suggestion's own words and its guessed type.
     ``now`` is seconds since 1970.
     """
-    statement = text.strip() or resolve(suggestion.text, suggestion.at)  # relative dates resolved
+    statement = text.strip() or suggestion.text
     statement = _QUOTATION_LABEL.sub("", statement).strip() or statement
     own_words = " ".join(suggestion.text.split())
     quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""

@@ -66,7 +66,6 @@ _CLAUSE = re.compile(
     r"[,;:.!?](?=\s|$)|[()\u2013\u2014|\u3002\uff0c\uff1b\uff1a]|\s-\s"
     r"|\b(?:and|but|while|whereas|which|und|aber|wobei|y|pero|et|mais|e|ma|и|но)\b"
 )
-_DATED = re.compile(r"\s?\((?:week of )?\d{4}-(?:Q\d|\d\d)(?:-\d\d)?(?: to \d{4}-\d\d)?\)")
 _DIGIT = re.compile(r"\d")
 _CACHED_TEXTS = 20_000  # in each of two caches
 
@@ -349,8 +348,3 @@ def crude_words(text: str) -> set[str]:
         for word in _CRUDE_WORD.findall(text.casefold())
         if word not in _stop_words()
     }
-
-
-def undated(text: str) -> str:
-    """Return a text without the ISO dates that were put behind relative dates."""
-    return _DATED.sub("", text)

@@ -1,14 +1,11 @@
 """What an extraction asks a model."""
 
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from memd.agent.service import Task
 from memd.conversation.dialogue import Dialogue, extended
 from memd.core.values import Header, MemoryFile, MemoryType, Message
 from memd.extract import fork
-from tests.snapshots import reviewed
 
 HEADER = Header(
     path="testing.md",
@@ -39,12 +36,6 @@ def said(text: str, origin: str = "user") -> Message:
 def own(dialogue: Dialogue, before: int = 0, new: int = 1) -> Task:
     """Return the run over memd's own prefix."""
     return fork.own(fork.News("/m", dialogue, new, [HEADER], NOW), "small", before)
-
-
-def system_of(task: Task) -> str:
-    """Return the text of memd's own system prompt."""
-    assert not isinstance(task.system, str)
-    return str(task.system[0]["text"])
 
 
 def marked(task: Task) -> list[int]:
@@ -81,56 +72,6 @@ def test_a_prefix_that_changed_is_named() -> None:
         "conversation",
     )
     assert fork.changed({}, fork.fingerprints(a)) == ()
-
-
-def test_a_conversation_that_changed_in_its_middle_is_told() -> None:
-    """What a client took out or wrote anew is seen, and what only grew or moved its mark is not."""
-
-    def shared(*texts: str, mark: int = 0) -> dict[str, str]:
-        blocks: list[dict[str, object]] = [{"type": "text", "text": text} for text in texts]
-        blocks[mark]["cache_control"] = {"type": "ephemeral"}
-        messages = [{"role": "user", "content": blocks}]
-        client = fork.prefix({**CLIENT, "messages": messages})
-        assert client is not None
-        return fork.fingerprints(fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW)))
-
-    before = shared("a", "b", "c")
-    assert fork.changed(before, shared("a", "b", "c", "d", mark=3)) == ()
-    assert fork.changed(before, shared("a", "x", "c", "d")) == ("conversation",)
-    assert fork.changed(before, shared("a")) == ("conversation",)
-
-
-def test_a_plain_system_text_is_compared_too() -> None:
-    """A client's system text may be one string."""
-    tasks = []
-    for system in ("one", "one", "two"):
-        client = fork.prefix({**CLIENT, "system": system})
-        assert client is not None
-        tasks.append(fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW)))
-    assert fork.changed(fork.fingerprints(tasks[0]), fork.fingerprints(tasks[1])) == ()
-    assert fork.changed(fork.fingerprints(tasks[0]), fork.fingerprints(tasks[2])) == ("system",)
-
-
-def test_a_clients_way_of_thinking_goes_along() -> None:
-    """What its cache goes by is kept, what a run cannot work with is not, nothing is added."""
-    thinking = {"type": "enabled", "budget_tokens": 20_000}
-    kept = {
-        "thinking": thinking,
-        "tool_choice": {"type": "auto"},
-        "output_config": {"effort": "high"},
-        "cache_control": {"type": "ephemeral"},
-    }
-    for given, expected in (
-        ({}, {}),
-        (kept, kept),
-        ({"thinking": 5, "tool_choice": {"type": "any"}, "output_config": {"format": {}}}, {}),
-        ({"temperature": 1, "max_tokens": 5, "stream": True, "thinking": None}, {}),
-    ):
-        client = fork.prefix({**CLIENT, **given})
-        assert client is not None
-        task = fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW))
-        assert task.extra == expected
-        assert task.budget.reply_tokens > (20_000 if expected else 1_000)
 
 
 def test_a_prefix_without_sense_is_none() -> None:
@@ -174,22 +115,3 @@ def test_one_request_is_short_whatever_there_is() -> None:
     assert task.shown == {"0.md", "1.md"}
     assert (task.tools, task.budget.turns) == ((), 2)
     assert single(long, size=4_000).shown == frozenset()
-
-
-SNAPSHOTS = Path(__file__).parent / "snapshots"
-
-
-def test_the_wording_is_reviewed() -> None:
-    """The prompts are these, to the byte; write them anew with MEMD_SNAPSHOTS=write."""
-    task = own(extended(Dialogue(), [said("one")]))
-    client = fork.prefix(CLIENT)
-    assert client is not None
-    shared = fork.shared(client, fork.News("/m", Dialogue(), 3, [HEADER], NOW))
-    texts = {
-        "system": system_of(task),
-        "task": str(task.messages[0]["content"][-1]["text"]),
-        "task-shared": str(shared.messages[-1]["content"]),
-        "single": str(single(extended(Dialogue(), [said("one")])).messages[0]["content"]),
-    }
-    for name, text in texts.items():
-        assert reviewed(SNAPSHOTS / f"{name}.md", text)

@@ -7,7 +7,6 @@ from typing import Any
 from memd.core.values import CursorMove
 from memd.extract.listening import ConversationReader, NewPart, conversation, own_words
 from memd.extract.requests import ExtractRequest
-from memd.model.port import Block
 from memd.transcripts import reading
 
 _CODE = "Push with `git push --force-with-lease origin HEAD to main` only."
@@ -22,60 +21,6 @@ def line(number: int, kind: str = "user", content: object = None) -> str:
 def requested(path: Path) -> ExtractRequest:
     """Return a request for a transcript."""
     return ExtractRequest(session="s", transcript_path=str(path))
-
-
-def test_only_new_bytes_are_read(tmp_path: Path) -> None:
-    """What was heard stays; the next turn adds to it, and says how much is new."""
-    path, listener = tmp_path / "s.jsonl", ConversationReader()
-    path.write_text(line(1) + line(2))
-    first = listener.read_new_part("/m", requested(path), None, whole=True)
-    assert (first.pieces, first.before, len(first.dialogue.pieces)) == (2, 0, 2)
-    listener.save("/m", "s", first, {"model": "a"})
-    path.write_text(path.read_text() + line(3))
-    second = listener.read_new_part("/m", requested(path), first.cursor, whole=True)
-    assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
-    assert own_words(second.messages[0].text) == "Message 3."
-    assert second.cursor.message == "u3"
-    assert listener.save("/m", "s", second, {}) == {"model": "a"}
-
-
-def test_another_cursor_is_another_past(tmp_path: Path) -> None:
-    """What was kept belongs to its cursor; else the past is read once more from the file."""
-    path, listener = tmp_path / "s.jsonl", ConversationReader()
-    path.write_text(line(1))
-    first = listener.read_new_part("/m", requested(path), None, whole=True)
-    listener.save("/m", "s", first, {})
-    path.write_text(path.read_text() + line(2))
-    again = listener.read_new_part("/m", requested(path), None, whole=True)
-    assert (again.pieces, again.before) == (2, 0)
-    fresh = ConversationReader().read_new_part("/m", requested(path), first.cursor, whole=True)
-    assert (fresh.pieces, fresh.before, len(fresh.dialogue.pieces)) == (1, 0, 2)
-    elsewhere = CursorMove("s", "/another.jsonl", 5, "x")
-    assert (
-        ConversationReader().read_new_part("/m", requested(path), elsewhere, whole=True).before == 0
-    )
-
-
-def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
-    """A transcript that was replaced is read from its start."""
-    path, listener = tmp_path / "s.jsonl", ConversationReader()
-    path.write_text(line(1) + line(2))
-    first = listener.read_new_part("/m", requested(path), None, whole=True)
-    listener.save("/m", "s", first, {})
-    path.write_text(line(7) + line(8) + line(9))
-    anew = listener.read_new_part("/m", requested(path), first.cursor, whole=True)
-    assert (anew.pieces, anew.before, len(anew.dialogue.pieces)) == (3, 0, 3)
-
-
-def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
-    """The local extractor needs the person's words, and the end of what was said before them."""
-    path = tmp_path / "s.jsonl"
-    path.write_text(line(1) + line(2, "assistant"))
-    new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=False)
-    assert (new_part.dialogue.pieces, [item.id for item in new_part.messages]) == (
-        (),
-        ["u1", "u2"],
-    )
 
 
 def test_outside_words_are_noticed(tmp_path: Path) -> None:
@@ -97,7 +42,6 @@ def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> Non
         ('Use "pnpm run x", never `npm`.', 'Use "pnpm run x", never `npm`.'),
         *((text, text) for text in ('Skip "state_referenced_locally_in_a_module" there.', _CODE)),
         (letter, "Please read this."),
-        ("Here is what the page says:\n\nAlways deploy on Fridays without tests", ""),
         ('It says "always deploy on Fridays without any test" there.', "It says  there."),
     ):
         path = tmp_path / "s.jsonl"
@@ -107,21 +51,6 @@ def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> Non
         assert own_words(text) == own
         assert {said.text for said in talk.person} == {own}
         assert (text.strip() in talk.outside) is (own != text)
-
-
-def test_what_a_client_sends_is_heard_too(tmp_path: Path) -> None:
-    """A client's own messages are part of the conversation."""
-    path = tmp_path / "s.jsonl"
-    path.write_text(line(1))
-    new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
-    result = {"type": "tool_result", "tool_use_id": "t", "content": "out"}
-    sent: list[Block] = [
-        {"role": "user", "content": [result]},
-        {"role": "user", "content": "Hello there."},
-    ]
-    talk = conversation(new_part, sent)
-    assert talk.outside == "out"
-    assert "Hello there." in {said.text for said in talk.person}
 
 
 def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
@@ -137,17 +66,6 @@ def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
     third = listener.read_new_part("/m", requested(path), second.cursor, whole=True)
     assert (third.pieces, third.before) == (1, 2)
     assert listener.save("/m", "s", third, {}) == {"model": "a"}
-
-
-def test_messages_carry_their_own_past() -> None:
-    """Given as messages, what the cursor counts as read is the past."""
-    listener = ConversationReader()
-    messages = [{"role": "user", "content": f"Message {number}."} for number in range(3)]
-    request = ExtractRequest(session="s", messages=messages[:2])
-    first = listener.read_new_part("/m", request, None, whole=True)
-    more = ExtractRequest(session="s", messages=messages)
-    second = listener.read_new_part("/m", more, first.cursor, whole=True)
-    assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 0, 3)
 
 
 def test_conversations_are_bounded(tmp_path: Path) -> None:
@@ -201,23 +119,3 @@ def test_a_cursor_finds_its_message_elsewhere() -> None:
     cursor = unread(said("a", "yes", "yes")).cursor
     assert [m.text for m in unread(said("a", "yes", "yes", "c"), cursor).messages] == ["c"]
     assert [m.text for m in unread(said("yes", "c"), cursor).messages] == ["c"]
-
-
-def test_a_vanished_message_falls_back_to_all() -> None:
-    """After a compaction everything that is there is looked at."""
-    cursor = unread(said("a", "b")).cursor
-    assert len(unread(said("x", "y"), cursor).messages) == 2
-    assert unread([], cursor).messages == ()
-
-
-def test_a_cursor_of_a_transcript_says_nothing_here() -> None:
-    """Bytes of a file are no count of messages."""
-    cursor = CursorMove("s", "/t/s.jsonl", 1, "x")
-    assert len(unread(said("a"), cursor).messages) == 1
-
-
-def test_the_persons_last_message_is_named() -> None:
-    """The cursor tells from which message the newest memories come."""
-    answer = {"role": "assistant", "content": "Yes."}
-    assert unread([*said("x", "y"), answer]).cursor.message == "m1"
-    assert unread([answer]).cursor.message == ""

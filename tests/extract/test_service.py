@@ -1,7 +1,5 @@
 """Extraction against a real store: memories, cursor and job's end move together."""
 
-import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from memd.state.jobs import JobState
 from memd.store.door import SecretInNameError
 from memd.store.drafts import SecretRefusedError
 from memd.store.service import Store
-from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 from tests.extract.bench import Bench, opened
 from tests.support import samples
 
@@ -49,119 +46,6 @@ async def test_memories_cursor_and_job_move_together(bench: Bench) -> None:
     assert (change.by.actor, change.by.origin, change.by.session) == ("extract", "user", "s")
 
 
-async def test_nothing_is_read_twice(bench: Bench) -> None:
-    """A second run finds nothing new, also when the memory was deleted meanwhile."""
-    await bench.run(RULE)
-    (bench.memory / "feedback_never-force-push-to-main-because.md").unlink()
-    again = await bench.run(RULE)
-    assert (again.status, again.reason, again.saved) == ("skipped", "nothing_new", ())
-    more = await bench.run(RULE, "Always sign commits with your key.")
-    assert more.saved == ("feedback_always-sign-commits-with-your-key.md",)
-
-
-async def test_the_sample_conversations(bench: Bench) -> None:
-    """Of the two samples what was marked is saved, a fuller rule updates, a secret is refused."""
-    transcript = str(bench.folder / "t.jsonl")
-    samples.write("first-day", transcript, cwd=bench.project.cwd, session="s")
-    first = await bench.run(transcript_path=transcript)
-    assert sorted(path.split("_")[0] for path in first.saved) == ["feedback", "project"]
-    assert first.suggested > 0
-    cursor = bench.cursor()
-    assert cursor is not None
-    assert (cursor.source, cursor.position) == (transcript, os.path.getsize(transcript))
-    samples.write("second-day", str(bench.folder / "u.jsonl"), cwd="/p", session="t")
-    second = await bench.run(session="t", transcript_path=str(bench.folder / "u.jsonl"))
-    assert (second.saved, len(second.updated)) == ((), 1)
-    assert second.refused == ("stripe-key",)
-    everything = "".join(path.read_text() for path in bench.memory.glob("*.md"))
-    assert "2026-03-05" in everything
-    for unwanted in (samples.secret(), "deploy key", "src/handlers", "verse", "French", "tabs"):
-        assert unwanted not in everything
-
-
-async def test_a_transcript_goes_on_where_it_ended(bench: Bench) -> None:
-    """A second run reads what was appended, and only that."""
-    path = bench.folder / "t.jsonl"
-
-    def say(text: str) -> None:
-        line = {"type": "user", "uuid": text, "message": {"role": "user", "content": text}}
-        with path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-    say(RULE)
-    assert len((await bench.run(transcript_path=str(path))).saved) == 1
-    say("Always sign commits with your key.")
-    more = await bench.run(transcript_path=str(path))
-    assert more.saved == ("feedback_always-sign-commits-with-your-key.md",)
-    assert (await bench.run(transcript_path=str(path))).reason == "nothing_new"
-
-
-async def test_a_write_through_a_link_counts(bench: Bench) -> None:
-    """The memory directory's real path is the memory directory."""
-    real = bench.folder / "real"
-    real.mkdir()
-    bench.memory.symlink_to(real)
-    write = {"type": "tool_use", "name": "Write", "input": {"file_path": f"{real}/a.md"}}
-    done = await bench.run(RULE, {"role": "assistant", "content": [write]})
-    assert done.reason == "already_written"
-
-
-@pytest.mark.parametrize(
-    ("path", "wrote"),
-    [
-        ("{memory}/a.md", True),
-        ("/memories/a.md", True),
-        ("{memory}2/a.md", False),
-        ("/r{memory}/a.md", False),
-    ],
-)
-async def test_writes_below_the_memory_count(bench: Bench, path: str, wrote: object) -> None:
-    """A write below the directory or by the memory tool is the assistant's own memory."""
-    given = {"file_path": path.format(memory=bench.memory)}
-    write = {"type": "tool_use", "name": "Write", "input": given}
-    done = await bench.run(RULE, {"role": "assistant", "content": [write]})
-    assert (done.reason == "already_written") is wrote
-
-
-async def test_only_every_nth_turn_is_looked_at(bench: Bench) -> None:
-    """Fewer turns than the setting asks are left for later, unread."""
-    bench.config.write_text("[extract]\nevery_turns = 2\n")
-    assert (await bench.run(RULE)).reason == "every_turns"
-    assert bench.cursor() is None
-    assert len((await bench.run(RULE, "thanks")).saved) == 1
-
-
-async def test_closed_gates_skip(bench: Bench) -> None:
-    """With extraction off nothing is read and nothing moves."""
-    bench.config.write_text("[extract]\nenabled = false\n")
-    settings, _ = await bench.store.settings(bench.project)
-    assert bench.extract.gate(settings, bench.project) == "extraction_off"
-    assert (await bench.run(RULE)).reason == "extraction_off"
-    assert bench.cursor() is None
-
-
-async def test_what_cannot_be_read_leaves_the_cursor(bench: Bench) -> None:
-    """A bad transcript or bad messages are errors, and the cursor stays."""
-    with pytest.raises(TranscriptRefusedError):
-        await bench.run(transcript_path="/nowhere.jsonl")
-    with pytest.raises(InvalidMessagesError):
-        await bench.run(messages="x")
-    assert bench.cursor() is None
-
-
-async def test_a_format_that_is_not_known_is_told(bench: Bench) -> None:
-    """A transcript that yields nothing says so in the answer."""
-    path = bench.folder / "t.jsonl"
-    path.write_text('{"kind":"turn"}\n')
-    done = await bench.run(transcript_path=str(path))
-    assert "none of 1 lines" in done.facts()["problem"]
-
-
-def many(count: int) -> list[str]:
-    """Return requests to remember as many different things."""
-    return [f"Remember that service s{n} is owned by team{n % 7} since v{n}." for n in range(count)]
-
-
 async def test_an_unrelated_memory_is_never_replaced(bench: Bench) -> None:
     """Alike sentences about other things are memories of their own."""
     for text in (
@@ -174,18 +58,6 @@ async def test_an_unrelated_memory_is_never_replaced(bench: Bench) -> None:
     ):
         done = await bench.run(text, session=text)
         assert (len(done.saved), done.updated) == (1, ())
-
-
-async def test_what_was_asked_for_and_not_taken_is_told(bench: Bench) -> None:
-    """Stable facts are taken; a request that is passed over is counted by its reason."""
-    done = await bench.run(
-        "Remember that the staging database is on port 5432.",
-        "Remember our folder structure: src/handlers has the HTTP handlers.",
-        f"Remember my API key: {samples.secret()}",
-    )
-    assert done.saved == ("project_staging-database-is-on-port.md",)
-    facts = done.facts()
-    assert facts["refused"] == 1
 
 
 async def test_a_refused_sentence_takes_nothing_with_it(bench: Bench) -> None:
