@@ -36,14 +36,14 @@ _RULE = frozenset(
     {"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"}
 )
 # With one of these a sentence is suggested.
-_MARKED = (_RULE - {"answers", "prohibition"}) | {"identity", "skill"}
+_MARKED = (_RULE - {"answers", "prohibition"}) | {"starts:prohibition", "identity", "skill"}
 # With one of these it is suggested if its message only states something.
 _STATED = frozenset({"time", "decision", "possession", "reason", "place"})
 # With one of these before a colon the words there are a request and not a speaker's name.
 _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
 _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _TASK = frozenset({"question", "order", "request"})
-_UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
+_UNFIT = frozenset({"starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # what the product should be or do
 _NO_STATEMENT = _TASK | {"error", "doubt"}
 # Without any of these a sentence asks for nothing that holds from now on.
@@ -244,18 +244,19 @@ class _Marked(Struct, frozen=True, eq=False):
     @property
     def is_rule(self) -> bool:
         """Whether the sentence asks for something that holds from now on."""
-        return _is_standing(self.names) and not self.opens_text and not self.names & _UNFIT
+        is_clear = not self.names & (_UNFIT | {"question"})
+        return _is_standing(self.names) and is_clear and not self.opens_text
 
     @property
     def is_saved(self) -> bool:
         """Whether the sentence asks for something from now on and is clear without context."""
-        is_about_product = self.names & _PRODUCT and not self.names & {"remember", "consent"}
-        return self.is_fit and _is_standing(self.names) and not is_about_product
+        is_about_product = self.names & _PRODUCT and not self.names & _OPENS
+        return self.is_fit and self.is_rule and not is_about_product
 
     @property
     def is_request(self) -> bool:
         """Whether the sentence asks to remember what it says."""
-        return "remember" in self.names and self.says_all and not self.asks
+        return "remember" in self.names and self.is_whole and not self.asks
 
     @property
     def is_suggested(self) -> bool:
@@ -267,14 +268,13 @@ class _Marked(Struct, frozen=True, eq=False):
         """Whether nothing speaks against a sentence: no question, doubt, error or speaker."""
         if self.asks or self.names & _UNFIT or _is_spoken_by_another(self.plain):
             return False
-        return self.says_all and self.length <= _CHARACTERS
+        return self.is_whole and self.length <= _CHARACTERS and not _SOURCE.search(self.plain)
 
     @property
-    def says_all(self) -> bool:
-        """Whether the sentence says what it is about, and nothing that is read in the code."""
+    def is_whole(self) -> bool:
+        """Whether the sentence says what it is about, and does not ask to forget it."""
         refusal = other_list("refusal").match(self.plain.replace("\u2019", "'"))
-        is_whole = not (self.opens_text or refusal or _SOURCE.search(self.plain))
-        return is_whole and self.says_something
+        return self.says_something and not self.opens_text and refusal is None
 
     @property
     def asks(self) -> bool:
