@@ -120,7 +120,7 @@ def test_without_a_time_the_present_counts() -> None:
 
 def test_of_a_message_two_suggestions_are_made() -> None:
     """However much looks lasting, a message gives two suggestions at most."""
-    text = "\n\n".join(f"I am new to parser {n} of client {n}." for n in range(8))
+    text = "\n\n".join(f"I have {n} years of experience with Go." for n in range(8))
     result = find([said(text)], AT, "s")
     assert len(result.suggestions) == 2
 
