@@ -47,10 +47,6 @@ class Case:
     ages: Mapping[str, int] = field(default_factory=dict)  # days; 1 where nothing is said
 
 
-PORTS = {
-    "api.md": project("The API listens on port 8080.\n\nThe admin page listens on port 9090."),
-}
-SWAPPED = project("The API listens on port 9090.\n\nThe admin page listens on port 8080.")
 DEPLOY = project("Deploys go out on Thursdays at 14:00. Ann Weber approves them.", "When we deploy")
 RELEASE = project("Releases are tagged `v2.x` on the branch `release` by Ben.", "How we release")
 NAMES = {

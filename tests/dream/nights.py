@@ -15,7 +15,6 @@ from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.cases import Case, Edit, reference
 from tests.scripted_model import calls, says
 
-FILLERS = 24
 LOG = "logs/2026/03/2026-03-02.md"
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
 THINGS = "atlas badge cedar delta ember fjord grove haven inlet jetty kiosk latch"

@@ -4,17 +4,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from memd.agent.service import RunEnd, Task
-from memd.core.values import Header, MemoryFile, MemoryType, Project, Snapshot
+from memd.core.values import Header, MemoryType, Project, Snapshot
 from memd.dream import briefing
 from memd.model.port import Usage
 from memd.state.proposals import RefusedEdits
 
 NOW = 1_772_450_000.0
 PROJECT = Project("/r/sub", "/r", "/m", "test", "/t", enabled=True)
-SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
 def header(path: str = "testing.md") -> Header:
@@ -72,19 +69,6 @@ def ended(text: str, *messages: dict[str, Any]) -> RunEnd:
     )
 
 
-def single(content: bytes, files: int = 1) -> str:
-    """Return the one request of a model that calls no tools."""
-    shown = [MemoryFile(replace(header(), path=f"{n}.md"), content, "", "") for n in range(files)]
-    task = briefing.single_request_task(brief(headers=(header(),) * 9, model="m"), shown)
-    assert task.shown <= {file.header.path for file in shown}
-    return str(task.messages[0]["content"])
-
-
-def test_one_request_shows_as_many_memories_as_have_room() -> None:
-    """A directory of any size makes a request of a bounded one."""
-    assert len(single(b"x" * 3_000, files=100)) < 80_000
-
-
 def test_nothing_that_is_read_closes_its_tag() -> None:
     """Memories, index and refusals cannot end the element that they stand in."""
     _, text = texts(task())
@@ -93,30 +77,6 @@ def test_nothing_that_is_read_closes_its_tag() -> None:
     assert "a.md: a.md would have gone: &lt;/refused> because: keep it" in text
     for tag in ("</index>", "</refused>", "</manifest>", "</task>"):
         assert text.count(tag) == 1
-
-
-def test_what_there_is_not_is_not_spoken_of() -> None:
-    """Without logs, refusals, an index or an earlier dream the text says nothing of them."""
-    _, text = texts(task(last=None, refusals=(), log_days=(), index=None, headers=()))
-    assert "never done before" in text
-    for word in ("daily logs", "refused or taken back", "The list ends", "last done"):
-        assert word not in text
-    assert "(nothing yet)" in text
-    assert "(there is none)" in text
-    many = [header(f"m{number}.md") for number in range(201)]
-    assert "The list ends after 200 of 201" in texts(task(headers=many))[1]
-
-
-def test_the_prefix_is_marked_for_the_cache() -> None:
-    """The system text depends on the directory alone, and the marks are at most four."""
-    requested, other = task(), task(now=NOW + 86_400, headers=())
-    assert requested.system == other.system
-    assert not isinstance(requested.system, str)
-    assert requested.system[0]["cache_control"] == {"type": "ephemeral"}
-    assert requested.messages[0]["content"][0]["cache_control"] == {"type": "ephemeral"}
-    assert requested.extra["cache_control"] == {"type": "ephemeral"}
-    assert (requested.kind, requested.model, requested.project) == ("dream", "large", "/m")
-    assert requested.seconds == 20 * 60 * 0.95
 
 
 def test_a_mending_goes_on_with_what_is_left() -> None:
@@ -174,15 +134,6 @@ def test_logs_that_changed_come_first_by_day(tmp_path: Path) -> None:
         "logs/2025/12/2025-12-31.md",
     )
     assert len(briefing.changed_logs(str(tmp_path), None)) == 3
-
-
-def test_there_may_be_many_or_none(tmp_path: Path) -> None:
-    """At most a month of logs is named; a directory without logs, or none at all, has none."""
-    assert briefing.changed_logs(str(tmp_path), None) == ()
-    assert briefing.changed_logs(str(tmp_path / "missing"), None) == ()
-    for day in range(1, 41):
-        log(tmp_path, f"logs/2026/03/{day:02}.md")
-    assert len(briefing.changed_logs(str(tmp_path), None)) == briefing.MOST_LOGS
 
 
 def test_no_link_leads_to_other_folders(tmp_path: Path) -> None:

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import Actor
-from memd.dream.values import Merge, Reasoned
-from memd.model.port import Ask, Reply
-from memd.state.jobs import JobState
+from memd.dream.values import Merge
 from memd.watch import locks
-from tests.dream.bench import DAY, NOW, Bench
+from tests.dream.bench import DAY, Bench
 from tests.dream.scripts import ANA, BO, both, filled, merging, read, write
 from tests.scripted_model import calls, says
 from tests.undoing import undo
@@ -24,53 +21,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     """Set up a store with a few memories."""
     with filled(tmp_path) as made:
         yield made
-
-
-async def test_a_good_merge_is_one_change(bench: Bench) -> None:
-    """It commits as one set with its provenance and report; undo restores byte for byte."""
-    before = bench.content()
-    dreaming, model = bench.taught(*merging(bench))
-    job = bench.job()
-    report = await bench.run(dreaming, job)
-    assert report.merged == (Merge("deploys.md", "rollbacks.md"),)
-    assert (report.engine, report.turns) == ("claude-opus-5-5-dream", 3)
-    assert report.said == "I put the rollbacks beside the deploys."
-    assert report.facts()["usage"] == {
-        "input": 300,
-        "output": 60,
-        "cache_read": 0,
-        "cache_created": 0,
-    }
-    assert report.dollars == pytest.approx((300 * 4 + 60 * 20) / 1e6)
-    assert report.before is not None
-    assert report.after is not None
-    assert (report.before.memories, report.after.memories) == (6, 5)
-    assert (bench.memory / "deploys.md").stat().st_mtime == NOW - DAY
-    assert "(rollbacks.md)" not in (bench.memory / "MEMORY.md").read_text()
-    (change,) = await bench.store.history(str(bench.memory))
-    by = change.by
-    assert (change.id, by.actor, by.model) == (report.change, Actor.DREAM, "claude-opus-5-5-dream")
-    assert (by.origin, by.reason, by.session) == ("assistant", "consolidation", "s1")
-    ended = bench.jobs.get(job)
-    assert ended.state is JobState.COMPLETED
-    assert ended.result is not None
-    assert ended.result["turns"] == 3
-    assert [turn["turn"] for turn in bench.runs.of(job)] == [1, 2, 3]
-    assert {ask.kind for ask in model.requested} == {"dream"}
-    assert bench.table.locks() == ()
-    assert locks.consolidated_at(str(bench.memory)) == NOW
-    phases = list(dict.fromkeys(bench.phases))
-    assert phases == ["starting", "updating", "judging"]
-    assert max(fact.get("turn", 0) for fact in bench.reported) == 3
-
-    await undo(bench.store, str(bench.memory), change.id, change.by)
-    after = bench.content()
-    del after[locks.LOCK]
-    assert {name: body for name, (body, _) in after.items()} == {
-        name: body for name, (body, _) in before.items()
-    }
-    del after["MEMORY.md"], before["MEMORY.md"]
-    assert after == before
 
 
 async def test_a_merge_that_was_taken_back_is_not_made_again(bench: Bench) -> None:
@@ -128,46 +78,6 @@ async def test_what_is_mended_is_committed(bench: Bench) -> None:
     assert report.usage.output == 100
     assert [turn["turn"] for turn in bench.runs.of(job)] == [1, 2, 3, 4, 5]
     assert [fact["turn"] for fact in bench.reported if "text" in fact] == [1, 2, 3, 4, 5]
-
-
-async def test_a_person_who_edits_meanwhile_wins(bench: Bench) -> None:
-    """A file that is saved during the dream stays as saved; the rest is committed and named."""
-    mine = (bench.memory / "board.md").read_text().replace("the rest", "what Cy wrote")
-
-    def save(ask: Ask) -> Reply:  # noqa: ARG001 - what is asked does not matter
-        (bench.memory / "board.md").write_text(mine)
-        return says("I put the rollbacks beside the deploys.")
-
-    changed = (bench.memory / "board.md").read_text().replace("holds the rest", "holds it all")
-    *script, _ = merging(bench, write("board.md", changed))
-    dreaming, _ = bench.taught(*script, save)
-    report = await bench.run(dreaming)
-    assert report.merged == (Merge("deploys.md", "rollbacks.md"),)
-    assert [(left.path, left.reason) for left in report.left] == [
-        ("board.md", "somebody changed it during the dream")
-    ]
-    assert (bench.memory / "board.md").read_text() == mine
-    assert not (bench.memory / "rollbacks.md").exists()
-
-
-async def test_a_person_who_edits_a_target_keeps_what_was_to_go_into_it(bench: Bench) -> None:
-    """Where the memory that took others in was saved meanwhile, none of them is removed."""
-    mine = (bench.memory / "deploys.md").read_text() + "\nNot on holidays.\n"
-
-    def save(ask: Ask) -> Reply:  # noqa: ARG001 - what is asked does not matter
-        (bench.memory / "deploys.md").write_text(mine)
-        return says("Done.")
-
-    bench.write("party.md", "The party was on 2026-02-20.\n")
-    why = "the party was on 2026-02-20, which is over"
-    *script, _ = merging(bench, ("Read", {"file_path": "party.md"}))
-    dreaming, _ = bench.taught(*script, calls(write("party.md", f"removed: {why}"), first=30), save)
-    report = await bench.run(dreaming)
-    assert report.problems == ()
-    assert report.removed == (Reasoned("party.md", why),)
-    assert {left.path for left in report.left} == {"deploys.md", "rollbacks.md"}
-    assert (bench.memory / "deploys.md").read_text() == mine
-    assert BO in (bench.memory / "rollbacks.md").read_text()
 
 
 async def test_a_model_without_tools_dreams_in_one_request(bench: Bench) -> None:

@@ -95,17 +95,6 @@ async def test_what_is_linked_to_stays(bench: Bench) -> None:
     assert [(merge.source, merge.into) for merge in report.merged] == [("a.md", "b.md")]
 
 
-async def test_of_two_lines_for_a_memory_the_first_stays(bench: Bench) -> None:
-    """A second line for a memory goes, and so does a line to a file that memd never had."""
-    own = "# Mine\n- [M](m.md) — x\n"
-    bench.memory.mkdir(parents=True, exist_ok=True)
-    put(bench, INDEX, f"{own}- [Never](never.md)\n- [M again](m.md) — y\n", 1)
-    await dream(bench, m=project("The office moves next Friday."), n=project("Another one here."))
-    assert stored(bench)[INDEX].startswith(own)
-    assert stored(bench)[INDEX].count("(m.md)") == 1
-    assert "never.md" not in stored(bench)[INDEX]
-
-
 async def test_heads_and_pointers(bench: Bench) -> None:
     """Heads are written strictly, the index is made true, and no other word changes."""
     await dream(bench, gone=reference("It is gone."))
@@ -140,15 +129,6 @@ async def test_what_was_taken_back_stays(bench: Bench) -> None:
     report = await bench.run(bench.dreams())
     assert report.merged == ()
     assert {left.path for left in report.left} >= {"two.md"}
-
-
-async def test_a_credential_is_neither_moved_nor_shown(bench: Bench) -> None:
-    """Copies that hold a credential are listed and stay; no report quotes it."""
-    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    text = reference(f"The token is {token}.")
-    report = await dream(bench, one=text, two=text)
-    assert (report.merged, [left.path for left in report.listed]) == ((), ["two.md"])
-    assert token not in str(report)
 
 
 WORDS = st.sampled_from(

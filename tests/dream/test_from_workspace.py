@@ -81,34 +81,6 @@ def test_a_merge_is_a_claim_and_a_removal_has_its_reason() -> None:
     assert results.left == ()
 
 
-def test_a_target_is_named_in_many_ways() -> None:
-    """Quotes, a full stop, a whole path: the memory that is meant is found; chains are followed."""
-    tree = _Tree({"a.md": A, "b.md": B, "x/a.md": C})
-    said = {
-        "Merged into `a.md`": "a.md",
-        "merged into a.md.": "a.md",
-        "merged into: ./a.md; both speak of it": "a.md",
-        "merged into /home/u/memory/x/a.md": "x/a.md",
-        "merged into /nowhere/z.md": "/nowhere/z.md",
-        "merged into [a.md](a.md)": "a.md",
-    }
-    for reason, path in said.items():
-        (merge,) = wanted(tree, Proposed("b.md", B, None, reason)).merges
-        assert merge == Merge(path, "b.md"), reason
-    results = wanted(
-        tree,
-        Proposed("b.md", B, None, "merged into a.md"),
-        Proposed("a.md", A, None, "merged into x/a.md"),
-    )
-    assert results.merges == (Merge("x/a.md", "b.md"), Merge("x/a.md", "a.md"))
-    results = wanted(
-        tree,
-        Proposed("b.md", B, None, "merged into a.md"),
-        Proposed("a.md", A, None, "merged into b.md"),
-    )
-    assert results.merges == (Merge("a.md", "b.md"), Merge("b.md", "a.md"))
-
-
 def test_what_somebody_removed_does_not_come_back_in_another() -> None:
     """A memory that was to take in one that changed meanwhile stays as it is, too."""
     results = wanted(

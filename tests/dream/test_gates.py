@@ -1,4 +1,4 @@
-"""Whether a dream may begin; the whole table of gates is in tests/promises/test_dream_gates.py."""
+"""Whether a dream may begin; the table of gates is in tests/net/test_dream_lock.py."""
 
 import os
 from dataclasses import replace
@@ -21,7 +21,6 @@ from tests.support.clock import FakeClock
 NOW = 1_760_000_000.0
 HOUR = 3600.0
 ON = Settings()
-ONE = Settings(dream=DreamSettings(min_sessions=1))
 PROJECT = Project("/p", "/p", "/m", "default", "/t", enabled=True)
 
 
@@ -59,35 +58,6 @@ def _outlook(
         busy=lock,
     )
     return Gatekeeper(FakeClock(now), sources).outlook(project, settings)
-
-
-def test_an_outlook_names_the_first_closed_gate() -> None:
-    """All gates are told with words, and the first closed one stands for them."""
-    calm = _outlook()
-    assert (calm.gate, calm.due, calm.last, calm.sessions) == ("", None, NOW - 25 * HOUR, 5)
-    assert [gate.name for gate in calm.gates] == ["switches", "time", "sessions", "lock"]
-    assert all(gate.open and gate.says for gate in calm.gates)
-    early = _outlook(at=NOW - 6 * HOUR, count=1, busy=True)
-    assert (early.gate, early.due) == (gates.TIME, NOW + 18 * HOUR)
-    assert [gate.says for gate in early.gates[1:]] == [
-        "the last dream was 6.0 of 24 hours ago",
-        "1 of 5 sessions since the last dream",
-        "another program is consolidating these memories",
-    ]
-    assert _outlook(count=1).gate == gates.SESSIONS
-    broken = _outlook(at=None, unusable="it is a link")
-    assert broken.gate == gates.LOCK
-    assert "it is a link" in broken.gates[3].says
-    assert broken.gates[1].says == "there was no dream yet"
-
-
-def test_an_outlook_says_which_switch_is_off() -> None:
-    """A switch that is off is named as a skipped dream names it, with its reason."""
-    off = replace(ON, dream=DreamSettings(enabled=False))
-    assert _outlook(off).gate == "dream_off"
-    project = structs.replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
-    first = _outlook(off, project=project).gates[0]
-    assert first == gates.Gate("memory_off", open=False, says="MEMD_DISABLE is set")
 
 
 @pytest.mark.parametrize(

@@ -70,37 +70,6 @@ async def test_sensible_work_is_done(tmp_path: Path, case: Case) -> None:
         assert not again.problems
 
 
-async def test_one_doubtful_group_keeps_nothing_else_back(tmp_path: Path) -> None:
-    """Of 27 changed files all but those of one doubtful group are committed, with their lines."""
-    files = {f"n{n}.md": project(f"Box {n}7 is, as of now, in the cellar {n}3.") for n in range(25)}
-    edits = dict.fromkeys(files, (", as of now,", ""))
-    index = "".join(f"- [Box]({name}) — a box\n" for name in files) + "- [Api](api.md) — old\n"
-    bad = {"api.md": project("The API is on 8080."), "page.md": project("The page is on 9090.")}
-    case = Case(
-        "27 files",
-        {**files, **bad},
-        {
-            **edits,
-            "api.md": ("8080", "9090"),
-            "page.md": "removed: merged into api.md",
-            INDEX: ("(n3.md) — a box", "(n3.md) — a box in the cellar 33"),
-        },
-        index=index,
-    )
-    with bench_in(tmp_path) as bench:
-        fill(bench, case)
-        report = await night(bench, case)
-        after = texts(bench, case)
-        assert len(report.changed) == 25
-        assert report.change
-        assert all("as of now" not in after[name] for name in files)
-        assert "8080" in after["api.md"]
-        assert "9090" in after["page.md"]
-        assert "a box in the cellar 33" in after[INDEX]
-        (proposal,) = bench.proposals.of_directory(str(bench.memory))
-        assert {edit.path for edit in proposal.edits or ()} == {"api.md", "page.md"}
-
-
 async def test_a_memory_does_not_erode(tmp_path: Path) -> None:
     """Ten nights that each take a little: every fact and every denial stands at the end."""
     said = (

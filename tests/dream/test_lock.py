@@ -11,7 +11,6 @@ from memd.core.values import LockTaken
 from memd.dream.lock import DreamLock
 from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import StateUnusableError, open_database
-from memd.state.dreams import LockRow
 from memd.watch import locks
 from memd.watch.locks import ConsolidationLock, LockUnusableError
 from tests.dream.bench import DAY, NOW, NS, Bench
@@ -68,27 +67,6 @@ def _crash(bench: Bench, pid: int = 4242) -> None:
 
 
 @pytest.mark.parametrize("prior", [None, PRIOR])
-def test_a_lock_ends_as_its_dream(bench: Bench, prior: int | None) -> None:
-    """A dream that is done leaves its own time, any other the time before to the nanosecond."""
-    _prior(bench, prior)
-    held = _held(bench)
-    assert bench.table.locks() == (LockRow(str(bench.memory), os.getpid(), TAKEN, prior),)
-    _lock(bench).finish(held, is_complete=False)
-    assert (_time(bench), bench.table.locks()) == (prior, ())
-    _lock(bench).finish(_held(bench), is_complete=True)
-    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
-
-
-def test_what_became_true_is_not_taken_back(bench: Bench) -> None:
-    """A dream whose change is true keeps its time, also when it could not report its end."""
-    _prior(bench, PRIOR)
-    held = _held(bench)
-    _retained(bench)
-    _lock(bench).finish(held, is_complete=False)
-    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
-
-
-@pytest.mark.parametrize("prior", [None, PRIOR])
 def test_the_start_puts_a_crash_right(bench: Bench, prior: int | None) -> None:
     """What a crash left gets the time that its change has earned, no holder, and no row."""
     for kept, time in ((False, prior), (True, TAKEN)):
@@ -110,26 +88,6 @@ def test_a_change_that_came_true_late_sets_the_time(bench: Bench, prior: int | N
     _lock(bench).finish(_held(bench), is_complete=False)
     _retained(bench)
     assert len(_lock(bench).recover()) == 1
-    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
-
-
-def test_a_late_change_leaves_newer_times_and_holders(bench: Bench) -> None:
-    """Who consolidated since, or is at it, keeps the lock as it is."""
-    for body, time in ((b"", TAKEN + 5 * NS), (b"4242\n", TAKEN - 5 * NS)):
-        path = bench.lock(NOW, body)
-        os.utime(path, ns=(time, time))
-        _retained(bench)
-        assert _lock(bench).recover() == ()
-        assert (path.read_bytes(), _time(bench), bench.table.locks()) == (body, time, ())
-
-
-def test_a_late_change_is_what_the_next_dream_puts_back(bench: Bench) -> None:
-    """A change that is completed while the next dream is at work stands when that one fails."""
-    _prior(bench, PRIOR)
-    bench.clock.advance(100.0)
-    held = _held(bench)
-    _retained(bench)
-    _lock(bench).finish(held, is_complete=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -172,22 +130,6 @@ def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
     assert (_time(bench), bench.table.locks()) == (PRIOR, ())
 
 
-def test_a_directory_that_is_away_waits(bench: Bench) -> None:
-    """The row of a directory that is not there now, perhaps not mounted, waits for it."""
-    bench.table.remember(LockRow(str(bench.folder / "gone"), 4242, 1, None))
-    assert _lock(bench).recover() == ()
-    assert len(bench.table.locks()) == 1
-
-
-def test_a_time_that_cannot_be_is_told(bench: Bench) -> None:
-    """A row that something damaged stops nobody from starting."""
-    _crash(bench)
-    (row,) = bench.table.locks()
-    bench.table.remember(replace(row, prior_ns=2**100))
-    (sentence,) = _lock(bench).recover()
-    assert "cannot be set" in sentence
-
-
 def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
     """Where no row can be read or dropped, the lock file is settled by what is known."""
     _prior(bench, PRIOR)
@@ -198,19 +140,6 @@ def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
     with pytest.raises(StateUnusableError):
         _lock(bench).take(str(bench.memory))
     assert _time(bench) == PRIOR
-
-
-def test_a_foreign_take_over_while_taking_leaves_no_row(bench: Bench) -> None:
-    """Where another program wins the lock in the same instant, no row is left behind."""
-    path = bench.lock(NOW, b"4141\n")
-
-    def overwrite(*_: object) -> bool:
-        path.write_text("4242\n")
-        return False
-
-    assert DreamLock(bench.table, bench.clock, overwrite).take(str(bench.memory)) is None
-    assert path.read_text() == "4242\n"
-    assert bench.table.locks() == ()
 
 
 def test_a_taking_that_fails_leaves_the_lock_as_it_was(bench: Bench) -> None:

@@ -1,16 +1,13 @@
 """Dreams whose model fails, hangs, or may not be asked."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from memd.core.settings import DreamSettings
 from memd.dream.run import MINUTES, DreamFailedError, DreamTimeoutError
 from memd.model.errors import (
-    LEFT_ALONE,
     CapReachedError,
     ModelError,
     ModelNotConfiguredError,
@@ -18,9 +15,8 @@ from memd.model.errors import (
     ModelUnauthorisedError,
     ModelUnavailableError,
 )
-from memd.model.port import Usage
 from tests.dream.bench import DAY, NOW, Bench
-from tests.dream.scripts import ANA, ON, filled, merging, read, write
+from tests.dream.scripts import ANA, filled, merging, read, write
 from tests.scripted_model import HANG, Answer, calls, says
 
 pytestmark = pytest.mark.anyio
@@ -95,28 +91,6 @@ async def test_who_cannot_be_asked_today_is_replaced(bench: Bench, error: ModelE
     assert (change.by.model, change.by.origin) == ("", "")
 
 
-async def test_a_model_is_asked_only_where_it_may_be(bench: Bench) -> None:
-    """Switched off, left alone after failures, or with nothing to look at, nobody is asked."""
-    dreaming, model = bench.taught(says("All is well."))
-    off = replace(ON, dream=DreamSettings(use_model=False))
-    report = await bench.run(dreaming, settings=off)
-    assert (report.engine, report.model_problem) == ("local", "")
-    report = await bench.run(dreaming, allow_model=False)
-    assert (report.engine, report.model_problem) == ("local", LEFT_ALONE)
-    for path in bench.memory.glob("*.md"):
-        path.unlink()
-    report = await bench.run(dreaming)
-    assert (report.engine, report.model_problem, model.requested) == ("local", "", [])
-    (bench.memory / "logs/2026/03").mkdir(parents=True)
-    (bench.memory / "logs/2026/03/2026-03-02.md").write_text("- 10:00 Ana owns the deploys\n")
-    bench.lock(NOW - DAY)
-    report = await bench.run(dreaming)
-    assert (report.engine, len(model.requested)) == ("claude-opus-5-5-dream", 1)
-    text = str(model.requested[0].messages[0]["content"][0]["text"])
-    assert "logs/2026/03/2026-03-02.md" in text
-    assert "last done on 2026-03-01" in text
-
-
 async def test_a_cancelled_model_leaves_its_record_and_nothing_else(bench: Bench) -> None:
     """Cancelled while a model hangs, a dream ends with everything as it was but its record."""
     bench.lock(NOW - 3 * DAY)
@@ -165,15 +139,3 @@ async def test_a_model_that_hangs_ends_with_the_dreams_time(bench: Bench) -> Non
     assert isinstance(failure, DreamFailedError)
     assert failure.facts["reason"] == "time"
     assert bench.content() == before
-
-
-async def test_a_record_that_cannot_be_kept_costs_no_dream(bench: Bench) -> None:
-    """Without a place for its record a dream goes on, and the log says so."""
-    dreaming, _ = bench.taught(says("All is well.", usage=Usage()))
-    job = bench.job()
-    with bench.database.transaction() as cursor:
-        cursor.execute("DROP TABLE runs")
-    report = await bench.run(dreaming, job)
-    assert (report.engine, report.said) == ("claude-opus-5-5-dream", "All is well.")
-    assert bench.noted == ["record_lost"]
-    assert "usage" not in report.facts()

@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.dream.report_page import markdown, span
+from memd.dream.report_page import markdown
 from memd.dream.values import DirectorySize, Merge, Reasoned, Report
 from memd.model.port import Usage
 
@@ -104,64 +103,6 @@ Dream j5, 2026-03-03 12:00 UTC.
 """
 
 
-@pytest.mark.parametrize(
-    ("facts", "headline"),
-    [
-        (Report().facts(), "Nothing to do: the memories are as they were"),
-        (Report(proposal="p1").facts(), "Nothing was changed; a proposal waits for you"),
-        (
-            Report(change="c1").facts(),
-            "The index was mended; the memories are as they were",
-        ),
-        (Report(changed=("a.md",)).facts(), "1 memory tightened"),
-        ({}, "Nothing to do: the memories are as they were"),
-    ],
-)
-def test_the_first_line_says_it_all(facts: dict[str, Any], headline: str) -> None:
-    """Whatever there is to tell, the heading is the sum of it."""
-    assert markdown(facts, job="j1", at=AT).splitlines()[0] == f"# {headline}"
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        ("failed", "The dream failed; the memories are as they were"),
-        ("killed", "The dream was cancelled; the memories are as they were"),
-        ("running", "The dream has not ended"),
-    ],
-)
-def test_a_dream_that_did_not_end_well_says_why(state: str, words: str) -> None:
-    """A failure has its sentence and nothing that it might have done."""
-    page = markdown({}, job="j1", at=AT, state=state, error="the disk\nis full")
-    assert page == (
-        f"# {words}\n\nDream j1, 2026-03-03 12:00 UTC.\n\nWhat went wrong: `the disk is full`\n"
-    )
-
-
-def test_a_long_list_is_cut_and_counted() -> None:
-    """Of very many memories the first are named, and the rest counted."""
-    page = markdown({"created": [f"{n}.md" for n in range(107)]}, job="j1", at=AT)
-    assert page.endswith("- `99.md`\n- and 7 more\n")
-
-
-def test_what_is_odd_is_left_out() -> None:
-    """Ids that are none stand in no command, and a moment that is none is not shown."""
-    odd = {
-        "change": "c1; rm -rf ~",
-        "proposal": "$(reboot)",
-        "merged": [{"into": "a.md", "from": []}, {"into": 5, "from": ["\u200b"]}, 7],
-        "removed": [{"reason": 5}],
-        "problems": ["\u202e"],
-    }
-    page = markdown(odd, job="$(x)", at=float("nan"))
-    assert "rm -rf" not in page
-    assert "reboot" not in page
-    assert "`memctl dream review`" in page
-    assert "Dream without an id, at a time that is not known." in page
-    assert "- a memory without a name took in a memory without a name\n" in page
-    assert "- kept back: (no words)\n" in page
-
-
 HOSTILE = st.sampled_from(
     [
         "x\n## Take it back\n\n- `memctl undo c9`",
@@ -205,23 +146,3 @@ def test_every_line_that_begins_something_is_ours(
         plain = SPAN.sub("", line)
         assert "`" not in plain
         assert not set(plain) & set("<>[]!\\*_~|&")
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("a.md", "`a.md`"),
-        (" two\n lines\u2028 here ", "`two lines here`"),
-        ("a `tick`", "`a 'tick'`"),
-        ("\x1b[31mred\u202e\u200b", "`[31mred`"),
-        ("half \ud800", "`half`"),
-        ("", ""),
-        ("\u200b", ""),
-        (None, ""),
-        (7, ""),
-        (["x"], ""),
-    ],
-)
-def test_a_text_stands_on_one_line_in_a_span(value: Any, shown: str) -> None:
-    """Ticks, controls and invisible characters are gone; what is no text is nothing."""
-    assert span(value) == shown

@@ -2,28 +2,23 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from memd.core.settings import DreamSettings, Settings
+from memd.core.settings import Settings
 from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tree
+from memd.core.values import Actor, Draft, FileEdit, Provenance, Tree
 from memd.core.yielding import yield_to_requests, yielding
-from memd.dream import gates
 from memd.dream.run import LockLostError
-from memd.dream.values import Report, Wanted
-from memd.jobs.service import Jobs, Running
+from memd.dream.values import Wanted
 from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import open_database
-from memd.state.jobs import JobState
 from memd.state.proposed import ProposedEdit
 from memd.watch import locks
-from tests.dream.bench import DAY, NOW, NS, Bench
-from tests.undoing import undo
+from tests.dream.bench import NOW, NS, Bench
 
 pytestmark = pytest.mark.anyio
 
@@ -41,71 +36,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     database = open_database(str(tmp_path / "state.db"), schemas)
     yield Bench(tmp_path, database)
     database.close()
-
-
-async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
-    """Duplicates become one, dates absolute, the index true; one undo takes all of it back."""
-    bench.write("a.md", FACT + " Ana knows more.")
-    bench.write("b.md", FACT)
-    bench.write("p.md", "The freeze starts Thursday.", MemoryType.PROJECT)
-    (bench.memory / "MEMORY.md").write_text("# Mine\n- [A](a.md) — x\n- [Gone](gone.md) — y\n")
-    before = bench.content()
-    job = bench.job()
-    report = await bench.run(bench.dreams(), job)
-    reported = report.facts()
-    assert (reported.pop("before")["memories"], reported.pop("after")["memories"]) == (3, 2)
-    reported.pop("orphans", None)
-    assert reported == {
-        "engine": "local",
-        "merged": [{"into": "a.md", "from": ["b.md"]}],
-        "removed": [],
-        "changed": ["p.md"],
-        "change": report.change,
-        "proposal": None,
-    }
-    assert sorted(path.name for path in bench.memory.glob("*.md")) == ["MEMORY.md", "a.md", "p.md"]
-    assert "Thursday (2026-03-05)" in (bench.memory / "p.md").read_text()
-    assert (bench.memory / "p.md").stat().st_mtime == NOW - DAY
-    index = (bench.memory / "MEMORY.md").read_text()
-    assert index.startswith("# Mine\n- [A](a.md) — x\n")  # by hand
-    assert ("(p.md)" in index, "gone.md" in index) == (True, False)
-    assert locks.consolidated_at(str(bench.memory)) == NOW
-    assert bench.table.locks() == ()
-    assert bench.phases == ["starting", "updating"]
-    ended = bench.jobs.get(job)
-    assert ended.state is JobState.COMPLETED
-    assert ended.result is not None
-    assert ended.result | {"after": 0} == report.facts() | {"after": 0}
-    (change,) = await bench.store.history(str(bench.memory))
-    assert (change.id, change.by.actor, change.by.client) == (report.change, Actor.DREAM, "c")
-
-    again = await bench.run(bench.dreams())
-    assert again == Report(before=report.after, after=report.after)
-    assert bench.phases == ["starting", "updating", "starting"]
-
-    await undo(bench.store, str(bench.memory), change.id, change.by)
-    after = bench.content()
-    del after[locks.LOCK], before["MEMORY.md"], after["MEMORY.md"]
-    assert after == before
-
-
-async def test_switches_and_a_busy_lock_are_answers(bench: Bench) -> None:
-    """A dream that is off, or that somebody else is at, names its gate and touches nothing."""
-    off = replace(ON, dream=DreamSettings(enabled=False))
-    assert (await bench.run(bench.dreams(), settings=off)).gate == gates.DREAM_OFF
-    path = bench.lock(NOW - 5, b"4242\n")
-    report = await bench.run(bench.dreams(alive=True))
-    assert report.facts() == {"status": "skipped", "gate": gates.LOCK}
-    assert path.read_bytes() == b"4242\n"
-    assert bench.table.locks() == ()
-
-
-async def test_an_unusable_lock_is_an_error(bench: Bench) -> None:
-    """A lock that is no file fails the dream, and leaves no row."""
-    (bench.memory / locks.LOCK).mkdir()
-    with pytest.raises(locks.LockUnusableError):
-        await bench.run(bench.dreams())
-    assert bench.table.locks() == ()
 
 
 def _greedy(tree: Tree) -> Wanted:
@@ -150,22 +80,6 @@ async def test_a_lock_that_was_lost_commits_nothing(bench: Bench) -> None:
     assert (bench.memory / locks.LOCK).read_bytes() == b"4242\n"
     assert len(list(bench.memory.glob("*.md"))) == 2
     assert bench.table.locks() == ()
-
-
-class _Slow:
-    """A pass that waits, in its thread, until it is let go."""
-
-    def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.go = threading.Event()
-
-    def __call__(self, tree: Tree) -> Wanted:
-        self.begun.set()
-        assert self.go.wait(60)
-        return Wanted((FileEdit(tree.headers()[0].path, None),))
-
-    async def wait(self) -> None:
-        assert await anyio.to_thread.run_sync(self.begun.wait, 10)
 
 
 async def test_writers_do_not_wait_for_a_pass(bench: Bench) -> None:
@@ -233,34 +147,3 @@ async def test_a_pass_that_gives_way_ends_at_once(bench: Bench) -> None:
     assert ways != []
     assert bench.content() == before
     assert bench.table.locks() == ()
-
-
-async def test_a_job_dreams_and_can_be_cancelled(bench: Bench) -> None:
-    """As a job a dream is killed within a moment, with the lock's time put back."""
-    bench.write("a.md", FACT)
-    before = bench.content()
-    slow = _Slow()
-    dreaming = bench.dreams(slow)
-
-    async def runner(running: Running) -> dict[str, Any]:
-        report = await dreaming.run(
-            bench.project, ON, job=running.job.id, progress=running.progress
-        )
-        return report.facts()
-
-    service = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=lambda _: "e")
-    async with anyio.create_task_group() as group:
-        await group.start(service.run, {"dream": runner})
-        submitted = await service.submit("dream", str(bench.memory), "", {})
-        await slow.wait()
-
-        async def kill() -> None:
-            assert await service.cancel(submitted.job)
-
-        async with anyio.create_task_group() as killing:
-            killing.start_soon(kill)
-            await anyio.wait_all_tasks_blocked()
-            slow.go.set()
-        assert (await service.get(submitted.job)).state is JobState.KILLED
-        group.cancel_scope.cancel()
-    assert bench.content() == before

@@ -11,10 +11,10 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.core.prices import price
-from tests.promises.learning import MODEL, WISH, Desk, desk, learns, members, nothing, turn
+from tests.promises.learning import MODEL, WISH, Desk, desk, learns, nothing
 from tests.promises.transcripts import Conversation
 from tests.support.api_rules import blocks
-from tests.support.messages import text, tools
+from tests.support.messages import text
 from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
@@ -142,18 +142,6 @@ def dollars(usage: Mapping[str, Any]) -> float:
     return price(MODEL).money(*(usage.get(f"{name}_tokens", 0) for name in names))
 
 
-async def test_the_next_request_begins_as_the_last() -> None:
-    """On the wire too a conversation only grows: all but the task stands there as before."""
-    async with desk(nothing) as here:
-        said = here.conversation("s1")
-        for _ in range(2):
-            talk(said, 1)
-            await here.extract(said)
-        bodies = [request.json["messages"][0]["content"] for request in here.server.messages]
-    first, second = ([block["text"] for block in blocks] for blocks in bodies)
-    assert second[: len(first) - 1] == first[:-1]
-
-
 async def ask(here: Desk, request: dict[str, Any]) -> ReceivedMessage:
     """Send a client's request with the SDK, as a client does, and return what came over."""
 
@@ -185,63 +173,3 @@ def conversation(length: int, system: str = "You are a coder. \u4f60\u597d") -> 
         "thinking": {"type": "enabled", "budget_tokens": 10_000},
         "tool_choice": {"type": "auto"},
     }
-
-
-async def test_a_clients_prefix_goes_out_to_the_byte() -> None:
-    """System, tools, model and messages are the client's own bytes, and its cache serves them."""
-    async with desk(Cache(nothing, lambda: 0.0)) as here:
-        for length in (6, 8):
-            prefix = conversation(length)
-            theirs = members((await ask(here, prefix)).body)
-            said = here.conversation("s1")
-            said.user(f"Something new {length}.")
-            done = await here.extract(said, cache=prefix)
-            sent = here.server.messages[-1]
-            ours = members(sent.body)
-            for name in ("model", "system", "tools", "thinking", "tool_choice"):
-                assert ours[name] == theirs[name]
-            assert ours["messages"].startswith(theirs["messages"][:-1] + ",")
-            assert len(json.loads(ours["messages"])) == length + 1
-            assert set(ours) == {*theirs}
-            assert done["engine"] == "claude-opus-5-5"
-            assert done["hit_rate"] > 0.6
-            assert int(ours["max_tokens"]) > 10_000
-
-
-async def test_a_prefix_that_changed_is_in_result_and_log() -> None:
-    """What of a session's prefix is not as it was is told to the client and to the log."""
-    async with desk(nothing) as here:
-        said = here.conversation("s1")
-        reported = []
-        for system, length in (("a", 4), ("a", 6), ("b", 8), ("b", 2)):
-            said.user(f"Turn {length}.")
-            done = await here.extract(said, cache=conversation(length, system))
-            reported.append(done.get("prefix_changed"))
-        log = Path(here.home.places.log).read_text(encoding="utf-8")
-    assert [bool(parts) for parts in reported] == [False, False, True, True]
-    assert reported[2] == ["system"]
-    assert reported[3] == ["conversation"]
-    lines = [json.loads(line) for line in log.splitlines() if "prefix_changed" in line]
-    assert [(line["session"], line["parts"]) for line in lines] == [
-        ("s1", ["system"]),
-        ("s1", ["conversation"]),
-    ]
-
-
-async def test_foreign_tools_of_a_clients_list_are_refused_not_removed() -> None:
-    """A tool of the client's that memd does not run is answered in words, and the run goes on."""
-
-    def script(request: ReceivedMessage) -> Any:
-        if turn(request) == 1:
-            return tools(("WebFetch", {"url": "http://planted"}), ("Bash", {"command": "id"}))
-        return text("nothing new")
-
-    prefix = conversation(4)
-    prefix["tools"] = [*prefix["tools"], {"name": "WebFetch", "input_schema": {"type": "object"}}]
-    async with desk(script) as here:
-        said = here.conversation("s1")
-        said.user("Something new.")
-        done = await here.extract(said, cache=prefix)
-        results = here.server.messages[-1].json["messages"][-1]["content"]
-    assert (done["status"], done["turns"]) == ("completed", 2)
-    assert all("refused" in r["content"] or "cannot" in r["content"] for r in results)
