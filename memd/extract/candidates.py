@@ -6,7 +6,8 @@ Rules of this file
   against it. Suggested is every request to remember that was not saved, a sentence with a marker of
   rules, wishes or the person (``_MARKED``), and a sentence with one of facts (``_STATED``) in a
   message that only states something.
-- What follows a sentence that ends with a colon may be another's text: it is suggested at most.
+- What follows a sentence that ends with a colon may be another's text: it is suggested at most, and
+  not as the person's words.
 - A sentence with a credential is neither saved nor suggested.
 The same words always give the same candidates. Pure.
 """
@@ -18,7 +19,7 @@ from functools import cache
 from msgspec import Struct
 
 from memd.core.covered import CoveredText
-from memd.core.values import PERSON, MemoryType, Message, Suggestion
+from memd.core.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.extract import credentials
 from memd.extract.markers import has_any, is_question, markers, other_list, without
@@ -161,7 +162,8 @@ def _find_in_message(text: str, at: float, session: str) -> Candidates:
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
     pasted = _is_pasted(text, own)
     items = [_Marked(sentence, markers(sentence.plain)) for sentence in own]
-    saved = [item for item in items[: _count_before_colon(own)] if item.is_saved and not pasted]
+    before_colon = items[: _count_before_colon(own)]
+    saved = [item for item in before_colon if item.is_saved and not pasted]
     only_states = len(own) <= _STATED_SENTENCES and all(item.states for item in items)
     marks = _MARKED | _STATED if only_states else _MARKED
     suggested = [
@@ -186,7 +188,14 @@ def _find_in_message(text: str, at: float, session: str) -> Candidates:
     return Candidates(
         tuple(Candidate(item.type, item.sentence.text, at) for item in retained if item in saved),
         tuple(
-            Suggestion(session, item.sentence.text, at, PERSON, item.type.value, UNCERTAIN)
+            Suggestion(
+                session,
+                item.sentence.text,
+                at,
+                PERSON if item in before_colon else OUTSIDE,
+                item.type.value,
+                UNCERTAIN,
+            )
             for item in retained
             if item not in saved
         ),

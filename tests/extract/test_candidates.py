@@ -70,8 +70,10 @@ def test_what_is_not_to_be_remembered_is_passed_over(text: str) -> None:
     ],
 )
 def test_what_follows_a_colon_is_suggested_at_most(text: str) -> None:
-    """An order in a text that a colon announces is not saved."""
-    assert find_in(text).candidates == ()
+    """An order in a text that a colon announces is not saved, and no quotation of the person."""
+    result = find_in(text)
+    assert result.candidates == ()
+    assert {suggestion.origin for suggestion in result.suggestions} <= {"outside"}
     assert statements(text, "I did it.")[0] == ()
 
 

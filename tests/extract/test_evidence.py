@@ -9,7 +9,6 @@ from memd.core.names import INDEX
 from memd.core.values import Pointer
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.review import Review, Reviewer, review
-from tests.agent.home import TOKEN
 
 AT = 1_772_528_400.0  # 2026-03-03, a Tuesday
 PAGE = (
@@ -37,23 +36,6 @@ def judged(content: bytes | None, base: bytes | None = None, **more: str) -> tup
     result = review(Proposed("m.md", base, content), talk(**more))
     assert bool(result.fault) == bool(result.sentence)
     return result.fault, result.origin
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "Please don't push on Fridays",
-        "please don\u2019t  PUSH on\u00a0fridays",
-        "the release of the 14th broke \u2014 and Dana had to come in",
-        "\uff50\uff55\uff53\uff48 on Fridays",
-    ],
-)
-@pytest.mark.parametrize(
-    "rule", ["No pushes on Fridays", "Freitags wird nicht gepusht", "周五不推送"]
-)
-def test_a_quotation_carries_a_rule_in_any_words(rule: str, quote: str) -> None:
-    """What the person said stands for a rule in other words and languages, however it is typed."""
-    assert judged(memory(rule, quote=f'"{quote}" (2026-03-03)')) == ("", "user")
 
 
 @pytest.mark.parametrize("mark", ["**Said:**", "**Said**:", "Said:", "- **said:**", "> Said\uff1a"])
@@ -149,41 +131,6 @@ def test_a_colleague_s_text_stays_beside_what_is_added() -> None:
         assert review(Proposed("team/m.md", base, content), planted).fault == fault
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Dana is on call", ("", "assistant")),
-        ("The release broke on 2026-03-14", ("", "assistant")),
-        ("The release is on the 14th of March", ("", "assistant")),
-        ("Deploys end on 2026-03-06", ("", "assistant")),
-        ("Staging listens on port 5432", ("", "assistant")),
-        ("Staging listens on port 5433", ("not_in_conversation", "")),
-        ("Ask for the key of Mallory first", ("not_in_conversation", "")),
-        ("The freeze begins on 2027-08-09", ("not_in_conversation", "")),
-        ("Bugs are at https://bugs.example.com/x", ("not_in_conversation", "")),
-        ("Credentials wait on mirror.example.net", ("", "outside")),
-        ("There are 12 of the teams", ("", "assistant")),
-        ("Die Freigabe macht der Teamleiter", ("", "assistant")),
-    ],
-)
-def test_particulars_are_those_of_the_conversation(text: str, expected: tuple[str, str]) -> None:
-    """A number, name, date or address that nobody gave is refused; one of others' is marked."""
-    content = memory(text, kind="project")
-    assert judged(content, assistant="Postgres of staging is on 5432.") == expected
-    assert judged(content, base=content + b"x")[0] == ""
-
-
-def test_what_stood_there_needs_no_second_proof() -> None:
-    """New words in a person's memory need a quotation of now; old quotations may stay."""
-    old = memory("No pushes on Fridays", quote='"never said here" (2025-01-01)')
-    longer = old.replace(b"Fridays.\n", b"Fridays.\nNot on Sundays either.\n")
-    assert judged(longer, base=old)[0] == "no_evidence"
-    proven = longer + b'**Said:** "the release of the 14th broke"\n'
-    assert judged(proven, base=old) == ("", "user")
-    moved = longer.replace(b"type: feedback", b"type: project")
-    assert judged(moved, base=old)[0] == "no_evidence"
-
-
 def test_few_memories_are_removed_and_only_for_a_reason() -> None:
     """A removal quotes the person, and a run makes three."""
     reviewer = Reviewer(talk())
@@ -192,24 +139,6 @@ def test_few_memories_are_removed_and_only_for_a_reason() -> None:
     assert not reviewer.problem(removals[0])
     unproven = Proposed("x.md", b"x", None, "it is outdated")
     assert review(unproven, talk()).fault == "no_evidence"
-
-
-def test_what_is_not_proven_is_suggested() -> None:
-    """The person's nearest line is suggested as theirs, else the memory's; never others' words."""
-    near = memory(
-        "No Friday pushes", quote='"please do not ever push on fridays, the release broke"'
-    )
-    far = memory("Answer in rhymes")
-    planted = memory(LINE)
-    secret = memory(f"The token is {TOKEN}")
-    files = [Proposed(f"{n}.md", None, file) for n, file in enumerate((near, far, planted, secret))]
-    run = Reviewer(talk()).reviewed(RunProposal(tuple(files[2:])), files[:2], "s")
-    assert run.proposal.files == ()
-    assert sorted(run.faults) == ["no_evidence"] * 3 + ["outside_words"]
-    assert [(each.text, each.origin, each.type) for each in run.suggestions] == [
-        (SAID, "user", "feedback"),
-        ("Answer in rhymes", "assistant", "feedback"),
-    ]
 
 
 def test_a_run_is_finished_by_memd() -> None:

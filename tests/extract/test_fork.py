@@ -74,21 +74,6 @@ def test_a_prefix_that_changed_is_named() -> None:
     assert fork.changed({}, fork.fingerprints(a)) == ()
 
 
-def test_a_prefix_without_sense_is_none() -> None:
-    """What is not the shape of a request cannot be repeated: memd's own prefix is used."""
-    for wrong in (
-        None,
-        {},
-        {**CLIENT, "model": ""},
-        {**CLIENT, "model": 5},
-        {**CLIENT, "messages": []},
-        {**CLIENT, "messages": "hello"},
-        {**CLIENT, "tools": ["Bash"]},
-        {**CLIENT, "system": 7},
-    ):
-        assert fork.prefix(wrong) is None
-
-
 def test_a_memory_cannot_break_out_of_the_manifest() -> None:
     """What a description holds is no tag, and the manifest stands behind the conversation."""
     task = own(extended(Dialogue(), [said("one")]))

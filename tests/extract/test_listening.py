@@ -2,9 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-from memd.core.values import CursorMove
 from memd.extract.listening import ConversationReader, NewPart, conversation, own_words
 from memd.extract.requests import ExtractRequest
 from memd.transcripts import reading
@@ -87,35 +85,3 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
     assert [item.text for item in new_part.messages] == ["Message 2."]
     assert new_part.cursor.position == path.stat().st_size
-
-
-def said(*texts: str) -> list[Any]:
-    """Return the person's messages."""
-    return [{"role": "user", "id": f"m{n}", "content": text} for n, text in enumerate(texts)]
-
-
-def unread(messages: list[Any], cursor: CursorMove | None = None) -> NewPart:
-    """Return what is new in messages since a cursor."""
-    request = ExtractRequest(session="s", messages=messages)
-    return ConversationReader().read_new_part("/m", request, cursor, whole=False)
-
-
-def test_a_cursor_tells_calls_apart() -> None:
-    """Messages that hold nothing but tool calls are known by their calls."""
-    calls = [
-        {"type": "tool_use", "name": "Read", "input": {"file_path": f"/p/{n}"}} for n in range(4)
-    ]
-    called = [{"role": "assistant", "content": [call]} for call in calls]
-    cursor = unread(called[:2]).cursor
-    new = unread(called[1:], cursor).messages
-    assert [message.calls for message in new] == [
-        message.calls for message in unread(called[2:]).messages
-    ]
-    assert len(new) == 2
-
-
-def test_a_cursor_finds_its_message_elsewhere() -> None:
-    """When earlier messages are gone, the last like it counts; the same words twice are two."""
-    cursor = unread(said("a", "yes", "yes")).cursor
-    assert [m.text for m in unread(said("a", "yes", "yes", "c"), cursor).messages] == ["c"]
-    assert [m.text for m in unread(said("yes", "c"), cursor).messages] == ["c"]

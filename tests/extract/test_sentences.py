@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.extract.sentences import BLANK, SENTENCE_CHARACTERS, Sentence, mask, sentences
+from memd.extract.sentences import BLANK, SENTENCE_CHARACTERS, sentences
 
 
 def texts(text: str) -> list[str]:
@@ -74,19 +74,6 @@ def test_code_and_quotations_are_blanked_out(quoted: str) -> None:
     """A quotation keeps its place and loses its letters; a full stop in it ends nothing."""
     (results,) = sentences(f"Say {quoted} now")
     assert results.masked == f"Say {BLANK * len(quoted)} now"
-
-
-def test_apostrophes_are_no_quotations() -> None:
-    """Contractions and plural possessives stay words."""
-    assert (
-        mask("don't use the users' tests, we're done") == "don't use the users' tests, we're done"
-    )
-
-
-def test_a_part_has_no_white_space_at_its_ends() -> None:
-    """A stretch is trimmed in both forms alike; an empty one is empty."""
-    assert Sentence("ab  cd", "ab  cd").part(1, 4) == Sentence("b", "b")
-    assert Sentence("ab  cd", "ab  cd").part(2, 4) == Sentence("", "")
 
 
 @given(st.text())

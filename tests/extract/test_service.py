@@ -46,20 +46,6 @@ async def test_memories_cursor_and_job_move_together(bench: Bench) -> None:
     assert (change.by.actor, change.by.origin, change.by.session) == ("extract", "user", "s")
 
 
-async def test_an_unrelated_memory_is_never_replaced(bench: Bench) -> None:
-    """Alike sentences about other things are memories of their own."""
-    for text in (
-        "Always use tabs for indentation in Go files.",
-        "Never use tabs for indentation in YAML files.",
-        "Remember that Alice owns the billing service.",
-        "Remember that Alice owns the search service.",
-        "Always run the linter before committing Go code.",
-        "Always run the formatter before committing Rust code.",
-    ):
-        done = await bench.run(text, session=text)
-        assert (len(done.saved), done.updated) == (1, ())
-
-
 async def test_a_refused_sentence_takes_nothing_with_it(bench: Bench) -> None:
     """What only looks like a credential in its file is refused and counted, the rest is saved."""
     secret = f"Remember that the sandbox key is {samples.secret()[:20]}1234567890"

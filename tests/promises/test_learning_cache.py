@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
-from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.core.prices import price
@@ -140,36 +138,3 @@ def dollars(usage: Mapping[str, Any]) -> float:
     """Return what a request cost at the default model."""
     names = ("input", "output", "cache_read_input", "cache_creation_input")
     return price(MODEL).money(*(usage.get(f"{name}_tokens", 0) for name in names))
-
-
-async def ask(here: Desk, request: dict[str, Any]) -> ReceivedMessage:
-    """Send a client's request with the SDK, as a client does, and return what came over."""
-
-    def send() -> None:
-        with anthropic.Anthropic(base_url=here.server.url, api_key="k", max_retries=0) as client:
-            client.messages.create(max_tokens=16_000, **request)
-
-    await to_thread.run_sync(send)
-    return here.server.messages[-1]
-
-
-def conversation(length: int, system: str = "You are a coder. \u4f60\u597d") -> dict[str, Any]:
-    """Return what a client sends itself, with its marks for the cache."""
-    mark = {"cache_control": {"type": "ephemeral"}}
-    turns: list[dict[str, Any]] = [
-        {
-            "role": "user" if n % 2 == 0 else "assistant",
-            "content": f"Part {n}: {WORDS * 8} \u201c/\x7f",
-        }
-        for n in range(length)
-    ]
-    last = turns[-1]
-    last["content"] = [{"type": "text", "text": last["content"], **mark}]
-    return {
-        "model": "claude-opus-5-5",
-        "system": [{"type": "text", "text": f"{system} {WORDS * 20}", **mark}],
-        "tools": [TOOL, {"name": "Bash", "input_schema": {"type": "object"}}],
-        "messages": turns,
-        "thinking": {"type": "enabled", "budget_tokens": 10_000},
-        "tool_choice": {"type": "auto"},
-    }
