@@ -165,12 +165,12 @@ def _find_in_message(text: str, at: float, session: str) -> Candidates:
     before_colon = items[: _count_before_colon(own)]
     saved = [item for item in before_colon if item.is_saved and not pasted]
     only_states = len(own) <= _STATED_SENTENCES and all(item.states for item in items)
-    marks = _MARKED | _STATED if only_states else _MARKED
+    names = _MARKED | _STATED if only_states else _MARKED
     suggested = [
         item
         for item in items
         if item not in saved
-        and (item.is_request or (not pasted and item.is_suggested and item.names & marks))
+        and (item.is_request or (not pasted and item.is_suggested and item.names & names))
     ]
     retained, refused = [], []
     for item in (*saved, *suggested[:_MOST_SUGGESTIONS]):

@@ -36,9 +36,9 @@ def covered(texts: Mapping[str, str]) -> Covered:
     def find_file(text: str) -> str:
         """Return the file with the first sentence of a text, "" if a sentence is in no file."""
         lines = [line for line in text.splitlines() if not _PART.match(line)]
-        found = [
+        paths = [
             path_by_key.get(Statement(each.raw).key, "") for each in statements("\n".join(lines))
         ]
-        return found[0] if found and all(found) else ""
+        return paths[0] if paths and all(paths) else ""
 
     return find_file
