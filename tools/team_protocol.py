@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from memd.server.errors import MalformedRequestError, TeamServerError
 from memd.server.routes import ROUTES, TeamRoute
 
-_OPERATORS = ("not_empty", "storage_format")  # kinds that only commands meet
+_OPERATORS = ("storage_format",)  # kinds that only commands meet
 _OTHER_STATUSES = (
     (405, "the route has no such method; `Allow` names those it has"),
     (415, "the body is no `application/json`, or is encoded"),
@@ -28,7 +28,7 @@ def markdown() -> str:
 
 
 def _route(row: TeamRoute) -> list[str]:
-    who = "an admin's token" if row.admin else "a token" if row.token else "no token"
+    who = "a token" if row.token else "no token"
     path = row.path.replace(":path", "")
     lines = [f"### `{row.method} {path}`\n", f"Needs {who}. Answers {row.answer}\n"]
     lines += _names("Query", row.query) + _names("Headers", row.headers)

@@ -26,29 +26,27 @@ from memd.server.errors import (
     NotThereError,
     OverLimitError,
     RoleMissingError,
-    SlowDownError,
+    TooMuchError,
 )
 from memd.server.values import Answer, PutEntry, Repository, Role, Session, Version
 
-HOUR, DAY = 3600.0, 86400.0
-REMOVALS_AN_HOUR = 20  # by a member in all repositories
+DAY = 86400.0
 REMOVALS_A_DAY = 5  # by a member in a repository, or ``REMOVED_SHARE`` of its entries if larger
 REMOVED_SHARE = 0.2
+OLD_BYTES = 256 * 1024 * 1024  # of replaced texts in a repository
+TOMBSTONES = 10_000  # in a repository
+REQUESTS = 200  # of a token, whose answers are stored
+_TICK = 0.001  # seconds between the stored times of a token's requests, whatever the clock does
 OPERATOR = Session(0, "memd-team", "server")  # stands for commands run on the server's machine
 VERSION = "key, revision, hash, size, at, member, device, reason"
 REPOSITORY_ROW = "id, remote, epoch, revision, oldest, entries, bytes"
 CREATED = "created"
-_REMOVALS = "removals"
 _ROLES = tuple(Role)
 _NEWEST = "repository = ? AND replaced IS NULL"
 _SELECT_NEWEST = f"SELECT {VERSION} FROM versions WHERE {_NEWEST} AND key IN"  # noqa: S608 - our own names
 _MARK_REPLACED = f"UPDATE versions SET replaced = ? WHERE {_NEWEST} AND key = ?"  # noqa: S608 - as above
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
-_INSERT_AUDIT = (
-    "INSERT INTO audit"
-    " (at, repository, member, device, address, act, key, hash_before, hash_after)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_OLD = "replaced IS NOT NULL AND content IS NOT NULL"
 # The member who wrote the first version after the key's last removal.
 _SELECT_OWNER = (
     "SELECT member FROM versions WHERE repository = ? AND key = ? AND revision > (SELECT"
@@ -98,15 +96,13 @@ class OpenWrite(Struct, frozen=True):
 
     def store(
         self,
-        act: str,
         contents: Mapping[str, bytes | None],
         heads: Mapping[str, Version],
         reason: str = "",
     ) -> int:
         """Store new versions by key (``None``: a tombstone) and return the new revision.
 
-        ``heads`` are the newest versions so far. The audit log gets each key with the old and the
-        new hash.
+        ``heads`` are the newest versions so far.
         """
         repository, revision = self.repository.id, self.repository.revision + 1
         session, transaction = self.session, self.transaction
@@ -117,31 +113,16 @@ class OpenWrite(Struct, frozen=True):
         )
         transaction.run_many(_MARK_REPLACED, [(self.at, repository, key) for key in contents])
         author = (self.at, session.member, session.device, reason)
-        actor = (self.at, repository, session.member, session.device, session.address, act)
-        versions, audit_rows = [], []
+        versions = []
         for key, content in contents.items():
             digest = REMOVED if content is None else sha256(content)
-            hash_before = heads[key].hash if key in heads else ""
             size = len(content or b"")
             versions.append((repository, key, revision, digest, size, *author, content))
-            audit_rows.append((*actor, key, hash_before, digest))
         transaction.run_many(_INSERT_VERSION, versions)
-        transaction.run_many(_INSERT_AUDIT, audit_rows)
+        _drop_old_texts(transaction, repository)
+        if None in contents.values():
+            _drop_old_tombstones(transaction, repository)
         return revision
-
-
-def audit(
-    transaction: Transaction,
-    by: Session,
-    at: float,
-    act: str,
-    *,
-    repository: str = "",
-    key: str = "",
-) -> None:
-    """Add an act of a session to the audit log."""
-    who = (by.member, by.device, by.address)
-    transaction.run(_INSERT_AUDIT, at, repository, *who, act, key, "", "")
 
 
 def repository_row(transaction: Transaction, repository: str, *, lock: bool = False) -> Repository:
@@ -199,11 +180,24 @@ def accept(
     answer = stored_answer(transaction, request)
     if answer is None:
         answer = act(OpenWrite(transaction, repository, request.session, request.at))
-        transaction.run(
-            "INSERT INTO requests (token, id, body, answer, at) VALUES (?, ?, ?, ?, ?)",
-            *(request.session.token, request.id, request.digest, json.dumps(answer), request.at),
-        )
+        _store_answer(transaction, request, answer)
     return answer
+
+
+def _store_answer(transaction: Transaction, request: Request, answer: Answer) -> None:
+    """Store the answer to a write; of a token's answers the newest ``REQUESTS`` stay."""
+    token = request.session.token
+    [(newest,)] = transaction.rows("SELECT max(at) FROM requests WHERE token = ?", token)
+    at = max(request.at, (newest or 0) + _TICK)  # increasing, also with a clock that was set back
+    transaction.run(
+        "INSERT INTO requests (token, id, body, answer, at) VALUES (?, ?, ?, ?, ?)",
+        *(token, request.id, request.digest, json.dumps(answer), at),
+    )
+    transaction.run(
+        "DELETE FROM requests WHERE token = ? AND at <="
+        " (SELECT at FROM requests WHERE token = ? ORDER BY at DESC LIMIT 1 OFFSET ?)",
+        *(token, token, REQUESTS),
+    )
 
 
 def put(
@@ -228,7 +222,7 @@ def put(
         contents = {entry.key: entry.content for entry in changed}
         _check_clash(write, [key for key in contents if _put_status(heads.get(key)) == CREATED])
         _check_room(write.repository, write.room(contents, heads), limits)
-        revision = write.store("put", contents, heads)
+        revision = write.store(contents, heads)
     results = []
     for key in (entry.key for entry in entries):
         if key in unchanged:
@@ -243,7 +237,7 @@ def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
     """Replace an entry by a tombstone and return the new revision.
 
     Only its owner and maintainers may. Raises NotThereError, EntriesChangedError for another
-    revision, RoleMissingError and SlowDownError.
+    revision, RoleMissingError and TooMuchError.
     """
     heads = write.heads([key])
     if key not in heads:
@@ -254,7 +248,7 @@ def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
     if owner != (write.session.member,):  # only maintainers remove the entries of others
         allow(write.transaction, write.session.member, write.repository.id, Role.MAINTAINER)
     _check_pace(write)
-    return {"revision": write.store("remove", {key: None}, heads, reason)}
+    return {"revision": write.store({key: None}, heads, reason)}
 
 
 def _put_status(before: Version | None) -> str:
@@ -296,17 +290,56 @@ def _check_room(repository: Repository, room: tuple[int, int], limits: Limits) -
 
 
 def _check_pace(write: OpenWrite) -> None:
-    """Check that a member has not removed too many entries in an hour or in a day.
+    """Check that a member has not removed too many entries in 24 hours. Raises TooMuchError."""
+    [(removed,)] = write.transaction.rows(
+        "SELECT count(*) FROM versions WHERE hash = '' AND member = ? AND at > ?"
+        " AND repository = ?",
+        *(write.session.member, write.at - DAY, write.repository.id),
+    )
+    entries_before = write.repository.entries + removed
+    if removed >= max(REMOVALS_A_DAY, int(REMOVED_SHARE * entries_before)):
+        raise TooMuchError
 
-    Raises SlowDownError.
-    """
-    query = "SELECT count(*), min(at) FROM versions WHERE hash = '' AND member = ? AND at > ?"
-    rows, member, repository = write.transaction.rows, write.session.member, write.repository
-    [(in_last_hour, first)] = rows(query, member, write.at - HOUR)
-    if in_last_hour >= REMOVALS_AN_HOUR:
-        raise SlowDownError(_REMOVALS, first + HOUR - write.at)
-    query += " AND repository = ?"
-    [(in_last_day, first)] = rows(query, member, write.at - DAY, repository.id)
-    entries_before = repository.entries + in_last_day
-    if in_last_day >= max(REMOVALS_A_DAY, int(REMOVED_SHARE * entries_before)):
-        raise SlowDownError(_REMOVALS, first + DAY - write.at)
+
+def _drop_old_texts(transaction: Transaction, repository: str) -> None:
+    """Drop replaced texts above ``OLD_BYTES``: the oldest of the key that has most of them."""
+    sizes: dict[str, int] = {
+        key: int(size)
+        for key, size in transaction.rows(
+            f"SELECT key, sum(size) FROM versions WHERE repository = ? AND {_OLD} GROUP BY key",  # noqa: S608 - as above
+            repository,
+        )
+    }
+    excess = sum(sizes.values()) - OLD_BYTES
+    while excess > 0:
+        key = max(sizes, key=sizes.__getitem__)
+        [(revision, size)] = transaction.rows(
+            f"SELECT revision, size FROM versions WHERE repository = ? AND key = ? AND {_OLD}"  # noqa: S608 - as above
+            " ORDER BY revision LIMIT 1",
+            *(repository, key),
+        )
+        transaction.run(
+            "UPDATE versions SET content = NULL WHERE repository = ? AND key = ? AND revision = ?",
+            *(repository, key, revision),
+        )
+        sizes[key] -= size
+        excess -= size
+
+
+def _drop_old_tombstones(transaction: Transaction, repository: str) -> None:
+    """Drop tombstones above ``TOMBSTONES`` with all versions of their keys, the oldest first."""
+    tombstones = "FROM versions WHERE repository = ? AND replaced IS NULL AND hash = ''"
+    row = transaction.row(
+        f"SELECT revision {tombstones} ORDER BY revision DESC LIMIT 1 OFFSET ?",
+        *(repository, TOMBSTONES),
+    )
+    if row is not None:
+        keys = f"SELECT key {tombstones} AND revision <= ?"
+        transaction.run(
+            f"DELETE FROM versions WHERE repository = ? AND key IN ({keys})",  # noqa: S608 - as above
+            *(repository, repository, *row),
+        )
+        transaction.run(
+            "UPDATE repositories SET oldest = ? WHERE id = ? AND oldest < ?",
+            *(*row, repository, *row),
+        )

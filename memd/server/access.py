@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from memd.core.text import sha256
 from memd.server import checking
-from memd.server.accepting import OPERATOR, REPOSITORY_ROW, audit, repository_row
+from memd.server.accepting import REPOSITORY_ROW, repository_row
 from memd.server.driver import Driver, Transaction
 from memd.server.errors import MEMBER, TOKEN, NotThereError, RequestPart, UnauthorisedError
 from memd.server.values import DeviceToken, Member, Repository, Role, Session
@@ -18,6 +18,8 @@ from memd.server.values import DeviceToken, Member, Repository, Role, Session
 INVITATION_SECONDS = 72 * 3600.0
 TOKEN_SECONDS = 365 * 86400.0
 _REPOSITORIES = f"SELECT {REPOSITORY_ROW}"
+# Nothing reads the column ``admin``, which tables of an earlier version have.
+_ADD_MEMBER = "INSERT INTO members (name, admin) VALUES (?, 0) ON CONFLICT (name) DO NOTHING"
 
 
 class Access:
@@ -26,7 +28,7 @@ class Access:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
 
-    def add_repository(self, remote: str, *, now: float) -> Repository:
+    def add_repository(self, remote: str) -> Repository:
         """Return the repository of a normalised remote; create it if there is none.
 
         Raises MalformedRequestError.
@@ -34,13 +36,11 @@ class Access:
         checking.remote(remote)
         new_id = secrets.token_hex(8)
         with self.driver.writing() as transaction:
-            is_new = transaction.run(
+            transaction.run(
                 "INSERT INTO repositories VALUES (?, ?, ?, 0, 0, 0, 0)"
                 " ON CONFLICT (remote) DO NOTHING",
                 *(new_id, remote, secrets.token_hex(8)),
             )
-            if is_new:
-                audit(transaction, OPERATOR, now, "repository", repository=new_id)
             row = transaction.row(f"{_REPOSITORIES} FROM repositories WHERE remote = ?", remote)
         return Repository(*row or ())  # there is always a row now
 
@@ -60,19 +60,11 @@ class Access:
             )
         return tuple((Repository(*row[:-1]), Role(row[-1])) for row in rows)
 
-    def add_member(self, name: str, *, now: float, admin: bool = False) -> None:
-        """Add a member, or update ``admin``: whether the member may read the server's metrics.
-
-        Raises MalformedRequestError.
-        """
+    def add_member(self, name: str) -> None:
+        """Add a member, unless one has this name. Raises MalformedRequestError."""
         checking.label(name, RequestPart.MEMBER)
         with self.driver.writing() as transaction:
-            transaction.run(
-                "INSERT INTO members (name, admin) VALUES (?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET admin = excluded.admin",
-                *(name, int(admin)),
-            )
-            audit(transaction, OPERATOR, now, "admin" if admin else "member", key=name)
+            transaction.run(_ADD_MEMBER, name)
 
     def remove_member(self, name: str, *, now: float) -> None:
         """Remove a member with roles and invitations, revoke the tokens. Raises NotThereError."""
@@ -84,26 +76,25 @@ class Access:
                 "UPDATE tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", now, name
             )
             transaction.run("DELETE FROM members WHERE name = ?", name)
-            audit(transaction, OPERATOR, now, "remove_member", key=name)
 
     def members(self) -> tuple[Member, ...]:
         """Return all members with their roles, by name."""
         with self.driver.reading() as transaction:
-            members = transaction.rows("SELECT name, admin FROM members ORDER BY name")
+            members = transaction.rows("SELECT name FROM members ORDER BY name")
             grants = transaction.rows("SELECT member, repository, role FROM grants")
         roles: dict[str, dict[str, Role]] = {}
         for member, repository, role in grants:
             roles.setdefault(member, {})[repository] = Role(role)
-        return tuple(Member(name, bool(admin), roles.get(name, {})) for name, admin in members)
+        return tuple(Member(name, roles.get(name, {})) for (name,) in members)
 
-    def grant(self, member: str, repository: str, role: Role | None, *, now: float) -> None:
+    def grant(self, member: str, repository: str, role: Role | None) -> None:
         """Give a member a role in a repository, or with ``None`` take it away.
 
         Raises NotThereError.
         """
         with self.driver.writing() as transaction:
             _check_member(transaction, member)
-            _grant(transaction, member, repository, role, now)
+            _grant(transaction, member, repository, role)
 
     def invite(
         self,
@@ -121,20 +112,16 @@ class Access:
         checking.label(member, RequestPart.MEMBER)
         code = secrets.token_urlsafe(16)
         with self.driver.writing() as transaction:
-            transaction.run(
-                "INSERT INTO members (name, admin) VALUES (?, 0) ON CONFLICT (name) DO NOTHING",
-                member,
-            )
+            transaction.run(_ADD_MEMBER, member)
             for repository, role in roles.items():
-                _grant(transaction, member, repository, role, now)
+                _grant(transaction, member, repository, role)
             transaction.run(
                 "INSERT INTO invitations (hash, member, expires) VALUES (?, ?, ?)",
                 *(_digest(code), member, now + seconds),
             )
-            audit(transaction, OPERATOR, now, "invite", key=member)
         return code
 
-    def join(self, code: str, device: str, *, now: float, address: str = "") -> tuple[str, str]:
+    def join(self, code: str, device: str, *, now: float) -> tuple[str, str]:
         """Return a new token and its member in exchange for an invitation's code.
 
         Raises UnauthorisedError and MalformedRequestError.
@@ -155,21 +142,17 @@ class Access:
                 "INSERT INTO tokens (hash, member, device, at, expires) VALUES (?, ?, ?, ?, ?)",
                 *(_digest(token), member, device, now, now + TOKEN_SECONDS),
             )
-            audit(transaction, Session(0, member, device, address=address), now, "join")
         return token, member
 
-    def session(self, token: str, *, now: float, address: str = "") -> Session | None:
+    def session(self, token: str, *, now: float) -> Session | None:
         """Return the session of a token, or ``None`` if it is unknown, expired or revoked."""
         with self.driver.reading() as transaction:
             row = transaction.row(
-                "SELECT number, member, device, admin FROM tokens JOIN members ON name = member"
+                "SELECT number, member, device FROM tokens"
                 " WHERE hash = ? AND revoked IS NULL AND expires > ?",
                 *(_digest(token), now),
             )
-        if row is None:
-            return None
-        number, member, device, is_admin = row
-        return Session(number, member, device, admin=bool(is_admin), address=address)
+        return None if row is None else Session(*row)
 
     def tokens(self) -> tuple[DeviceToken, ...]:
         """Return the tokens of all members, the oldest first."""
@@ -179,17 +162,14 @@ class Access:
             )
         return tuple(DeviceToken(*row) for row in rows)
 
-    def revoke(self, number: int, *, now: float, by: Session = OPERATOR) -> None:
+    def revoke(self, number: int, *, now: float) -> None:
         """Revoke a token for good. Raises NotThereError."""
         with self.driver.writing() as transaction:
-            row = transaction.row("SELECT member, device FROM tokens WHERE number = ?", number)
-            if row is None:
+            if transaction.row("SELECT 1 FROM tokens WHERE number = ?", number) is None:
                 raise NotThereError(TOKEN)
             transaction.run(
                 "UPDATE tokens SET revoked = ? WHERE number = ? AND revoked IS NULL", now, number
             )
-            member, device = row
-            audit(transaction, by, now, "revoke", key=f"{member}, {device}")
 
 
 def _check_member(transaction: Transaction, name: str) -> None:
@@ -198,9 +178,7 @@ def _check_member(transaction: Transaction, name: str) -> None:
         raise NotThereError(MEMBER)
 
 
-def _grant(
-    transaction: Transaction, member: str, repository: str, role: Role | None, now: float
-) -> None:
+def _grant(transaction: Transaction, member: str, repository: str, role: Role | None) -> None:
     """Replace a member's role in a repository; ``None`` removes it. Raises NotThereError."""
     repository_row(transaction, repository)
     transaction.run("DELETE FROM grants WHERE member = ? AND repository = ?", member, repository)
@@ -209,14 +187,6 @@ def _grant(
             "INSERT INTO grants (member, repository, role) VALUES (?, ?, ?)",
             *(member, repository, role.value),
         )
-    audit(
-        transaction,
-        OPERATOR,
-        now,
-        f"grant {role or 'nothing'}",
-        repository=repository,
-        key=member,
-    )
 
 
 def _digest(text: str) -> str:

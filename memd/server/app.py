@@ -13,8 +13,8 @@ import gzip
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from math import ceil
@@ -32,22 +32,19 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from memd.server import requests
-from memd.server.admission import Admission, Network, client_address
 from memd.server.errors import (
     MalformedRequestError,
     NotThereError,
     OverLimitError,
     RequestPart,
-    RoleMissingError,
     ServerFaultError,
     StorageUnavailableError,
     TeamServerError,
     UnauthorisedError,
 )
 from memd.server.log import TeamLog
-from memd.server.metrics import CONTENT_TYPE, Metrics
 from memd.server.requests import TeamCall
-from memd.server.routes import ROUTES, Backends, TeamRoute
+from memd.server.routes import ROUTES, TeamRoute
 from memd.server.storage import Storage
 from memd.server.values import Session
 
@@ -56,7 +53,6 @@ _WORKER_THREADS = 16
 _PAUSE_BEFORE_REFUSAL = 0.002  # seconds
 _MOST_DROPPED_BYTES = 8 * 1024 * 1024  # of a body that nobody reads, after the response
 _DROPPING_SECONDS = 2.0
-_EXPIRY_INTERVAL = 3600.0  # seconds
 _LEAST_ZIPPED_BYTES = 512  # smaller responses are not compressed
 _JSON = "application/json"
 _PLAIN_JSON = re.compile(r"application/json\s*(;\s*charset=utf-8)?", re.IGNORECASE)
@@ -66,14 +62,8 @@ T = TypeVar("T")
 
 
 class TeamOptions(Struct, frozen=True):
-    """How the server is run.
+    """How the server is run; ``clock`` returns seconds since 1970."""
 
-    ``proxies`` are the addresses whose X-Forwarded-For is believed. If there are any, a request
-    that comes neither from them nor from this machine is refused. ``clock`` returns seconds since
-    1970.
-    """
-
-    proxies: tuple[Network, ...] = ()
     clock: Callable[[], float] = time.time
     log: TeamLog = field(default_factory=lambda: TeamLog(sys.stderr))
 
@@ -89,10 +79,8 @@ class _Application:
     def __init__(self, storage: Storage, options: TeamOptions) -> None:
         self._storage = storage
         self._options = options
-        self._metrics = Metrics()
         self._threads = anyio.CapacityLimiter(_WORKER_THREADS)
         self._refusal_lock = anyio.Lock()  # early refusals are sent one at a time
-        self._admission = Admission()  # the rate limits
 
     def starlette(self) -> Starlette:
         """Return the application that a server of ASGI runs."""
@@ -100,32 +88,13 @@ class _Application:
             Route(row.path, partial(self._handle, row), methods=[row.method]) for row in ROUTES
         ]
         handlers = {HTTPException: self._refuse_unrouted}
-        result = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+        result = Starlette(routes=routes, exception_handlers=handlers)
         result.router.redirect_slashes = False
         return result
-
-    @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Delete expired rows in the background while the application runs."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._expire_hourly)
-            yield
-            group.cancel_scope.cancel()
-
-    async def _expire_hourly(self) -> None:
-        """Delete rows that are past their time, now and every hour."""
-        while True:
-            try:
-                now = await self._run_in_thread(self._storage.sound_time, self._options.clock())
-                await self._run_in_thread(self._storage.expire, now)
-            except TeamServerError as error:
-                self._options.log.fault(error)
-            await anyio.sleep(_EXPIRY_INTERVAL)
 
     async def _handle(self, row: TeamRoute, request: Request) -> Response:
         """Answer one request of a route: its reply or its error, which is then logged."""
         open_request = _OpenRequest(request, f"{row.method} {row.path}")
-        self._metrics.running += 1
         try:
             response = await self._admit_and_answer(row, open_request)
         except TeamServerError as error:
@@ -135,9 +104,7 @@ class _Application:
         except Exception as error:  # noqa: BLE001 - the edge: a fault of one request is no other's
             fault = ServerFaultError(self._options.log.fault(error))
             response = await self._refuse(open_request, fault)
-        finally:
-            self._metrics.running -= 1
-        self._count_and_log(open_request, response)
+        self._log(open_request, response)
         return response
 
     async def _refuse_unrouted(self, request: Request, error: Exception) -> Response:
@@ -148,73 +115,46 @@ class _Application:
             refusal = NotThereError(requests.ROUTE)
         response = await self._refuse(open_request, refusal)
         response.headers.update(getattr(error, "headers", None) or {})  # Allow
-        self._count_and_log(open_request, response)
+        self._log(open_request, response)
         return response
 
     async def _admit_and_answer(self, row: TeamRoute, open_request: "_OpenRequest") -> Response:
         """Check a request, read it, and return its handler's response. Raises TeamServerError."""
         request, now = open_request.request, self._options.clock()
         headers = requests.single(request.headers.raw)
-        open_request.address = client_address(
-            request.client.host if request.client else None,
-            headers.get("x-forwarded-for", ""),
-            self._options.proxies,
-        )
         if row.token:
-            session = open_request.session = await self._session(open_request.address, headers, now)
-            if row.admin and not session.admin:
-                raise RoleMissingError(needed="admin")
-        elif row.body:
-            self._admission.check_address(open_request.address, now)
+            open_request.session = await self._session(headers, now)
         parameters = requests.query(request.scope["query_string"], frozenset(row.query))
         body = await self._read_body(row, open_request, headers)
-        call = TeamCall(
-            open_request.address,
-            now,
-            open_request.session,
-            request.path_params,
-            parameters,
-            headers,
-            body,
-        )
+        session = open_request.session
+        call = TeamCall(now, session, request.path_params, parameters, headers, body)
         open_request.admitted = True
-        try:
-            return await self._run_in_thread(self._call_handler, row, call)
-        except UnauthorisedError:  # a code of an invitation
-            self._admission.failed(open_request.address, now)
-            raise
+        return await self._run_in_thread(self._call_handler, row, call)
 
     def _call_handler(self, row: TeamRoute, call: TeamCall) -> Response:
         """Return a handler's reply as a response; runs in a worker thread."""
-        reply = row.handler(Backends(self._storage, self._metrics), call)
+        reply = row.handler(self._storage, call)
         headers = dict(_HEADERS)
         if reply.mark:
             headers["ETag"] = f'"{reply.mark}"'
         if reply.content is None:
             return Response(status_code=reply.status, headers=headers)
-        if isinstance(reply.content, str):
-            media_type, body = CONTENT_TYPE, reply.content.encode()
-        else:
-            media_type, body = _JSON, msgspec.json.encode(reply.content)
-        headers |= {"Content-Type": media_type, "Vary": "Accept-Encoding"}
+        body = msgspec.json.encode(reply.content)
+        headers |= {"Content-Type": _JSON, "Vary": "Accept-Encoding"}
         accepts_gzip = _ACCEPTS_GZIP.search(call.headers.get("accept-encoding", ""))
         if accepts_gzip and len(body) >= _LEAST_ZIPPED_BYTES:
             body = gzip.compress(body, 6, mtime=0)
             headers["Content-Encoding"] = "gzip"
         return Response(body, reply.status, headers)
 
-    async def _session(self, address: str, headers: Mapping[str, str], now: float) -> Session:
-        """Return the session of a request's token. Raises UnauthorisedError and SlowDownError."""
+    async def _session(self, headers: Mapping[str, str], now: float) -> Session:
+        """Return the session of a request's token. Raises UnauthorisedError."""
         text = requests.token(headers.get("authorization", ""))
-        session = None
-        if text:
-            session = await self._run_in_thread(
-                self._storage.session, text, now=now, address=address
-            )
-        if session is None:
-            self._admission.failed(address, now)
+        if text is None:
             raise UnauthorisedError
-        self._admission.admit(session, now)
+        session = await self._run_in_thread(self._storage.session, text, now=now)
+        if session is None:
+            raise UnauthorisedError
         return session
 
     async def _read_body(
@@ -235,10 +175,6 @@ class _Application:
             # A body that is too long is not read, or not read any further.
             while max(declared_bytes, len(body)) <= limit and not open_request.is_read:
                 body += await open_request.next_bytes()
-        if open_request.session:
-            self._admission.received(
-                open_request.session, open_request.received, self._options.clock()
-            )
         if timeout.cancelled_caught:
             raise MalformedRequestError(RequestPart.BODY)
         size = max(declared_bytes, len(body))
@@ -265,19 +201,17 @@ class _Application:
             return _LastResponse(open_request, body, error.status, headers)
         return Response(body, error.status, headers, _JSON)
 
-    def _count_and_log(self, open_request: "_OpenRequest", response: Response) -> None:
-        """Count a request that was answered, and log it without its content."""
+    def _log(self, open_request: "_OpenRequest", response: Response) -> None:
+        """Log a request that was answered, without its content."""
         seconds = time.monotonic() - open_request.started
         sent, session = len(response.body), open_request.session
         status = response.status_code
-        self._metrics.count(open_request.route, status, seconds, open_request.received, sent)
         self._options.log.note(
             "request",
             route=open_request.route,
             status=status,
             kind=open_request.kind,
             ms=round(seconds * 1000, 1),
-            address=open_request.address,
             member=session.member if session else "",
             device=session.device if session else "",
             received=open_request.received,
@@ -302,12 +236,11 @@ class _OpenRequest(Struct):
     request: Request
     route: str
     started: float = field(default_factory=time.monotonic)
-    address: str = ""
     session: Session | None = None
     kind: str = ""
     received: int = 0
     is_read: bool = False  # its body was read to its end
-    admitted: bool = False  # its token, its rate and its body were accepted
+    admitted: bool = False  # its token and its body were accepted
 
     @property
     def has_body(self) -> bool:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from ipaddress import ip_network
 from typing import Any
 
 from memd.core.errors import MemdError
@@ -39,7 +38,7 @@ first steps:
   memd-team invite anna --repo github.com/acme/app
 
 exit status:
-  0 done; 1 failed, or check saw damage; 2 wrong arguments; others as the failure says.
+  0 done; 1 failed; 2 wrong arguments; others as the failure says.
 
 See also: docs/team-server.md, docs/team-protocol.md, memctl team.
 """
@@ -47,24 +46,36 @@ _SERVE = """\
 Serve until SIGTERM or SIGINT; requests that run then have 10 s. The address is printed once
 the server listens; the log goes to standard error, a JSON object a line, without content.
 
-Plain HTTP is for this machine alone. Beyond it give a certificate, or a proxy that has one.
+It listens only on this machine. A reverse proxy with a certificate serves others.
 """
 _SERVE_EPILOG = """\
 examples:
   memd-team serve --data DIR
-  memd-team serve --data DIR --listen 0.0.0.0:8790 --tls-cert c.pem --tls-key k.pem
+  memd-team serve --data DIR --listen 127.0.0.1:9000
   memd-team serve --data DIR --uds /run/memd-team/http.sock
-
-A new certificate is read at the next start.
 """
+# Commands and options of the version before, with what does their work; for one release.
+_PROXY = "a reverse proxy has TLS, rates and addresses (docs/team-server.md)"
+_GONE = {
+    "audit": "the log on standard error says who did what",
+    "backup": 'sqlite3 DIR/team.db ".backup FILE", or pg_dump',
+    "check": 'sqlite3 DIR/team.db "PRAGMA integrity_check", or pg_amcheck',
+    "migrate": "the repositories are added to the new database, and members join anew",
+    "restore": "put the copy back as team.db or with pg_restore, then memd-team renew",
+    "token issue": "nothing takes its place, since /metrics is gone",
+    "--admin": "nothing takes its place, since /metrics is gone",
+    "--behind-proxy": "every request counts as one of this machine",
+    "--tls-cert": _PROXY,
+    "--tls-key": _PROXY,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     commands = parser()
-    given = commands.parse_args(arguments)
-    if not given.command and given.tls_key and not given.tls_cert:
-        commands.error("--tls-key needs --tls-cert")
+    words = sys.argv[1:] if arguments is None else arguments
+    _refuse_gone(commands, words)
+    given = commands.parse_args(words)
     sets_up = given.command is None or given.command.sets_up
     try:
         database = _database(given, create=sets_up)
@@ -76,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             result = given.command.run(storage, given)
             sys.stdout.write(_json(result) if given.json else _text(result))
-            return int(given.command.words == ("check",) and bool(result))
+            return 0
     except MemdError as error:
         hint = f" ({error.hint})" if error.hint else ""
         sys.stderr.write(f"memd-team: {error.sentence}{hint}\n")
@@ -88,6 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"memd-team: {error.filename}: {error.strerror}\n")
         return _CANNOT_CREATE
+
+
+def _refuse_gone(commands: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Exit with 2 and the replacement if a command line names what is gone."""
+    named = [words[0] if words else "", " ".join(words[:2])]
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    for name in (*named, *options):
+        if name in _GONE:
+            commands.error(f"{name} is gone: {_GONE[name]}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -133,7 +153,7 @@ def _add_storage(command: argparse.ArgumentParser) -> None:
         "--data",
         metavar="DIR",
         default="",
-        help="the folder; serve, add and restore make a missing one",
+        help="the folder; serve and add make a missing one",
     )
     command.add_argument("--database", metavar="URL", default="", help="postgresql://... instead")
 
@@ -150,18 +170,6 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
     )
     address.add_argument(
         "--uds", metavar="PATH", default="", help="listen at a Unix socket instead, mode 0660"
-    )
-    add = command.add_argument
-    add("--tls-cert", metavar="FILE", default="", help="the certificate and its chain, as PEM")
-    add("--tls-key", metavar="FILE", default="", help="its private key, as PEM")
-    add(
-        "--behind-proxy",
-        metavar="CIDR",
-        type=ip_network,
-        action="append",
-        default=[],
-        help="addresses of a proxy that has TLS: its X-Forwarded-For is believed, and beside it "
-        "only this machine is served; may be given again",
     )
     _add_storage(command)
     command.set_defaults(command=None)  # ``serve`` is no command of an operator
@@ -195,7 +203,7 @@ def _database(given: argparse.Namespace, *, create: bool) -> str:
 def _serve(storage: Storage, given: argparse.Namespace) -> None:
     """Serve a storage until the process is told to end."""
     # Imported here, since the other commands do not need a server's libraries.
-    from memd.server.app import TeamOptions, application  # noqa: PLC0415
+    from memd.server.app import application  # noqa: PLC0415
     from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
 
     def started(address: str) -> None:
@@ -203,10 +211,8 @@ def _serve(storage: Storage, given: argparse.Namespace) -> None:
         sys.stdout.write(f"{address}\n")
         sys.stdout.flush()
 
-    proxies = tuple(given.behind_proxy)
     host, port = given.listen
-    address = ListenAddress(host, port, given.uds, given.tls_cert, given.tls_key, proxies)
-    serve(application(storage, TeamOptions(proxies)), address, started)
+    serve(application(storage), ListenAddress(host, port, given.uds), started)
 
 
 def _json(result: Row | Sequence[Row]) -> str:

@@ -46,10 +46,6 @@ class Transaction:
         """Run a statement once for each row of values."""
         self._cursor.executemany(self._driver.words(sql), rows)
 
-    def renumber(self, table: str) -> None:
-        """Let the numbers of new rows continue behind those that were copied into a table."""
-        self._driver.renumber(self, table)
-
 
 class Driver(ABC):
     """A database: a few connections, and transactions on them. Every method blocks."""
@@ -77,14 +73,6 @@ class Driver(ABC):
     @abstractmethod
     def lock(self, transaction: Transaction) -> None:
         """Keep all other processes from creating tables until the transaction ends."""
-
-    @abstractmethod
-    def renumber(self, transaction: Transaction, table: str) -> None:
-        """Let the numbers of new rows continue behind those that were copied into a table."""
-
-    def damage(self, transaction: Transaction) -> list[str]:  # noqa: ARG002 - most find none
-        """Return the problems that the database itself finds in its tables."""
-        return []
 
     @abstractmethod
     def compact(self) -> None:

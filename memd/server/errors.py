@@ -99,7 +99,7 @@ class ServerFaultError(TeamServerError):
 
 
 # What may not be there.
-REPOSITORY, ENTRY, MEMBER, TOKEN, BACKUP = "repository", "entry", "member", "token", "backup"
+REPOSITORY, ENTRY, MEMBER, TOKEN = "repository", "entry", "member", "token"
 
 
 class NotThereError(TeamServerError):
@@ -182,16 +182,13 @@ class IdReusedError(TeamServerError):
         self.details = {"entries": []}
 
 
-class SlowDownError(TeamServerError):
-    """Too many requests, or too many removals."""
+class TooMuchError(TeamServerError):
+    """A member removed as much in 24 hours as members may."""
 
     code = 1052
-    kind = "slow_down"
-    retryable = True
-    status = 429
-
-    def __init__(self, what: str, retry_after: float) -> None:
-        super().__init__(f"too many {what}", what=what, retry_after=retry_after)
+    kind = "too_much"
+    status = 422
+    sentence = "too many removals in 24 hours: a maintainer may remove more"
 
 
 class StorageUnavailableError(TeamServerError):
@@ -218,12 +215,3 @@ class StorageFormatError(TeamServerError):
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"the storage cannot be used: {cause}", cause=cause)
-
-
-class NotEmptyError(TeamServerError):
-    """A storage that is to be filled holds something already."""
-
-    code = 1055
-    kind = "not_empty"
-    exit_status = 73
-    sentence = "there is something in it already: give an empty or a new one"

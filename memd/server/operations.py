@@ -4,21 +4,18 @@ A function's docstring is its command's help. What it returns is printed: one th
 a list of things. Times are told in UTC.
 """
 
-import os
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.server import backup as copies
 from memd.server.access import INVITATION_SECONDS
-from memd.server.errors import MEMBER, REPOSITORY, NotThereError
-from memd.server.storage import Storage, open_storage
+from memd.server.errors import REPOSITORY, NotThereError
+from memd.server.storage import Storage
 from memd.server.values import Repository, Role
 
 Row = Mapping[str, object]
@@ -26,8 +23,7 @@ Run = Callable[[Storage, Namespace], Row | Sequence[Row]]
 Argument = tuple[str, Mapping[str, Any]]  # a name, and what argparse takes beside
 _NO_ROLE = "none"
 _MOST_HOURS = 8760.0  # a year, as long as a token lasts
-_MOST = 10**9  # the greatest number of a token or of rows that is taken
-_NO_BACKUP = "there is no such backup"
+_MOST = 10**9  # the greatest number of a token that is taken
 _NO_HOURS = f"a number of hours is expected, more than 0 and at most {_MOST_HOURS:.0f}"
 _NO_NUMBER = f"a number from 1 to {_MOST} is expected"
 _ROLES = [str(role) for role in Role]
@@ -76,13 +72,6 @@ def _hours(text: str) -> float:
     return hours
 
 
-def _backup_file(text: str) -> str:
-    """Return the path of a backup, which must be there. Raises ArgumentTypeError."""
-    if not os.path.isfile(text):
-        raise ArgumentTypeError(_NO_BACKUP)
-    return text
-
-
 def _number(text: str) -> int:
     """Return a number that a database can store. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) <= _MOST:
@@ -92,7 +81,6 @@ def _number(text: str) -> int:
 
 _REMOTE = _argument("remote", "the normalised remote, as github.com/acme/app")
 _MEMBER = _argument("member", "the member's name, as others read it")
-_OF_REMOTE = _argument("--repo", "only of this repository", metavar="REMOTE", default="")
 
 
 @_command("repo add", _REMOTE, sets_up=True)
@@ -102,7 +90,7 @@ def add_repository(storage: Storage, given: Namespace) -> Row:
     Its remote is the project's origin without scheme, user, usual port and .git, in small letters:
     memd-team repo add github.com/acme/app.
     """
-    return asdict(storage.add_repository(given.remote, now=time.time()))
+    return asdict(storage.add_repository(given.remote))
 
 
 @_command("repo list")
@@ -111,19 +99,11 @@ def list_repositories(storage: Storage, _: Namespace) -> Sequence[Row]:
     return [asdict(repository) for repository in storage.all_repositories()]
 
 
-@_command(
-    "member add",
-    _MEMBER,
-    _argument("--admin", "the member may read /metrics", action="store_true"),
-    sets_up=True,
-)
+@_command("member add", _MEMBER, sets_up=True)
 def add_member(storage: Storage, given: Namespace) -> Row:
-    """Add a member, or say anew whether one is an admin.
-
-    Who is invited is added by that.
-    """
-    storage.add_member(given.member, now=time.time(), admin=given.admin)
-    return {"member": given.member, "admin": given.admin}
+    """Add a member. Who is invited is added by that."""
+    storage.add_member(given.member)
+    return {"member": given.member}
 
 
 @_command("member list")
@@ -133,7 +113,6 @@ def list_members(storage: Storage, _: Namespace) -> Sequence[Row]:
     return [
         {
             "member": member.name,
-            "admin": member.admin,
             "roles": {remotes[number]: str(role) for number, role in member.roles.items()},
         }
         for member in storage.members()
@@ -159,7 +138,7 @@ def grant(storage: Storage, given: Namespace) -> Row:
     A reader reads; a member writes, and removes own entries; a maintainer removes all.
     """
     role = None if given.role == _NO_ROLE else Role(given.role)
-    storage.grant(given.member, _repository(storage, given.remote).id, role, now=time.time())
+    storage.grant(given.member, _repository(storage, given.remote).id, role)
     return {"member": given.member, "remote": given.remote, "role": given.role}
 
 
@@ -195,76 +174,11 @@ def list_tokens(storage: Storage, _: Namespace) -> Sequence[Row]:
     return [_as_output(token) for token in storage.tokens()]
 
 
-@_command("token issue", _MEMBER, _argument("device", "a name for the program"))
-def issue_token(storage: Storage, given: Namespace) -> Row:
-    """Make a token for a program that is no memd, as one that reads /metrics.
-
-    The member is there already: memd-team member add. The token is told once.
-    """
-    if all(member.name != given.member for member in storage.members()):
-        raise NotThereError(MEMBER)
-    now = time.time()
-    token, member = storage.join(storage.invite(given.member, {}, now=now), given.device, now=now)
-    return {"member": member, "device": given.device, "token": token}
-
-
 @_command("token revoke", _argument("number", "as token list shows it", type=_number))
 def revoke_token(storage: Storage, given: Namespace) -> Row:
     """Make the token of a lost device worthless, at once and for good."""
     storage.revoke(given.number, now=time.time())
     return {"revoked": given.number}
-
-
-@_command(
-    "audit",
-    _OF_REMOTE,
-    _argument("--member", "only of this member", metavar="NAME", default=""),
-    _argument("--limit", "at most so many (default: 100)", type=_number, default=100),
-)
-def audit(storage: Storage, given: Namespace) -> Sequence[Row]:
-    """Say who did what, the newest first.
-
-    Member, device, address, act, key, and the hashes before and after; no content. It is kept for
-    400 days.
-    """
-    repository = _repository(storage, given.repo).id if given.repo else ""
-    rows = storage.audit(repository=repository, member=given.member, limit=given.limit)
-    return [_as_output(row) for row in rows]
-
-
-@_command("backup", _argument("file", "a file that is not there yet, in a folder that is"))
-def backup(storage: Storage, given: Namespace) -> Row:
-    """Write a copy of everything to a new file, while the server runs, too.
-
-    The file is a storage by itself, of mode 0600: who reads it reads all memories. Of tokens and
-    codes it has hashes alone.
-    """
-    copies.backup(storage.driver, given.file)
-    return {"backup": given.file}
-
-
-# The file is looked for before a new storage is made.
-_BACKUP = _argument("file", "a file of memd-team backup", type=_backup_file)
-
-
-@_command("restore", _BACKUP, sets_up=True)
-def restore(storage: Storage, given: Namespace) -> Row:
-    """Fill a new storage from a backup.
-
-    Give a new --data or an empty database. Every repository gets a new epoch: members' daemons stop
-    and ask before anything changes on their machines, and offer again what the backup lacks.
-    """
-    copies.restore(given.file, storage.driver, now=time.time())
-    return {"restored": given.file}
-
-
-@_command("check")
-def check(storage: Storage, _: Namespace) -> Sequence[Row]:
-    """Compute every hash anew and list what is damaged.
-
-    The status is 1 where something is.
-    """
-    return [{"problem": problem} for problem in copies.check(storage.driver)]
 
 
 @_command("purge", _REMOTE, _argument("key", "the path below team/"))
@@ -278,12 +192,15 @@ def purge(storage: Storage, given: Namespace) -> Row:
     return {"purged": given.key, "elsewhere": "members' histories and backups keep their copies"}
 
 
-@_command("migrate", _argument("to", "an empty database: postgresql://..., or a file's path"))
-def migrate(storage: Storage, given: Namespace) -> Row:
-    """Copy everything to another database, while no server runs."""
-    with closing(open_storage(given.to)) as target:
-        copies.migrate(storage.driver, target.driver)
-    return {"migrated": True}
+@_command("renew")
+def renew(storage: Storage, _: Namespace) -> Row:
+    """Make new epochs, after a copy of the database was put back.
+
+    Members' daemons stop and ask before anything changes on their machines, and offer again what
+    the copy lacks. Codes that were not used are void.
+    """
+    storage.renew()
+    return {"renewed": True}
 
 
 def _repository(storage: Storage, remote: str) -> Repository:

@@ -60,13 +60,6 @@ class Postgres(Driver):
         """Keep all other processes from creating tables until the transaction ends."""
         transaction.row("SELECT pg_advisory_xact_lock(?)", _LOCK)
 
-    def renumber(self, transaction: Transaction, table: str) -> None:
-        """Let the numbers of new rows continue behind those that were copied into a table."""
-        transaction.row(
-            f"SELECT setval(pg_get_serial_sequence(?, 'number'), max(number)) FROM {table}",  # noqa: S608 - our own name
-            table,
-        )
-
     def compact(self) -> None:
         """Write the tables again, so that deleted rows are not on the disk any more."""
         with self.connection() as connection:

@@ -33,11 +33,9 @@ T = TypeVar("T")
 class TeamCall(Struct, frozen=True):
     """A request that may be handled: ``query`` and ``headers`` (lower case) hold each name once.
 
-    ``now`` is seconds since 1970, ``address`` the client's, and ``session`` that of the request's
-    token, ``None`` if the route needs no token.
+    ``now`` is seconds since 1970. ``session`` is ``None`` if the route needs no token.
     """
 
-    address: str
     now: float
     session: Session | None
     path: Mapping[str, str]

@@ -13,7 +13,6 @@ from msgspec.structs import asdict
 from memd.core.text import sha256
 from memd.server import requests
 from memd.server.errors import REPOSITORY, MalformedRequestError, NotThereError, RequestPart
-from memd.server.metrics import Metrics
 from memd.server.requests import TeamCall
 from memd.server.storage import PAGE_BYTES, PAGE_ENTRIES, Storage
 from memd.server.values import PutEntry, Repository, Role, Version
@@ -22,18 +21,8 @@ _MOST_VERSIONS = 100
 _ABOVE_ALL_REVISIONS = 2**62  # above every revision
 
 
-class Backends(Struct, frozen=True):
-    """The objects that handlers work with."""
-
-    storage: Storage
-    metrics: Metrics
-
-
 class RouteAnswer(Struct, frozen=True):
-    """An answer: ``content`` is a value for JSON, or a text that is sent unchanged.
-
-    ``mark`` is the text of its ETag, "" for none.
-    """
+    """An answer: ``content`` is a value for JSON, ``mark`` the text of its ETag, "" for none."""
 
     status: int = 200
     content: Any = None
@@ -44,16 +33,15 @@ class TeamRoute(Struct, frozen=True):
     """A route of the table.
 
     ``answer``, ``body`` and the values of ``query`` and ``headers`` (by name) describe them in the
-    documentation. ``token`` says whether a request needs a token, ``admin`` whether its member must
-    be an admin. ``errors`` are the statuses beyond those that every route may have.
+    documentation. ``errors`` are the statuses beyond those that every route may have. ``token``
+    says whether a request needs a token.
     """
 
     method: str
     path: str
-    handler: Callable[[Backends, TeamCall], RouteAnswer]
+    handler: Callable[[Storage, TeamCall], RouteAnswer]
     answer: str
     token: bool = True
-    admin: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
@@ -82,39 +70,31 @@ class _PutBody(msgspec.Struct, forbid_unknown_fields=True):
     entries: list[_EntryBody]
 
 
-def _healthz(_: Backends, __: TeamCall) -> RouteAnswer:
+def _healthz(_: Storage, __: TeamCall) -> RouteAnswer:
     """Answer that the process runs."""
     return RouteAnswer(content={"status": "ok"})
 
 
-def _readyz(backends: Backends, _: TeamCall) -> RouteAnswer:
+def _readyz(storage: Storage, _: TeamCall) -> RouteAnswer:
     """Answer that the storage can be used. Raises StorageUnavailableError."""
-    backends.storage.ready()
+    storage.ready()
     return RouteAnswer(content={"status": "ok"})
 
 
-def _metrics(backends: Backends, _: TeamCall) -> RouteAnswer:
-    """Answer the metrics as OpenMetrics text."""
-    return RouteAnswer(content=backends.metrics.text())
-
-
-def _join(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _join(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Exchange an invitation's code for a token."""
     joining = requests.body(call.body, _JoinBody)
-    token, member = backends.storage.join(
-        joining.code, joining.device, now=call.now, address=call.address
-    )
+    token, member = storage.join(joining.code, joining.device, now=call.now)
     return RouteAnswer(201, {"token": token, "member": member})
 
 
-def _leave(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _leave(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Revoke the token of the request."""
-    session = call.require_session()
-    backends.storage.revoke(session.token, now=call.now, by=session)
+    storage.revoke(call.require_session().token, now=call.now)
     return RouteAnswer(204)
 
 
-def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _repositories(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Answer the repositories in which the member has a role; the query may name one remote."""
     remote = call.query.get("remote")
     rows = [
@@ -124,23 +104,23 @@ def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
             "role": role,
             "epoch": repository.epoch,
             "revision": repository.revision,
-            "limits": asdict(backends.storage.limits),
+            "limits": asdict(storage.limits),
         }
-        for repository, role in backends.storage.repositories(call.require_session().member)
+        for repository, role in storage.repositories(call.require_session().member)
         if remote in (None, repository.remote)
     ]
     return RouteAnswer(content={"repos": rows})
 
 
-def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _entries(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Answer a page of a repository's entries, 304 if nothing changed since the client's mark."""
-    repository, _ = _repository_and_role(backends, call)
+    repository, _ = _repository_and_role(storage, call)
     if requests.mark(call.headers, "if-none-match") == repository.mark:
         return RouteAnswer(304, mark=repository.mark)
     view = call.query.get("view", "")
     if view not in ("", "hashes"):
         raise MalformedRequestError(RequestPart.VIEW)
-    page = backends.storage.page(
+    page = storage.page(
         repository.id,
         since=call.query.get("since", ""),
         cursor=call.query.get("cursor", ""),
@@ -150,7 +130,7 @@ def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
     content = {
         "epoch": page.epoch,
         "revision": page.revision,
-        "limits": asdict(backends.storage.limits),
+        "limits": asdict(storage.limits),
         "entries": [_version(each) for each in page.entries],
         "removed": [_version(each) for each in page.removed],
         "next": page.next,
@@ -158,13 +138,13 @@ def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
     return RouteAnswer(content=content, mark=f"{page.epoch}.{page.revision}")
 
 
-def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _put(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Store entries in a repository, all or none."""
     entries = [
         PutEntry(entry.key, entry.content.encode(), entry.hash, entry.base)
         for entry in requests.body(call.body, _PutBody).entries
     ]
-    content = backends.storage.put(
+    content = storage.put(
         call.require_session(),
         call.path["id"],
         entries,
@@ -176,14 +156,14 @@ def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
     return RouteAnswer(content=content)
 
 
-def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _remove(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Remove one entry, if it is still as the client's mark says."""
     mark = requests.mark(call.headers, "if-match")
     if mark is None:
         raise MalformedRequestError(RequestPart.CONDITION_MISSING)
-    repository, _ = _repository_and_role(backends, call)
+    repository, _ = _repository_and_role(storage, call)
     epoch, _, revision = mark.rpartition(".")
-    content = backends.storage.remove(
+    content = storage.remove(
         call.require_session(),
         repository.id,
         call.path["key"],
@@ -196,10 +176,10 @@ def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
     return RouteAnswer(content=content)
 
 
-def _history(backends: Backends, call: TeamCall) -> RouteAnswer:
+def _history(storage: Storage, call: TeamCall) -> RouteAnswer:
     """Answer the versions of one key, or of all keys."""
-    repository, role = _repository_and_role(backends, call)
-    versions = backends.storage.history(
+    repository, role = _repository_and_role(storage, call)
+    versions = storage.history(
         repository.id,
         call.query.get("key", ""),
         before=requests.number(call.query, RequestPart.BEFORE, _ABOVE_ALL_REVISIONS),
@@ -209,9 +189,9 @@ def _history(backends: Backends, call: TeamCall) -> RouteAnswer:
     return RouteAnswer(content={"versions": [_version(each) for each in versions]})
 
 
-def _repository_and_role(backends: Backends, call: TeamCall) -> tuple[Repository, Role]:
+def _repository_and_role(storage: Storage, call: TeamCall) -> tuple[Repository, Role]:
     """Return a repository and the member's role in it. Raises NotThereError."""
-    for repository, role in backends.storage.repositories(call.require_session().member):
+    for repository, role in storage.repositories(call.require_session().member):
         if repository.id == call.path["id"]:
             return repository, role
     raise NotThereError(REPOSITORY)
@@ -234,7 +214,7 @@ def _version(version: Version) -> dict[str, Any]:
 
 
 _SINCE = "the text of an ETag: only what changed after it; 410 if too old or of another epoch"
-_ID = "a UUID: repeated, the request has no second effect and gets the first answer (7 days)"
+_ID = "a UUID: repeated, the request has no second effect and gets the first answer (newest 200)"
 _LIMIT = "at most so many: 1 to"
 _REPOSITORY_FIELDS = "{id, remote, role, epoch, revision, limits}"
 _ENTRY_FIELDS = "{key, revision, hash, size, at, member, device, content}"
@@ -313,12 +293,4 @@ ROUTES = (
     TeamRoute("DELETE", "/v1/token", _leave, "204: the token is worth nothing from now on."),
     TeamRoute("GET", "/healthz", _healthz, "`{status}`: the process is alive.", token=False),
     TeamRoute("GET", "/readyz", _readyz, "`{status}`: the storage answers, else 503.", token=False),
-    TeamRoute(
-        "GET",
-        "/metrics",
-        _metrics,
-        "OpenMetrics text: requests by route and status, seconds, bytes.",
-        admin=True,
-        errors=(403,),
-    ),
 )

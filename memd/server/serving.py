@@ -1,7 +1,7 @@
 """Listen for memd-team: its address, the limits of a connection, and an orderly end.
 
 Rules of this file
-- Without TLS it listens only on this machine, unless it serves only a proxy.
+- It listens only on this machine; TLS is a proxy's.
 - A connection that sends no request, or does not read its answers, ends. At most ``CONNECTIONS``
   are served at once.
 - After SIGTERM no connection is accepted, and running requests have ``DRAIN_SECONDS`` to end.
@@ -24,7 +24,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
-from memd.server.admission import Network
 
 CONNECTIONS = 512
 DRAIN_SECONDS = 10
@@ -32,8 +31,7 @@ _IDLE_SECONDS = 30  # an idle connection is closed after this time
 _CHECK_SECONDS = 15.0  # between two checks of a connection
 _BACKLOG = 512  # connections that wait to be accepted
 _SOCKET_MODE = 0o660
-_NO_CERTIFICATE = "it is no certificate with its key"
-_PLAIN = "beyond this machine it needs --tls-cert or --behind-proxy"
+_PLAIN = "it listens only on this machine; a reverse proxy with TLS serves others"
 
 
 class WrongListenError(MemdError):
@@ -48,30 +46,18 @@ class WrongListenError(MemdError):
 
 
 class ListenAddress(Struct, frozen=True):
-    """The address of the server: ``host`` and ``port``, or ``path`` of a Unix socket.
-
-    ``certificate`` and ``key`` are the files for TLS, "" for plain HTTP. ``proxies`` are the
-    networks of proxies that have TLS.
-    """
+    """The address of the server: ``host`` and ``port``, or ``path`` of a Unix socket."""
 
     host: str = "127.0.0.1"
     port: int = 8790
     path: str = ""
-    certificate: str = ""
-    key: str = ""
-    proxies: tuple[Network, ...] = ()
-
-    @property
-    def local(self) -> bool:
-        """Whether only this machine can reach the address."""
-        return bool(self.path) or is_loopback(self.host)
 
 
 def listen(place: ListenAddress) -> tuple[socket.socket, str]:
     """Return a listening socket and its address. Raises WrongListenError."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     shown = place.path or f"{host}:{place.port}"
-    if not (place.local or place.certificate or place.proxies):
+    if not (place.path or is_loopback(place.host)):
         raise WrongListenError(shown, _PLAIN)
     try:
         if place.path:
@@ -82,11 +68,10 @@ def listen(place: ListenAddress) -> tuple[socket.socket, str]:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         raise WrongListenError(shown, error.strerror or type(error).__name__) from None
-    scheme = "https" if place.certificate else "http"
-    return listener, f"{scheme}://{host}:{listener.getsockname()[1]}"
+    return listener, f"http://{host}:{listener.getsockname()[1]}"
 
 
-def configured(application: Any, place: ListenAddress) -> uvicorn.Server:
+def configured(application: Any) -> uvicorn.Server:
     """Return a uvicorn server of an application that writes no log of its own."""
     config = uvicorn.Config(
         application,
@@ -94,7 +79,7 @@ def configured(application: Any, place: ListenAddress) -> uvicorn.Server:
         ws="none",
         loop="asyncio",
         interface="asgi3",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         log_level="critical",
         access_log=False,
@@ -102,19 +87,13 @@ def configured(application: Any, place: ListenAddress) -> uvicorn.Server:
         server_header=False,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
-        ssl_certfile=place.certificate or None,
-        ssl_keyfile=place.key or None,
     )
     return uvicorn.Server(config)
 
 
 def serve(application: Any, place: ListenAddress, started: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; ``started`` gets the address. Raises WrongListenError."""
-    server = configured(application, place)
-    try:
-        server.config.load()
-    except OSError as error:  # errors of ssl are OSErrors too
-        raise WrongListenError(place.certificate, error.strerror or _NO_CERTIFICATE) from None
+    server = configured(application)
     listener, address = listen(place)
     # uvicorn sends the process its signal again once it has drained: that is the regular end.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -82,13 +82,6 @@ class SQLite(Driver):
     def lock(self, transaction: Transaction) -> None:
         """Do nothing: a writing transaction keeps all others out."""
 
-    def renumber(self, transaction: Transaction, table: str) -> None:
-        """Do nothing: the next number is always one more than the greatest."""
-
-    def damage(self, transaction: Transaction) -> list[str]:
-        """Return the problems that SQLite finds in the file."""
-        return [row[0] for row in transaction.rows("PRAGMA integrity_check") if row[0] != "ok"]
-
     def compact(self) -> None:
         """Write the file again and empty its log. Raises StorageBusyError while it is read."""
         with self._writer, self.connection() as connection:

@@ -5,6 +5,7 @@ raise StorageBusyError and StorageUnavailableError, besides the errors in its do
 """
 
 import os
+import secrets
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from memd.core.names import printable
 from memd.core.team import REMOVED, Limits
 from memd.core.text import sha256
 from memd.server import accepting, checking
-from memd.server.accepting import DAY, OPERATOR, VERSION, OpenWrite, Request, repository_row
+from memd.server.accepting import OPERATOR, VERSION, OpenWrite, Request, repository_row
 from memd.server.access import Access
 from memd.server.driver import Driver, Row, Transaction
 from memd.server.errors import (
@@ -27,15 +28,12 @@ from memd.server.errors import (
 )
 from memd.server.schema import prepare
 from memd.server.sqlite import SQLite
-from memd.server.values import Answer, AuditEntry, EntryPage, PutEntry, Repository, Session, Version
+from memd.server.values import Answer, EntryPage, PutEntry, Repository, Session, Version
 
 PAGE_ENTRIES = 500
 # JSON may make six bytes of one: a page of such texts still stays below what a client reads.
 PAGE_BYTES = 2 * 1024 * 1024
-# How long things are stored: answers to writes, texts that were replaced, and the others.
-REQUEST_SECONDS = 7 * DAY
-BODY_SECONDS = 180 * DAY
-TOMBSTONE_SECONDS = AUDIT_SECONDS = 400 * DAY
+_UNKNOWN_REVISIONS = 1_000_000  # more than there are between a copy and its return
 HASHES = "hashes"  # the view of a page without contents
 _LIMITS = Limits()
 _PUT_ENTRIES = "put_entries"
@@ -47,11 +45,10 @@ _NEWEST_VERSIONS = (
 )
 _VERSIONS_OF_REPOSITORY = "FROM versions WHERE repository = ?"
 _VERSIONS_OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
-_OLD_TOMBSTONES = "FROM versions WHERE replaced IS NULL AND hash = '' AND at < ?"
 
 
 class Storage(Access):
-    """The server's entries, history and audit log; writes must stay within ``limits``."""
+    """The server's entries and their history; writes must stay within ``limits``."""
 
     def __init__(self, driver: Driver, limits: Limits = _LIMITS) -> None:
         super().__init__(driver)
@@ -149,7 +146,7 @@ class Storage(Access):
         """Replace an entry by a tombstone if it has this revision; return the new revision.
 
         Raises MalformedRequestError, NotThereError, RoleMissingError, IdReusedError,
-        EntriesRefusedError, EntriesChangedError and SlowDownError.
+        EntriesRefusedError, EntriesChangedError and TooMuchError.
         """
         request = _write_request(session, repository, id, now, "remove", key, str(revision), reason)
 
@@ -217,59 +214,6 @@ class Storage(Access):
             )
         return tuple(replace(Version(*row), content=contents.get(row[1])) for row in rows)
 
-    def audit(
-        self, *, repository: str = "", member: str = "", before: int = _ABOVE_ALL, limit: int = 100
-    ) -> tuple[AuditEntry, ...]:
-        """Return entries of the audit log with numbers below ``before``, the newest first.
-
-        A ``repository`` or ``member`` that is not "" selects only its entries.
-        """
-        with self.driver.reading() as transaction:
-            rows = transaction.rows(
-                "SELECT number, at, repository, member, device, address, act, key, hash_before,"
-                " hash_after FROM audit WHERE number < ? AND (? = '' OR repository = ?)"
-                " AND (? = '' OR member = ?) ORDER BY number DESC LIMIT ?",
-                *(before, repository, repository, member, member, limit),
-            )
-        return tuple(AuditEntry(*row) for row in rows)
-
-    def sound_time(self, now: float) -> float:
-        """Return the time to use for ``expire``, protected from a clock that jumped ahead.
-
-        It is at most a day after the time of the last call, or of the newest write at the first
-        call. So a clock that is years ahead for an hour does not make everything expire.
-        """
-        with self.driver.writing() as transaction:
-            [(before,)] = transaction.rows("SELECT expired FROM format")
-            [(newest,)] = transaction.rows("SELECT max(at) FROM audit")
-            now = min(now, (before or newest or now) + DAY)
-            transaction.run("UPDATE format SET expired = ?", now)
-        return now
-
-    def expire(self, now: float) -> None:
-        """Delete what is old: answers, invitations, replaced texts, tombstones, the audit log.
-
-        With a tombstone all versions of its key are deleted.
-        """
-        with self.driver.writing() as transaction:
-            transaction.run("DELETE FROM requests WHERE at < ?", now - REQUEST_SECONDS)
-            transaction.run("DELETE FROM invitations WHERE expires < ?", now)
-            transaction.run("DELETE FROM audit WHERE at < ?", now - AUDIT_SECONDS)
-            transaction.run(
-                "UPDATE versions SET content = NULL WHERE content IS NOT NULL AND replaced < ?",
-                now - BODY_SECONDS,
-            )
-            for repository, key, revision in transaction.rows(
-                f"SELECT repository, key, revision {_OLD_TOMBSTONES}", now - TOMBSTONE_SECONDS
-            ):
-                head = _locked_write(transaction, repository, now).heads([key]).get(key)
-                if head is not None and head.revision == revision:
-                    transaction.run(f"DELETE {_VERSIONS_OF_KEY}", repository, key)
-                    transaction.run(
-                        "UPDATE repositories SET oldest = ? WHERE id = ? AND oldest < ?",
-                        *(revision, repository, revision),
-                    )
-
     def purge(self, repository: str, key: str, *, now: float) -> None:
         """Erase every version of a key and leave a tombstone. Raises NotThereError."""
         with self.driver.writing() as transaction:
@@ -277,15 +221,24 @@ class Storage(Access):
             heads = write.heads([key]) if checking.is_key(key) else {}
             if not heads:
                 raise NotThereError(ENTRY)
-            write.store("purge", {key: None}, heads, "purged")
+            write.store({key: None}, heads, "purged")
             transaction.run(f"DELETE {_VERSIONS_OF_KEY} AND replaced IS NOT NULL", repository, key)
-            # With a hash anybody could check a guess of the secret.
-            transaction.run(
-                "UPDATE audit SET hash_before = '', hash_after = ''"
-                " WHERE repository = ? AND key = ?",
-                *(repository, key),
-            )
         self.driver.compact()
+
+    def renew(self) -> None:
+        """Give each repository a new epoch, after a copy of the database was put back.
+
+        The copy lacks writes that members have seen. Revisions grow by more than those, so that no
+        base of a member matches a different text by chance. Codes that were used since would be
+        valid again, so all are removed.
+        """
+        with self.driver.writing() as transaction:
+            transaction.run("DELETE FROM invitations")
+            for (repository,) in transaction.rows("SELECT id FROM repositories"):
+                transaction.run(
+                    "UPDATE repositories SET epoch = ?, revision = revision + ? WHERE id = ?",
+                    *(secrets.token_hex(8), _UNKNOWN_REVISIONS, repository),
+                )
 
     def ready(self) -> None:
         """Return if the storage answers. Raises StorageUnavailableError."""

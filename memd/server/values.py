@@ -42,18 +42,15 @@ class Member(Struct, frozen=True):
     """A person with their roles by repository id."""
 
     name: str
-    admin: bool
     roles: Mapping[str, Role]
 
 
 class Session(Struct, frozen=True):
-    """The sender of a request: the token's number, its member and device, and the address."""
+    """The sender of a request: the token's number, its member and device."""
 
     token: int
     member: str
     device: str
-    admin: bool = False
-    address: str = ""
 
 
 class DeviceToken(Struct, frozen=True):
@@ -101,18 +98,3 @@ class PutEntry(Struct, frozen=True):
     content: bytes
     hash: str
     base: int | None
-
-
-class AuditEntry(Struct, frozen=True):
-    """An entry of the audit log: a member's act on a key, with the hashes before and after."""
-
-    number: int
-    at: float
-    repository: str
-    member: str
-    device: str
-    address: str
-    act: str
-    key: str
-    before: str
-    after: str

@@ -36,7 +36,7 @@ from memd.core.places import find
 from memd.core.text import sha256
 from memd.server.app import TeamOptions, application
 from memd.server.log import TeamLog
-from memd.server.serving import ListenAddress, configured
+from memd.server.serving import configured
 from memd.server.storage import open_storage
 from memd.server.values import Role
 from tests.crash.cases import restore as put_back
@@ -222,7 +222,7 @@ class Sweep:
         """Let both join, and make what the operation starts from."""
         storage = open_storage(self.database)
         now = ServerClock()()
-        repository = storage.add_repository(REMOTE, now=now).id
+        repository = storage.add_repository(REMOTE).id
         with self.desks(*NAMES) as desks:
             for name, desk in desks.items():
                 code = storage.invite(name, {repository: Role.MAINTAINER}, now=now)
@@ -238,7 +238,7 @@ class Sweep:
         if stop:
             os.kill(os.getpid(), signal.SIGSTOP)
         with suppress(KeyboardInterrupt, SystemExit):
-            configured(served, ListenAddress()).run(sockets=[self.listener.dup()])
+            configured(served).run(sockets=[self.listener.dup()])
 
     @contextmanager
     def server(self, *strace: str) -> Iterator[Callable[[], None]]:

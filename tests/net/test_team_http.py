@@ -320,7 +320,6 @@ def test_answers_are_packed_for_who_takes_that(anna: Device) -> None:
 
 
 @pytest.mark.full
-@differs("9.6", "a member's sixth removal gets 429 slow_down")
 def test_a_member_removes_five_a_day(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The sixth removal of a small repository is 422 ``too_much`` and waits for a maintainer."""
     with serving(tmp_path_factory.mktemp("small")) as server:

@@ -85,6 +85,26 @@ class Desk:
             cursor = page.next
         return entries
 
+    def damage(self) -> list[str]:
+        """Return what is wrong with the stored rows: contents, hashes and counts."""
+        wrong = []
+        with self.storage.driver.reading() as transaction:
+            rows = transaction.rows(
+                "SELECT repository, key, revision, hash, size, replaced, content FROM versions"
+            )
+            counts = transaction.rows("SELECT id, revision, entries, bytes FROM repositories")
+        for _, key, revision, digest, size, replaced, content in rows:
+            if content is None:
+                wrong += [key] if digest and replaced is None else []
+            elif (sha256(content), len(content)) != (digest, size):
+                wrong.append(f"{key} {revision}")
+        for number, revision, entries, total in counts:
+            live = [r for r in rows if r[0] == number and r[3] and r[5] is None]
+            highest = max((r[2] for r in rows if r[0] == number), default=0)
+            if (len(live), sum(r[4] for r in live)) != (entries, total) or highest > revision:
+                wrong.append(number)
+        return wrong
+
     def fresh(self) -> Repository:
         """Return the repository as it is now."""
         every = {each.id: each for each in self.storage.all_repositories()}
@@ -99,4 +119,4 @@ class Desk:
 def open_desk(address: str, limits: Limits | None = None) -> Iterator[Desk]:
     """Open a storage with a repository and no members."""
     with closing(open_storage(address, limits or Limits())) as storage:
-        yield Desk(storage, storage.add_repository(REMOTE, now=0.0))
+        yield Desk(storage, storage.add_repository(REMOTE))

@@ -2,12 +2,13 @@
 
 import io
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ class TeamServer:
 
     def invite(self, member: str, role: Role = Role.MEMBER, remote: str = REMOTE) -> str:
         """Return a code with which a member joins, with a role in a repository."""
-        repository = self.storage.add_repository(remote, now=self.clock())
+        repository = self.storage.add_repository(remote)
         return self.storage.invite(member, {repository.id: role}, now=self.clock())
 
     def client(self, member: str = "", **roles: Any) -> httpx2.Client:
@@ -50,6 +51,12 @@ class TeamServer:
         return self.storage.join(self.invite(member, role), device, now=self.clock())[0]
 
 
+def copy_database(database: object, path: object) -> None:
+    """Copy a database while a server uses it, as ``sqlite3 FILE .backup`` does."""
+    with closing(sqlite3.connect(str(database))) as old, closing(sqlite3.connect(str(path))) as new:
+        old.backup(new)
+
+
 @contextmanager
 def team_server(
     database: object, *, clock: Callable[[], float] = time.time, **options: Any
@@ -58,13 +65,12 @@ def team_server(
     storage = open_storage(str(database))
     log = io.StringIO()
     settings = TeamOptions(clock=clock, log=TeamLog(log), **options)
-    place = ListenAddress(port=0)
-    listener, url = listen(place)
-    server = configured(application(storage, settings), place)
+    listener, url = listen(ListenAddress(port=0))
+    server = configured(application(storage, settings))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
-        repository = storage.add_repository(REMOTE, now=clock()).id
+        repository = storage.add_repository(REMOTE).id
         with ExitStack() as clients:
             yield TeamServer(url, storage, repository, clock, log, clients)
     finally:

@@ -9,10 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from memd.server import backup
-from memd.server.accepting import DAY
+from memd.server.accepting import DAY, REQUESTS
 from memd.server.errors import TeamServerError
-from memd.server.storage import REQUEST_SECONDS
 from memd.server.values import Answer, Role
 from tests.server.desk import Desk, entry, memory, new_id
 
@@ -96,12 +94,12 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         desk = self.owner
         remote = f"github.com/acme/{len(desk.storage.all_repositories())}"
-        repository = desk.storage.add_repository(remote, now=desk.now)
+        repository = desk.storage.add_repository(remote)
         for member, role in ROLES.items():
-            desk.storage.grant(member, repository.id, role, now=desk.now)
+            desk.storage.grant(member, repository.id, role)
         self.desk = replace(desk, repository=repository)
         self.model = Model()
-        self.accepted: list[tuple[float, Callable[[], Answer], Answer]] = []
+        self.accepted: list[tuple[Callable[[], Answer], Answer]] = []
 
     def attempt(self, expected: str, request: Callable[[], Answer]) -> None:
         """Send a request that is refused as the model says, or accepted and remembered."""
@@ -112,7 +110,7 @@ class Machine(RuleBasedStateMachine):
             return
         answer = request()
         assert answer["revision"] == self.model.revision
-        self.accepted.append((self.desk.now, request, answer))
+        self.accepted.append((request, answer))
 
     @rule(member=members, sent=writes)
     def put(self, member: str, sent: dict[str, tuple[str, int | None]]) -> None:
@@ -140,15 +138,10 @@ class Machine(RuleBasedStateMachine):
     @rule(place=st.integers(0, 20))
     def repeat(self, place: int) -> None:
         """Send an accepted request again: the answer is the first one, nothing else happens."""
-        recent = [each for each in self.accepted if each[0] > self.desk.now - REQUEST_SECONDS]
+        recent = self.accepted[-REQUESTS:]
         if recent:
-            _, request, answer = recent[place % len(recent)]
+            request, answer = recent[place % len(recent)]
             assert request() == answer
-
-    @rule()
-    def expire(self) -> None:
-        """Forget what is old; nothing else is lost."""
-        self.desk.storage.expire(self.desk.now)
 
     @rule(revision=revisions, size=st.integers(1, 3))
     def pull(self, revision: int, size: int) -> None:
@@ -189,7 +182,7 @@ def explore(desk: Desk, examples: int) -> None:
     run_state_machine_as_test(
         Machine, settings=settings(max_examples=examples, stateful_step_count=30)
     )
-    assert backup.check(desk.storage.driver) == ()
+    assert desk.damage() == []
 
 
 def test_any_order_of_requests_is_as_the_model(desk: Desk) -> None:

@@ -1,37 +1,20 @@
-"""Pages, history, audit and what is forgotten, the same on both databases."""
+"""Pages, history and what is dropped, the same on both databases."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from memd.core.text import sha256
-from memd.server.accepting import DAY
+from memd.server import accepting
 from memd.server.errors import (
-    EntriesChangedError,
     MalformedRequestError,
     MarkGoneError,
     NotThereError,
+    UnauthorisedError,
 )
 from memd.server.storage import PAGE_BYTES
 from memd.server.values import Role
 from tests.server.desk import Desk, entry, memory, new_id
-
-
-def test_removed_bodies_are_for_maintainers(desk: Desk) -> None:
-    """What stood there before a removal is shown to maintainers; others see that it was."""
-    desk.join("anna")
-    desk.put("anna", entry("a.md", "one"))
-    desk.remove("anna", "a.md", 1)
-    desk.put("anna", entry("a.md", "new life", base=2))
-
-    def contents(*, maintainer: bool) -> list[bytes | None]:
-        versions = desk.storage.history(desk.repository.id, "a.md", maintainer=maintainer)
-        assert [version.revision for version in versions] == [3, 2, 1]
-        return [version.content for version in versions]
-
-    assert contents(maintainer=False) == [memory("new life"), None, None]
-    assert contents(maintainer=True) == [memory("new life"), None, memory("one")]
 
 
 def test_the_history_of_all_keys(desk: Desk) -> None:
@@ -86,23 +69,6 @@ def test_a_page_is_bounded_in_bytes(desk: Desk) -> None:
     assert {version.content for version in hashes.entries} == {None}
 
 
-def test_since_a_mark(desk: Desk) -> None:
-    """Since a mark only what changed later is told; a mark of another epoch is gone."""
-    desk.join("anna")
-    desk.put("anna", entry("a.md"), entry("b.md"))
-    mark = desk.fresh().mark
-    assert desk.live(mark) == {}
-    desk.put("anna", entry("b.md", "new", base=1))
-    desk.remove("anna", "a.md", 1)
-    page = desk.storage.page(desk.repository.id, mark)
-    assert [version.key for version in page.entries] == ["b.md"]
-    assert [version.key for version in page.removed] == ["a.md"]
-    ahead = f"{desk.repository.epoch}.99"
-    assert desk.storage.page(desk.repository.id, ahead).revision == 3
-    with pytest.raises(MarkGoneError):
-        desk.storage.page(desk.repository.id, f"{'0' * 16}.1")
-
-
 @pytest.mark.parametrize(
     "text", ["x", "1", ".", "é" * 16 + ".1", "0" * 16 + ".-1", "0" * 16 + "." + "9" * 5000, "\0"]
 )
@@ -133,61 +99,6 @@ def test_repositories_are_input(desk: Desk, number: str) -> None:
             call()
 
 
-def test_what_is_old_is_forgotten(desk: Desk) -> None:
-    """Answers go after 7 days, replaced bodies after 180, tombstones and the audit after 400."""
-    desk.join("anna", Role.MAINTAINER)
-    number = new_id()
-    desk.put("anna", entry("a.md", "one"), number=number)
-    desk.put("anna", entry("a.md", "two", base=1), entry("b.md"))
-    desk.remove("anna", "b.md", 2)
-    mark = desk.fresh().mark
-    start = desk.now
-    desk.storage.expire(start + 6 * DAY)
-    assert desk.put("anna", entry("a.md", "one"), number=number)["revision"] == 1
-    desk.storage.expire(start + 8 * DAY)
-    with pytest.raises(EntriesChangedError):
-        desk.put("anna", entry("a.md", "one"), number=number)
-    desk.storage.expire(start + 179 * DAY)
-    assert desk.storage.history(desk.repository.id, "a.md")[1].content == memory("one")
-    desk.storage.expire(start + 181 * DAY)
-    assert [v.content for v in desk.storage.history(desk.repository.id, "a.md")] == [
-        memory("two"),
-        None,
-    ]
-    desk.storage.expire(start + 399 * DAY)
-    old = f"{desk.repository.epoch}.2"
-    assert len(desk.storage.page(desk.repository.id, old).removed) == 1
-    desk.storage.expire(start + 401 * DAY)
-    with pytest.raises(MarkGoneError):
-        desk.storage.page(desk.repository.id, old)
-    assert desk.storage.page(desk.repository.id, mark).removed == ()
-    assert desk.storage.history(desk.repository.id, "b.md") == ()
-    assert desk.live() == {"a.md": memory("two")}
-    assert desk.storage.audit() == ()
-
-
-def test_a_clock_that_jumps_makes_nothing_old(desk: Desk) -> None:
-    """A clock that is years ahead is believed a day at a time, one that is right again at once."""
-    desk.join("anna")
-    desk.put("anna", entry("a.md", "one"))
-    start = desk.now
-    assert desk.storage.sound_time(start + 4_000 * DAY) == start + DAY
-    assert desk.storage.sound_time(start + 4_000 * DAY) == start + 2 * DAY
-    assert desk.storage.sound_time(start + DAY / 2) == start + DAY / 2
-    assert desk.storage.sound_time(start + DAY) == start + DAY
-
-
-def test_a_key_that_lives_again_does_not_expire(desk: Desk) -> None:
-    """A tombstone that another version has replaced takes nothing with it."""
-    desk.join("anna")
-    desk.put("anna", entry("a.md", "one"))
-    desk.remove("anna", "a.md", 1)
-    desk.put("anna", entry("a.md", "two", base=2))
-    desk.storage.expire(desk.now + 401 * DAY)
-    assert desk.live() == {"a.md": memory("two")}
-    assert desk.fresh().oldest == 0
-
-
 def test_a_purge_leaves_a_tombstone(desk: Desk, address: str) -> None:
     """After a purge no byte of the text is left, and members are told that the key is removed."""
     desk.join("anna", Role.MAINTAINER)
@@ -198,9 +109,6 @@ def test_a_purge_leaves_a_tombstone(desk: Desk, address: str) -> None:
     [tombstone] = desk.storage.page(desk.repository.id).removed
     assert (tombstone.key, tombstone.revision, tombstone.reason) == ("a.md", 3, "purged")
     assert desk.storage.history(desk.repository.id, "a.md", maintainer=True) == (tombstone,)
-    acts = [each for each in desk.storage.audit() if each.key == "a.md"]
-    assert [each.act for each in acts] == ["purge", "put", "put"]
-    assert {(each.before, each.after) for each in acts} == {("", "")}
     with pytest.raises(NotThereError):
         desk.storage.purge(desk.repository.id, "never.md", now=desk.now)
     assert desk.live() == {"b.md": memory()}
@@ -208,20 +116,67 @@ def test_a_purge_leaves_a_tombstone(desk: Desk, address: str) -> None:
     assert not [path for path in folder.glob("team.db*") if text.encode() in path.read_bytes()]
 
 
-def test_each_act_is_recorded(desk: Desk) -> None:
-    """The audit says who did what, from where, to which key, by the hashes."""
+def test_old_texts_are_bounded_by_size(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the bound the key with most old bytes loses its oldest text, and no other key does."""
+    monkeypatch.setattr(accepting, "OLD_BYTES", 10 * len(memory("x" * 100)))
+    desk.join("anna")
+    desk.put("anna", entry("quiet.md", "one"))
+    desk.put("anna", entry("quiet.md", "two", base=1))
+    revision = None
+    for number in range(30):
+        answer = desk.put("anna", entry("loud.md", f"{number:0100}", base=revision))
+        revision = answer["revision"]
+    contents = [each.content for each in desk.storage.history(desk.repository.id, "loud.md")]
+    assert [content is not None for content in contents] == [True] * 10 + [False] * 20
+    assert desk.storage.history(desk.repository.id, "quiet.md")[1].content == memory("one")
+    assert desk.damage() == []
+
+
+def test_tombstones_are_bounded_by_number(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mark from before the dropped tombstones is gone; a key that lives again is not dropped."""
+    monkeypatch.setattr(accepting, "TOMBSTONES", 3)
+    desk.join("anna")
+    desk.put("anna", *(entry(f"{number}.md") for number in range(30)))
+    revisions = [desk.remove("anna", f"{number}.md", 1)["revision"] for number in range(2)]
+    desk.put("anna", entry("0.md", "again", base=revisions[0]))
+    first = desk.fresh().mark
+    for number in range(2, 5):
+        desk.remove("anna", f"{number}.md", 1)
+    assert len(desk.storage.page(desk.repository.id, f"{desk.repository.epoch}.3").removed) == 3
+    assert len(desk.storage.page(desk.repository.id, first).removed) == 3
+    desk.now += 2 * accepting.DAY
+    desk.remove("anna", "5.md", 1)
+    removed = [each.key for each in desk.storage.page(desk.repository.id).removed]
+    assert removed == ["3.md", "4.md", "5.md"]
+    with pytest.raises(MarkGoneError):
+        desk.storage.page(desk.repository.id, first)
+    assert desk.live()["0.md"] == memory("again")
+    assert desk.storage.history(desk.repository.id, "2.md") == ()
+
+
+def test_answers_are_bounded_by_number(desk: Desk) -> None:
+    """The newest 200 ids of a token get their first answer, also with a clock that was set back."""
+    desk.join("anna")
+    numbers = [new_id() for _ in range(accepting.REQUESTS + 1)]
+    for index, number in enumerate(numbers):
+        desk.now -= 100
+        desk.put("anna", entry(f"{index}.md"), number=number)
+    revision = desk.revision()
+    assert desk.put("anna", entry("1.md"), number=numbers[1])["revision"] == 2
+    assert desk.revision() == revision
+    with desk.storage.driver.reading() as transaction:
+        assert transaction.rows("SELECT count(*) FROM requests") == [(accepting.REQUESTS,)]
+
+
+def test_renewed_repositories_know_no_old_mark(desk: Desk) -> None:
+    """After a copy was put back marks and bases of before match nothing, and codes are void."""
     desk.join("anna")
     desk.put("anna", entry("a.md", "one"))
-    desk.put("anna", entry("a.md", "two", base=1))
-    desk.remove("anna", "a.md", 2)
-    one, two = sha256(memory("one")), sha256(memory("two"))
-    entries = desk.storage.audit(repository=desk.repository.id, member="anna")
-    assert [(each.act, each.key, each.before, each.after) for each in entries] == [
-        ("remove", "a.md", two, ""),
-        ("put", "a.md", one, two),
-        ("put", "a.md", "", one),
-    ]
-    assert {each.device for each in entries} == {"laptop"}
-    older = desk.storage.audit(before=entries[-1].number)
-    assert [each.act for each in older] == ["join", "invite", "grant member", "repository"]
-    assert desk.storage.audit(limit=1) == entries[:1]
+    code, mark = desk.storage.invite("ben", {}, now=desk.now), desk.fresh().mark
+    desk.storage.renew()
+    with pytest.raises(MarkGoneError):
+        desk.storage.page(desk.repository.id, mark)
+    assert desk.put("anna", entry("a.md", "two", base=1))["revision"] > 1_000_000
+    with pytest.raises(UnauthorisedError):
+        desk.storage.join(code, "laptop", now=desk.now)
+    assert desk.live() == {"a.md": memory("two")}

@@ -24,11 +24,11 @@ pytestmark = pytest.mark.soak
 PLAIN = b"---\nname: a\ndescription: b\ntype: project\n---\n"
 HOSTILE = 10_000
 SENDERS = 8
-EACH = 100  # requests of one member: fewer than a minute allows
+EACH = 100  # requests of one member
 
 
 def test_ten_thousand_hostile_requests_delay_nobody(tmp_path: Path) -> None:
-    """Of 10,000 requests with no token, a bad one, or too many, each is refused; p99 is <= 2x."""
+    """Of 10,000 requests with no token or a bad one each is refused; p99 is <= 2x."""
     with server_process(tmp_path) as (url, _):
         storage = open_storage(str(tmp_path / "team.db"))
         tokens = (token(storage, f"member{number}") for number in itertools.count())
@@ -36,15 +36,13 @@ def test_ten_thousand_hostile_requests_delay_nobody(tmp_path: Path) -> None:
         alone = quantile([each for _ in range(20) for each in latencies(url, next(tokens))])
         beside: list[float] = []
         with multiprocessing.get_context("spawn").Pool(SENDERS) as pool:
-            greedy = token(storage, "greedy")
-            running = pool.starmap_async(hostile, [(url, greedy, HOSTILE // SENDERS)] * SENDERS)
+            running = pool.starmap_async(hostile, [(url, HOSTILE // SENDERS)] * SENDERS)
             while not running.ready():
                 beside += latencies(url, next(tokens))
             statuses = sum(running.get(), Counter())
         storage.close()
     print(f"p99 alone {alone * 1000:.1f} ms, beside {quantile(beside) * 1000:.1f} ms: {statuses}")  # noqa: T201
-    assert statuses.total() == HOSTILE
-    assert statuses[200] <= 120 < HOSTILE - 200 < statuses[401] + statuses[429]
+    assert statuses == {401: HOSTILE}
     assert quantile(beside) <= 2 * alone
 
 
@@ -79,13 +77,13 @@ def fill(storage: Storage, member: str, repository: str) -> None:
         storage.put(session, repository, [entry], id=unique, body_hash=unique, now=now)
 
 
-def hostile(url: str, greedy: str, count: int) -> Counter[int]:
+def hostile(url: str, count: int) -> Counter[int]:
     """Send so many requests that are to be refused and return the statuses."""
     statuses: Counter[int] = Counter()
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
-    names = ("Bearer ", "Bearer wrong", f"Bearer {greedy}")
+    names = ("Bearer ", "Bearer wrong")
     for number in range(count):
-        connection.request("GET", "/v1/repos", headers={"Authorization": names[number % 3]})
+        connection.request("GET", "/v1/repos", headers={"Authorization": names[number % 2]})
         answer = connection.getresponse()
         answer.read()
         statuses[answer.status] += 1
@@ -116,7 +114,7 @@ def quantile(seconds: list[float]) -> float:
 def token(storage: Storage, member: str) -> str:
     """Return the token of a new member."""
     now = time.time()
-    repository = storage.add_repository(REMOTE, now=now).id
+    repository = storage.add_repository(REMOTE).id
     code = storage.invite(member, {repository: Role.MEMBER}, now=now)
     return storage.join(code, "laptop", now=now)[0]
 

@@ -11,10 +11,9 @@ import pytest
 from anyio import to_thread
 
 from memd.core.team import Limits
-from memd.server.backup import backup, restore
 from memd.server.storage import open_storage
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
-from tests.server.servers import TeamServer, team_server
+from tests.server.servers import TeamServer, copy_database, team_server
 from tests.support.clock import FakeClock
 from tests.team.devices import Device, device, memory
 from tests.team.relay import Relay, Sent, relay
@@ -225,18 +224,18 @@ async def test_a_server_from_a_backup_changes_nothing_before_it_is_accepted(
     tmp_path: Path,
 ) -> None:
     """A restored server removes and overwrites nothing; what it lost is sent once accepted."""
-    async with lines(tmp_path) as (server, line, (anna, ben)):
+    async with lines(tmp_path) as (_, line, (anna, ben)):
         await anna.write(KEY, memory("releases", "Old."))
         await anna.syncs.push(anna.directory)
         await ben.syncs.pull(ben.directory)
-        backup(server.storage.driver, str(tmp_path / "backup.db"))
+        copy_database(tmp_path / "server.db", tmp_path / "restored.db")
         await anna.write(KEY, memory("releases", "New."))
         await anna.write("later.md", memory("later", "After the backup."))
         await anna.syncs.push(anna.directory)
         await ben.syncs.pull(ben.directory)
         texts = anna.texts()
-        with closing(open_storage(str(tmp_path / "restored.db"))) as empty:
-            restore(str(tmp_path / "backup.db"), empty.driver, now=anna.clock.now())
+        with closing(open_storage(str(tmp_path / "restored.db"))) as copy:
+            copy.renew()
         with team_server(tmp_path / "restored.db", clock=anna.clock.now) as restored:
             line.upstream = restored.url.removeprefix("http://")
             for one in (anna, ben):

@@ -8,11 +8,10 @@ from itertools import count
 
 from anyio.from_thread import BlockingPortal
 
-from memd.server import backup
 from memd.server.storage import open_storage
 from memd.server.values import Role
 from tests.server.clusters import database
-from tests.server.servers import TeamServer, team_server
+from tests.server.servers import TeamServer, copy_database, team_server
 from tests.team.desks import Desk, desk
 from tests.team.proof import Version
 
@@ -22,7 +21,7 @@ _BEGINNING = 1_900_000_000.0  # years after the clocks of the desks
 
 
 class ServerClock:
-    """The server's clock: each look at it takes a second, so that no rate is ever reached."""
+    """The server's clock: each look at it takes a second."""
 
     def __init__(self) -> None:
         self.now = _BEGINNING
@@ -83,17 +82,20 @@ class World:
             self.join(who)
 
     def backup(self) -> str:
-        """Take a backup while the server runs and return its path."""
+        """Copy the database while the server runs; return the copy's path, "" for PostgreSQL."""
+        if self._postgres:
+            return ""
         path = f"{self._folder}/backup{next(self._numbers)}"
-        backup.backup(self.server.storage.driver, path)
+        copy_database(self._database, path)
         return path
 
     def restore(self, path: str) -> None:
-        """Put a backup in the place of what the server has."""
+        """Put a copy in the place of what the server has."""
         self.end()
         self._database = self._empty()
+        copy_database(path, self._database)
         storage = open_storage(self._database)
-        backup.restore(path, storage.driver, now=self.clock())
+        storage.renew()
         storage.close()
         self.begin()
 
