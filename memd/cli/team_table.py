@@ -55,10 +55,8 @@ COMMANDS = (
     Command(
         ("team", "push"),
         "send what changed here, now",
-        'Sends also where the server refused it before. With push = "review" in [team] of '
-        "memd.toml it shows the differences first and asks.",
-        "team:push",
-        options=(YES,),
+        "Sends also where the server refused it before.",
+        "team:call_and_print",
         examples=(("memctl team push", "try again after a refusal"),),
     ),
     Command(

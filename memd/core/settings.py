@@ -123,12 +123,6 @@ class TeamSettings:
         problem=OneOf("auto", "true", "false"),
         booleans=True,
     )
-    push: str = option(
-        "auto",
-        "when changes of team memories are sent: auto, within seconds; review, when memctl team "
-        "push was run",
-        problem=OneOf("auto", "review"),
-    )
 
     def used(self, *, joined: bool) -> bool:
         """Say whether team memories are used in a project that joined a team, or did not."""

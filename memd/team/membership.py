@@ -22,7 +22,6 @@ from msgspec.structs import fields, replace
 from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
 from memd.core.names import is_text
-from memd.core.settings import TeamSettings
 from memd.core.text import sha256
 from memd.files.directory import (
     Directory,
@@ -78,11 +77,6 @@ def server_address(url: str) -> str:
     shown_host = f"[{host}]" if ":" in host else host
     shown_port = f":{port}" if port not in (None, default_port) else ""
     return f"{parts.scheme}://{shown_host}{shown_port}"
-
-
-def sends_by_itself(settings: TeamSettings) -> bool:
-    """Return whether the settings let changes be sent without a person's command."""
-    return settings.enabled != "false" and settings.push == "auto"
 
 
 class Memberships:

@@ -9,7 +9,7 @@ from memd.core.settings import Settings
 from memd.core.text import sha256
 from memd.team.errors import TeamNotJoinedError
 from memd.team.joining import moved
-from memd.team.membership import Memberships, sends_by_itself
+from memd.team.membership import Memberships
 from memd.team.values import Membership
 
 _QUIET_SECONDS = 2.0  # a sync starts this long after the last change
@@ -20,17 +20,14 @@ _SYNC_IS_OFF = "team.enabled is false"
 
 
 class SyncPlace(Struct, frozen=True):
-    """A directory's membership, its token and the settings for its sync.
+    """A directory's membership and its token.
 
-    ``sends`` says whether changes are sent automatically, ``review`` whether a person reviews them
-    first. ``off`` says why the directory does not sync, or is "". ``credentials`` is a digest of
-    token and settings, "" without a token.
+    ``off`` says why the directory does not sync, or is "". ``credentials`` is a digest of token and
+    settings, "" without a token.
     """
 
     membership: Membership
     token: str
-    sends: bool
-    review: bool
     off: str
     credentials: str
 
@@ -49,8 +46,6 @@ def place_of(
     return SyncPlace(
         membership,
         token,
-        sends=sends_by_itself(team),
-        review=team.push == "review",
         off=off or ("" if token else _UNAUTHORIZED),
         credentials=sha256(identity.encode())[:16] if token else "",
     )

@@ -109,7 +109,6 @@ class TeamStatus(Struct, frozen=True):
     paused: str = ""
     until: float = 0.0
     waits: str = ""
-    review: bool = False
 
 
 class TextDiff(Struct, frozen=True):

@@ -122,7 +122,7 @@ class TeamSyncs:
         """Return the state of a directory's sync, without asking the server."""
         place = await self._place(directory, off=True)
         off = place.off or await to_thread.run_sync(self._memory_off, place.membership.root)
-        return await self._view(place, partial(views.status, off=off, review=place.review))
+        return await self._view(place, partial(views.status, off=off))
 
     async def diff(self, directory: str, path: str = "") -> tuple[TextDiff, ...]:
         """Return diffs of the files that a push would send and of conflicts, or of one path."""
@@ -173,10 +173,9 @@ class TeamSyncs:
         place = await self._place(directory)
 
         def accept(exchange: Exchange) -> None:
-            """Accept the server, and push if changes are sent automatically."""
+            """Accept the server, and push."""
             acts.accept(exchange)
-            if place.sends:
-                syncing.sync(exchange, push=True, requested=True)
+            syncing.sync(exchange, push=True, requested=True)
 
         return await self._run(place, accept)
 
@@ -270,7 +269,7 @@ class TeamSyncs:
             if place.off or await to_thread.run_sync(self._memory_off, root):
                 return None
             with suppress(TeamUnreachableError, TeamRefusedError):
-                sync = partial(syncing.sync, push=place.sends, changed=changed)
+                sync = partial(syncing.sync, push=True, changed=changed)
                 await self._run(place, sync)
             return await to_thread.run_sync(self._table.state, directory)
         except MemdError:
@@ -311,7 +310,7 @@ class TeamSyncs:
             if act is not None:
                 exchange.check_accepted()
                 act(exchange)
-            if send is not None and place.sends:
+            if send is not None:
                 syncing.sync(exchange, push=True, requested=True)
             if send:
                 acts.check_sent(exchange, send)

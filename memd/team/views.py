@@ -25,7 +25,7 @@ from memd.text import unified
 _NEWEST = 10  # the most entries that a new member is shown
 
 
-def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
+def status(exchange: Exchange, off: str) -> TeamStatus:
     """Return the state of a directory's sync; ``off`` says why it does not sync, or is ""."""
     state, table, place = exchange.state, exchange.table, exchange.membership
     bases = table.bases(exchange.directory)
@@ -56,7 +56,6 @@ def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
         paused=paused,
         until=state.paused_until if state.paused else state.until,
         waits=state.waits,
-        review=review,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memd.core.settings import Settings, TeamSettings
+from memd.core.settings import Settings
 from memd.core.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, TeamTable
@@ -74,7 +74,7 @@ class Device:
 
 @asynccontextmanager
 async def device(
-    home: Path, *, clock: FakeClock | None = None, push: str = "auto", **more: Any
+    home: Path, *, clock: FakeClock | None = None, **more: Any
 ) -> AsyncIterator[Device]:
     """Make a device with a home and a clone of its own; what is there already stays."""
     clock = clock or FakeClock()
@@ -92,7 +92,7 @@ async def device(
         store = store_in(home, database, clock, events=sink)
         memberships, table = Memberships(str(home / "config")), TeamTable(database)
         project = Project(str(root), str(root), str(directory), "test", "", enabled=True)
-        settings = Settings(team=TeamSettings(push=push))
+        settings = Settings()
         syncs = TeamSyncs(
             store,
             table,

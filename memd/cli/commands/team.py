@@ -123,17 +123,6 @@ def status(invocation: Invocation) -> None:
     invocation.screen.answer(answer, output.facts(pairs))
 
 
-def push(invocation: Invocation) -> int:
-    """Send the changes; if the team reviews them, show them and ask first."""
-    if not invocation.options.yes and invocation.ask("team.status")["review"]:
-        diffs = invocation.ask("team.diff")["files"]
-        for file in diffs:
-            invocation.screen.note(invocation.screen.diff(file["diff"]).removesuffix("\n"))
-        if diffs and not _confirmed(invocation, "send this?"):
-            return 1
-    return call_and_print(invocation)
-
-
 def diff(invocation: Invocation) -> None:
     """Print the changes that will be sent, as diffs."""
     answer = invocation.request()
