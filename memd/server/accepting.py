@@ -33,8 +33,6 @@ from memd.server.values import Answer, PutEntry, Repository, Role, Session, Vers
 DAY = 86400.0
 REMOVALS_A_DAY = 5  # by a member in a repository, or ``REMOVED_SHARE`` of its entries if larger
 REMOVED_SHARE = 0.2
-OLD_BYTES = 256 * 1024 * 1024  # of replaced texts in a repository
-TOMBSTONES = 10_000  # in a repository
 REQUESTS = 200  # of a token, whose answers are stored
 _TICK = 0.001  # seconds between the stored times of a token's requests, whatever the clock does
 OPERATOR = Session(0, "memd-team", "server")  # stands for commands run on the server's machine
@@ -55,6 +53,13 @@ _SELECT_OWNER = (
 )
 
 
+class Bounds(Struct, frozen=True):
+    """What a repository keeps at most: bytes of replaced texts, and tombstones."""
+
+    old_bytes: int = 256 * 1024 * 1024
+    tombstones: int = 10_000
+
+
 class Request(Struct, frozen=True):
     """A write request: its session, repository, id, and the digest of its content."""
 
@@ -72,6 +77,7 @@ class OpenWrite(Struct, frozen=True):
     repository: Repository
     session: Session
     at: float
+    bounds: Bounds = Bounds()
 
     def heads(self, keys: Sequence[str]) -> dict[str, Version]:
         """Return the newest versions of keys, without contents; unknown keys are left out."""
@@ -119,9 +125,9 @@ class OpenWrite(Struct, frozen=True):
             size = len(content or b"")
             versions.append((repository, key, revision, digest, size, *author, content))
         transaction.run_many(_INSERT_VERSION, versions)
-        _drop_old_texts(transaction, repository)
+        _drop_old_texts(transaction, repository, self.bounds.old_bytes)
         if None in contents.values():
-            _drop_old_tombstones(transaction, repository)
+            _drop_old_tombstones(transaction, repository, self.bounds.tombstones)
         return revision
 
 
@@ -170,7 +176,7 @@ def stored_answer(transaction: Transaction, request: Request) -> Answer | None:
 
 
 def accept(
-    transaction: Transaction, request: Request, act: Callable[[OpenWrite], Answer]
+    transaction: Transaction, request: Request, act: Callable[[OpenWrite], Answer], bounds: Bounds
 ) -> Answer:
     """Call ``act`` for a new write, store its answer and return it.
 
@@ -179,7 +185,7 @@ def accept(
     repository = repository_row(transaction, request.repository, lock=True)
     answer = stored_answer(transaction, request)
     if answer is None:
-        answer = act(OpenWrite(transaction, repository, request.session, request.at))
+        answer = act(OpenWrite(transaction, repository, request.session, request.at, bounds))
         _store_answer(transaction, request, answer)
     return answer
 
@@ -301,8 +307,8 @@ def _check_pace(write: OpenWrite) -> None:
         raise TooMuchError
 
 
-def _drop_old_texts(transaction: Transaction, repository: str) -> None:
-    """Drop replaced texts above ``OLD_BYTES``: the oldest of the key that has most of them."""
+def _drop_old_texts(transaction: Transaction, repository: str, most: int) -> None:
+    """Drop replaced texts above ``most`` bytes: the oldest of the key that has most of them."""
     sizes: dict[str, int] = {
         key: int(size)
         for key, size in transaction.rows(
@@ -310,7 +316,7 @@ def _drop_old_texts(transaction: Transaction, repository: str) -> None:
             repository,
         )
     }
-    excess = sum(sizes.values()) - OLD_BYTES
+    excess = sum(sizes.values()) - most
     while excess > 0:
         key = max(sizes, key=sizes.__getitem__)
         [(revision, size)] = transaction.rows(
@@ -326,12 +332,12 @@ def _drop_old_texts(transaction: Transaction, repository: str) -> None:
         excess -= size
 
 
-def _drop_old_tombstones(transaction: Transaction, repository: str) -> None:
-    """Drop tombstones above ``TOMBSTONES`` with all versions of their keys, the oldest first."""
+def _drop_old_tombstones(transaction: Transaction, repository: str, most: int) -> None:
+    """Drop tombstones above ``most`` with all versions of their keys, the oldest first."""
     tombstones = "FROM versions WHERE repository = ? AND replaced IS NULL AND hash = ''"
     row = transaction.row(
         f"SELECT revision {tombstones} ORDER BY revision DESC LIMIT 1 OFFSET ?",
-        *(repository, TOMBSTONES),
+        *(repository, most),
     )
     if row is not None:
         keys = f"SELECT key {tombstones} AND revision <= ?"

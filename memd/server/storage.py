@@ -14,7 +14,7 @@ from memd.core.names import printable
 from memd.core.team import REMOVED, Limits
 from memd.core.text import sha256
 from memd.server import accepting, checking
-from memd.server.accepting import OPERATOR, VERSION, OpenWrite, Request, repository_row
+from memd.server.accepting import OPERATOR, VERSION, Bounds, OpenWrite, Request, repository_row
 from memd.server.access import Access
 from memd.server.driver import Driver, Row, Transaction
 from memd.server.errors import (
@@ -53,6 +53,7 @@ class Storage(Access):
     def __init__(self, driver: Driver, limits: Limits = _LIMITS) -> None:
         super().__init__(driver)
         self.limits = limits
+        self.bounds = Bounds()
 
     def page(
         self,
@@ -262,7 +263,7 @@ class Storage(Access):
             return answer
         check()
         with self.driver.writing() as transaction:
-            return accepting.accept(transaction, request, act)
+            return accepting.accept(transaction, request, act, self.bounds)
 
 
 def open_storage(database: str, limits: Limits = _LIMITS, *, create: bool = True) -> Storage:

@@ -122,16 +122,14 @@ def test_any_message_may_be_lost(here: World, stride: int, record_property: Reco
     assert bad == []
 
 
-def test_a_device_that_was_away_resurrects_nothing(
-    here: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_was_away_resurrects_nothing(here: World) -> None:
     """After 401 days the mark is too old: what the others removed is held, not sent, not lost."""
     anna, bert = here.desks.values()
     for key in ("a.md", "b.md", "c.md"):
         anna.write(key, body(key, (1, 1)))
     sync(anna, bert)
     bert.stop()
-    monkeypatch.setattr(accepting, "TOMBSTONES", 0)
+    here.server.storage.bounds = accepting.Bounds(tombstones=0)
     for key in ("a.md", "b.md"):
         anna.call("team.remove", path=f"team/{key}", reason="outdated")
     anna.write("c.md", body("c.md", (2, 1)))

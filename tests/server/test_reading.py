@@ -116,9 +116,9 @@ def test_a_purge_leaves_a_tombstone(desk: Desk, address: str) -> None:
     assert not [path for path in folder.glob("team.db*") if text.encode() in path.read_bytes()]
 
 
-def test_old_texts_are_bounded_by_size(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_texts_are_bounded_by_size(desk: Desk) -> None:
     """Above the bound the key with most old bytes loses its oldest text, and no other key does."""
-    monkeypatch.setattr(accepting, "OLD_BYTES", 10 * len(memory("x" * 100)))
+    desk.storage.bounds = accepting.Bounds(old_bytes=10 * len(memory("x" * 100)))
     desk.join("anna")
     desk.put("anna", entry("quiet.md", "one"))
     desk.put("anna", entry("quiet.md", "two", base=1))
@@ -132,9 +132,9 @@ def test_old_texts_are_bounded_by_size(desk: Desk, monkeypatch: pytest.MonkeyPat
     assert desk.damage() == []
 
 
-def test_tombstones_are_bounded_by_number(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tombstones_are_bounded_by_number(desk: Desk) -> None:
     """A mark from before the dropped tombstones is gone; a key that lives again is not dropped."""
-    monkeypatch.setattr(accepting, "TOMBSTONES", 3)
+    desk.storage.bounds = accepting.Bounds(tombstones=3)
     desk.join("anna")
     desk.put("anna", *(entry(f"{number}.md") for number in range(30)))
     revisions = [desk.remove("anna", f"{number}.md", 1)["revision"] for number in range(2)]
