@@ -345,7 +345,7 @@ async def _stored_check(services: Services) -> Check:
     detail = f"{totals.results} with {totals.bytes:,} of at most {limits.STORED_BYTES:,} bytes"
     if totals.bytes <= _FULL_SHARE * limits.STORED_BYTES:
         return Check(name, "ok", detail)
-    remedy = "memctl context forget SESSION, or a smaller context.days; results stay whole else"
+    remedy = "beyond it the session that stored longest ago loses its results"
     return Check(name, "warning", detail, remedy)
 
 

@@ -27,8 +27,7 @@ class Dreamed(Ended):
     """The result of a dream. ``proposal`` was not carried out because of ``problems``.
 
     A person decides about a proposal. ``left`` are memories that stayed because they had been
-    changed meanwhile, ``listed`` those that need a person. ``unused`` is a
-    proposal that asks whether unused memories are still needed.
+    changed meanwhile, ``listed`` those that need a person.
     """
 
     gate: str | None = None
@@ -43,7 +42,6 @@ class Dreamed(Ended):
     before: DirectorySize | None = None
     after: DirectorySize | None = None
     proposal: str | None = None
-    unused: str | None = None
     problems: list[str] | None = None
     dollars: float | None = None
     seconds: float | None = None

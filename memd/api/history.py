@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from anyio import to_thread
 from msgspec.structs import asdict
 
 from memd.api.memory import READ_ERRORS, WRITE_ERRORS, AgentName, SubagentScope, readable
@@ -280,7 +281,7 @@ async def memory_why(
     writers = await services.store.consult(lambda past: past.writers(directory, path), directory)
     if not exists and writers.first is None:
         raise MemoryNotFoundError(path)
-    sighting = await services.recall.last_surfaced(directory, path)
+    sighting = await to_thread.run_sync(services.recall.ledger.last_surfaced, directory, path)
     surfaced = (
         LastSurfaced(at=iso_time(sighting.at), session=sighting.session) if sighting else None
     )

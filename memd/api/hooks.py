@@ -29,7 +29,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec.structs import replace
 
-from memd.api import delivering, dialects, opened, ruling, subagents, tool_uses, turn_ends
+from memd.api import delivering, dialects, ruling, subagents, tool_uses, turn_ends
 from memd.api.dialects import DIALECTS, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.received import Received
@@ -153,7 +153,6 @@ class HookMethod:
         elif kind is Event.TOOL_USED:
             messages = await self._deliver(services, call, received)
             texts = (messages, await tool_uses.take_in_written(services, call, received))
-            await opened.by_tool(services, call, received.project, received.payload)
             response = await tool_uses.spill_result(services, received, until)
         elif kind is Event.SESSION_START:
             texts = await self._start_texts(services, call, received, until)

@@ -7,7 +7,6 @@ import msgspec
 from anyio import to_thread
 from msgspec.structs import asdict, replace
 
-from memd.api import opened
 from memd.api.callers import is_for_an_assistant, started_by_an_assistant
 from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
@@ -32,7 +31,6 @@ from memd.store.history import ChangeNotFoundError, VersionNotFoundError
 from memd.store.service import MemoryNotFoundError, StorageFailedError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 
-_TOOL_ROOT = "/memories/"  # the memory directory, as the memory tool names it
 _TEAM_OFF = "team.enabled is false"
 # A sub-agent's name, "" for the project's own memories. The scope says where its memories are.
 AgentName = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -147,7 +145,6 @@ async def memory_read(
     project = await readable(services, call, cwd, agent, scope)
     if when is None:
         file = await services.store.read(project.memory_dir, path)
-        await opened.read(services, call, project, path)
     else:
         directory = project.memory_dir
         file = await services.store.consult(lambda past: past.version(directory, path, when))
@@ -291,11 +288,7 @@ async def memory_tool(
     """
     project = await writable(services, call, cwd, agent, scope)  # to look, too: a model asks
     by = by_client(call, "memory.tool", session_id, "assistant")
-    answer = await services.memories.tool(project, command, by, request_id=request_id)
-    if command.get("command") == "view" and not answer.is_error:
-        path = str(command.get("path")).removeprefix(_TOOL_ROOT)
-        await opened.read(services, call, project, path, session=session_id)
-    return answer
+    return await services.memories.tool(project, command, by, request_id=request_id)
 
 
 async def project_of(

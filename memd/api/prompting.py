@@ -1,6 +1,5 @@
 """load_prompt, prefetch and session.*: the methods that a client calls around a prompt."""
 
-from contextlib import suppress
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,7 +9,7 @@ from memd.api import notes
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
-from memd.core.errors import MemdError, WrongParameterError
+from memd.core.errors import WrongParameterError
 from memd.core.text import one_line
 from memd.instructions.service import InstructionRequest, InstructionText
 from memd.notes.service import NotesRequest
@@ -144,20 +143,16 @@ async def session_reset(
 async def session_end(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """Note that a client session ended, though it may be resumed; a due dream may begin.
 
-    A resumed session still has the memories that it was given, so its ledger stays. Its notes are
-    deleted where ``notes.days`` is 0.
+    A resumed session still has the memories that it was given, so its ledger stays.
     """
     await over(services, call, await notes.notes_request(services, call, cwd, session_id))
     return Done()
 
 
 async def over(services: Services, call: Call, session: NotesRequest) -> None:
-    """Let a due dream begin after a session's end, and delete its notes if ``notes.days`` is 0."""
+    """Let a due dream begin after a session's end."""
     visit = visit_of(call, session.project.cwd, session.session)
     await services.starter.consider(session.project, session.settings, visit)
-    if session.settings.notes.days == 0:
-        with suppress(MemdError):  # what cannot be removed now goes with the daily pruning
-            await notes.delete(services, session)
 
 
 METHODS = (load_prompt, prefetch, session_start, session_reset, session_end)

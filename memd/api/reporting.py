@@ -1,4 +1,4 @@
-"""report: the memories learnt, changed and used in some days, the cost, and open questions."""
+"""report: what was learnt, changed and surfaced in some days, the cost, and open questions."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -11,14 +11,14 @@ from anyio import to_thread
 from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
-from memd.core.clock_check import DAY_SECONDS
 from memd.core.text import iso_time
 from memd.projects.project import NoProjectError
 from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
-from memd.state.tables import FileEvent, OftenUsed, Span, SuggestionFates, Sum, UseCounts
+from memd.state.tables import FileEvent, Span, SpendRow, SuggestionFates, Sum, Surfacings
 
 _MEMORIES_SHOWN = 10  # of each list
+_DAY_SECONDS = 24 * 60 * 60.0
 
 
 class ReportedMemory(Result):
@@ -43,12 +43,26 @@ class CountedMemories(Result):
     memories: list[DatedMemory]
 
 
-class OftenUsedMemory(ReportedMemory):
-    """A memory, and how often it was used in the time of the report."""
+class SurfacedMemory(ReportedMemory):
+    """A memory, and how often it was given to a session."""
 
     surfaced: int
-    read: int
-    acted: int
+
+
+class SurfacedCounts(Result):
+    """How often memories were given to sessions, and how many memories that were."""
+
+    times: int
+    memories: int
+
+
+class Spent(Result):
+    """What models used and cost on a day or for a kind of work, which is the ``label``."""
+
+    label: str
+    requests: int
+    tokens: int
+    dollars: float
 
 
 class WaitingProposals(Result):
@@ -65,10 +79,10 @@ class Report(Result):
 
     ``learnt`` are new memories, ``changed`` are existing ones, and ``merged`` were merged into
     others by a dream. Memories of an import or a team, and changes that were undone, are in none.
-    ``read`` and ``acted`` count uses; ``most`` are the memories with the most uses. ``unused`` are
-    those without a use in 90 counted days, the longest unused first; their ``at`` is their last
-    event or when counting began. ``dreams`` counts those that ended, ``dollars`` and ``tokens`` are
-    those of these calendar days, and ``questions`` are proposals that wait for a person.
+    ``surfaced`` counts what went out to sessions of assistants, ``most`` are the memories that did
+    most often. ``dreams`` counts those that ended; ``dollars`` and ``tokens`` are those of these
+    calendar days, also by day (the newest first) and by kind of work (the dearest first).
+    ``questions`` are proposals that wait for a person.
     """
 
     since: str
@@ -78,15 +92,14 @@ class Report(Result):
     changed: CountedMemories
     merged: CountedMemories
     removed: CountedMemories
-    surfaced: UseCounts
-    read: int
-    acted: int
-    most: list[OftenUsedMemory]
-    unused: CountedMemories
+    surfaced: SurfacedCounts
+    most: list[SurfacedMemory]
     suggestions: SuggestionFates
     dreams: int
     dollars: float
     tokens: int
+    spent_by_day: list[Spent]
+    spent_by_kind: list[Spent]
     questions: list[WaitingProposals]
 
 
@@ -98,35 +111,42 @@ async def report(
     cwd: str | None = None,
     days: Annotated[int, msgspec.Meta(ge=1, le=365)] = 7,
 ) -> Report:
-    """The memories learnt, merged and used in some days, the unused ones, and the cost.
+    """The memories learnt, changed and surfaced in some days, and what models cost.
 
-    It is for the project of ``cwd`` or for all. Uses are stored for 90 days, changes as long as the
-    history. This request does not count as a use.
+    It is for the project of ``cwd`` or for all. Changes are stored as long as the history, what was
+    surfaced for the 1,000 sessions used last. This request does not count as a use.
     """
     directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
     known = await services.exports.projects()
     waiting = await services.reviews.waiting()
-    return await to_thread.run_sync(
-        partial(_report, services, known, waiting, directory, days=days)
-    )
+    now = services.clock.now()
+    often_surfaced = services.recall.ledger.often_surfaced
+    surfaced = await to_thread.run_sync(often_surfaced, now - days * _DAY_SECONDS, now)
+    facts = (known, waiting, surfaced)
+    return await to_thread.run_sync(partial(_report, services, facts, directory, now, days=days))
 
 
 def _report(
     services: Services,
-    known: Iterable[KnownProject],
-    waiting: Mapping[str, int],
+    facts: tuple[Iterable[KnownProject], Mapping[str, int], Iterable[Surfacings]],
     directory: str,
+    now: float,
     *,
     days: int,
 ) -> Report:
-    """Return a report of one memory directory, "" for all. Blocks."""
-    now, real = services.clock.now(), os.path.realpath(directory) if directory else ""
-    span = Span(now - days * DAY_SECONDS, now, real)
-    period = services.usage.period()
-    events, uses = period.memories(span), period.uses(span)
-    rows = services.spent.summary(days, "project", now)
-    spent = sum((row for row in rows if real in ("", os.path.realpath(row.label))), Sum())
+    """Return a report of one memory directory, "" for all. Blocks.
+
+    ``facts`` are the known projects, the proposals that wait, and what was surfaced.
+    """
+    known, waiting, surfaced = facts
+    real = os.path.realpath(directory) if directory else ""
+    span = Span(now - days * _DAY_SECONDS, now, real)
+    events = services.period.memories(span)
+    rows = services.spent.rows(days, now)
+    spent = [row for row in rows if real in ("", os.path.realpath(row.project))]
+    total = sum(spent, Sum())
     projects = {each.directory: each for each in known}
+    given = [(place, each) for each in surfaced if (place := _place_of(projects, real, each.path))]
     dated = partial(_counted, partial(_dated, projects))
     return Report(
         since=iso_time(span.since),
@@ -136,21 +156,52 @@ def _report(
         changed=dated(events.changed),
         merged=dated(events.merged),
         removed=dated(events.removed),
-        surfaced=uses.get("surfaced", UseCounts()),
-        read=uses.get("read", UseCounts()).times,
-        acted=uses.get("acted", UseCounts()).times,
-        most=[_often_used(projects, used) for used in period.often(span, _MEMORIES_SHOWN)],
-        unused=dated(e for e in services.usage.unused(real) if real or e.directory in projects),
-        suggestions=period.fates(span),
+        surfaced=SurfacedCounts(times=sum(each.times for _, each in given), memories=len(given)),
+        most=[
+            SurfacedMemory(**_of_project(projects, place), path=path, surfaced=each.times)
+            for (place, path), each in given[:_MEMORIES_SHOWN]
+        ],
+        suggestions=services.period.fates(span),
         dreams=events.dreams,
-        dollars=round(spent.dollars, 6),
-        tokens=spent.tokens,
+        dollars=round(total.dollars, 6),
+        tokens=total.tokens,
+        spent_by_day=_spent(spent, "day"),
+        spent_by_kind=sorted(_spent(spent, "kind"), key=lambda row: -row.dollars),
         questions=[
             WaitingProposals(**_of_project(projects, place), proposals=count)
             for place, count in sorted(waiting.items())
             if real in ("", place) and os.path.isdir(place)
         ],
     )
+
+
+def _place_of(projects: Mapping[str, KnownProject], real: str, path: str) -> tuple[str, str] | None:
+    """Return the memory directory and the path below it of a surfaced memory.
+
+    ``None`` if it is in another directory than ``real``, "" for all known ones. Blocks.
+    """
+    folder, name = os.path.realpath(os.path.dirname(path)), os.path.basename(path)
+    for place in (real,) if real else projects:
+        if folder == place or folder.startswith(f"{place}/"):
+            return place, f"{folder}/{name}".removeprefix(f"{place}/")
+    return None
+
+
+def _spent(rows: Iterable[SpendRow], column: str) -> list[Spent]:
+    """Return what was spent by ``day`` or ``kind``, in the order of the rows."""
+    sums: dict[str, Sum] = {}
+    for row in rows:
+        label = getattr(row, column)
+        sums[label] = sums.get(label, Sum()) + row
+    return [
+        Spent(
+            label=label,
+            requests=used.requests,
+            tokens=used.tokens,
+            dollars=round(used.dollars, 6),
+        )
+        for label, used in sums.items()
+    ]
 
 
 def _counted(
@@ -167,17 +218,6 @@ def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemor
     """Return an event's memory with its project and time."""
     project = _of_project(projects, event.directory)
     return DatedMemory(**project, path=event.path, at=iso_time(event.at))
-
-
-def _often_used(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMemory:
-    """Return an often used memory with its project and its uses."""
-    return OftenUsedMemory(
-        **_of_project(projects, used.directory),
-        path=used.path,
-        surfaced=used.surfaced,
-        read=used.read,
-        acted=used.acted,
-    )
 
 
 def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[str, str]:

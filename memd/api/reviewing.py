@@ -4,11 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from memd.api.callers import started_by_an_assistant
 from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Result, method
 from memd.api.services import Services
-from memd.core.errors import MemdError
 from memd.projects.project import NoProjectError
 from memd.review.accepting import NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import Accepted, ProposalNotFoundError, ProposalUnreadableError, Rejected
@@ -19,20 +17,6 @@ from memd.store.service import StorageFailedError
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
-
-
-class RemovalRefusedError(MemdError):
-    """A program that an assistant started tried to accept a removal, which only the person may."""
-
-    code = 1088
-    kind = "removal_refused"
-    hint = "run memctl dream accept in a terminal of your own"
-
-    def __init__(self, proposal: str) -> None:
-        super().__init__(
-            f"whether the memories of {proposal} are still needed is for the person to say",
-            proposal=proposal,
-        )
 
 
 class Proposals(Result):
@@ -64,7 +48,6 @@ async def dream_review(
     ProposalDecidedError,
     PathNotProposedError,
     NotTakenInError,
-    RemovalRefusedError,
     SecretRefusedError,
     StorageFailedError,
 )
@@ -73,13 +56,9 @@ async def dream_accept(
 ) -> Accepted:
     """Carry out a dream's proposal, whole or for some files, as one change.
 
-    Without ``paths`` it is carried out for all open files. A program that an assistant started may
-    not accept the removal of unused memories.
+    Without ``paths`` it is carried out for all open files.
     """
     directory = (await writable(services, call, cwd)).memory_dir
-    removes_unused = await services.reviews.asks(directory, proposal)
-    if removes_unused and await started_by_an_assistant(services, call):
-        raise RemovalRefusedError(proposal)
     return await services.reviews.accept(directory, proposal, paths, client=call.caller.client)
 
 

@@ -130,7 +130,7 @@ async def before_a_tool(
     environment = call.caller.environment
     cwds = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
     directories = partial(_memory_directories, services, environment, cwds)
-    about = PlannedCall(payload.tool_name, payload.tool_input, payload.cwd, payload.session_id)
+    about = PlannedCall(payload.tool_name, payload.tool_input, payload.cwd)
     seconds = max(0.0, until - services.clock.monotonic())
     answer = await services.rules.answer(directories, about, seconds)
     return decided(dialect, name, answer.answer, answer.words)

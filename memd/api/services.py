@@ -29,7 +29,7 @@ from memd.review.service import Reviews
 from memd.rpc.connection import Call
 from memd.rpc.server import Hub
 from memd.rules.service import ToolRules
-from memd.state.tables import Figures, Runs, SpendTable, UsageTable, Visit
+from memd.state.tables import Figures, Period, Runs, SpendTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
@@ -115,7 +115,7 @@ class Services(Struct, frozen=True):
     jobs: Jobs
     models: Models
     spent: SpendTable
-    usage: UsageTable
+    period: Period
     figures: Figures
     runs: Runs
     priority: RequestPriority

@@ -23,11 +23,9 @@ from memd.api import (
     reporting,
     reviewing,
     ruling,
-    spending,
     status,
     suggesting,
     team,
-    using,
     work,
 )
 from memd.api.discover import openrpc
@@ -42,8 +40,6 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *operation.METHODS,
         *status.METHODS,
         *doctor.METHODS,
-        *spending.METHODS,
-        *using.METHODS,
         *reporting.METHODS,
         *prompting.METHODS,
         *work.METHODS,

@@ -68,19 +68,6 @@ COMMANDS = (
         ),
     ),
     Command(
-        ("spend",),
-        "say what models used and cost",
-        "Requests, tokens and US dollars, by the prices of the settings. What memd asks a model is "
-        "booked before it is sent, so a request that nobody answered counts at the most that it "
-        "may have cost. A kind of work whose cap is reached stands still until the next day.",
-        "operation:spend",
-        options=(
-            Option("--days", "how many days, today's too (default: 7)", "N", number),
-            Option("--by", "a row for each", choices=("day", "kind", "project", "model")),
-        ),
-        examples=(("memctl spend --days 30 --by kind", "where the money of a month went"),),
-    ),
-    Command(
         ("job", "list"),
         "list background jobs",
         "The newest first, of all projects.",

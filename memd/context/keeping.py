@@ -187,12 +187,12 @@ class ContextKeeper:
         with self._open_session(request) as session:
             return self._sessions.forget(session)
 
-    def prune(self, before: float) -> int:
-        """Remove the sessions that were last planned before a time, and return how many."""
+    def prune(self) -> int:
+        """Remove the sessions planned longest ago that are too much, and return how many."""
         removed = 0
-        for folder in self._table.unused(before):
+        for folder in self._table.surplus():
             with self._sessions.open(ResultsPlace.of(folder)) as session:
-                if folder in self._table.unused(before):  # it was not used before it was locked
+                if folder in self._table.surplus():  # it was not used before it was locked
                     with suppress(MemdError):
                         removed += self._sessions.forget(session)
         return removed

@@ -126,9 +126,9 @@ class Contexts:
         """
         return await self._in_thread(partial(self._keeper.forget, request))
 
-    async def prune(self, before: float) -> int:
-        """Remove the sessions that were last planned before a time, and return how many."""
-        return await self._in_thread(partial(self._keeper.prune, before))
+    async def prune(self) -> int:
+        """Remove the sessions planned longest ago that are too much, and return how many."""
+        return await self._in_thread(self._keeper.prune)
 
     async def show(self, request: ContextRequest) -> ContextView:
         """Return a session's conversations, decisions and stored results for a person."""

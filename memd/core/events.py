@@ -20,7 +20,7 @@ _TEAM = (TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED)
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # The events in the daemon's log; a log that is shown to others has only lines of these names.
 LOG_EVENTS = (
-    *("accept_failed", "clock", "connections_exhausted", "drained", "fault", "hook"),
+    *("accept_failed", "connections_exhausted", "drained", "fault", "hook"),
     *("no dream begun", "no dreams looked for", "not pruned", "out_of_memory", "peer_refused"),
     *("prefix_changed", "pruned", "ready", "record_lost", "recovered", "repaired"),
     *("service failed", "settings", "spool", "stopping", "unreachable"),

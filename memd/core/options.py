@@ -60,6 +60,12 @@ def names(doc: str, *allowed: str) -> Any:
     return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
 
 
+def texts(doc: str, *keys: str) -> Any:
+    """Declare a table of texts with some of the given keys."""
+    metadata = {"doc": doc, "low": None, "high": None, "keys": keys}
+    return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
+
+
 def applied(
     current: Any, options: Mapping[str, Any], source: str, prefix: str, problems: list[str]
 ) -> Any:
@@ -147,6 +153,10 @@ def _table_problem(item: "Field[Any]", value: Any) -> str:
     """Return what is wrong with the value of an option that is a table, "" if nothing is."""
     allowed, low = item.metadata.get("allowed"), item.metadata["low"]
     values = value.values() if isinstance(value, Mapping) else [None]  # None never fits
+    keys = item.metadata.get("keys")
+    if keys:
+        fits = all(type(text) is str for text in values) and set(value) <= set(keys)
+        return "" if fits else f"must be a table of texts with the keys {', '.join(keys)}"
     if allowed:
         fits = all(name in allowed for name in values)
         return "" if fits else f"must be a table of {', '.join(allowed)}"

@@ -86,11 +86,6 @@ class Places(Struct, frozen=True):
         return f"{self.state_dir}/memd.lock"
 
     @property
-    def spent(self) -> str:
-        """The file with the last day's spending, for the case that the state file is lost."""
-        return f"{self.data_dir}/spent.json"
-
-    @property
     def headers(self) -> str:
         """The folder of the cache of memories' headers; it may be deleted."""
         return f"{self.state_dir}/headers"

@@ -12,8 +12,11 @@ from typing import Any
 from memd.core import prices
 from memd.core.agents import AgentScope
 from memd.core.events import LOG_LEVELS
-from memd.core.options import Layer, OneOf, applied, names, numbers, option, options_of
+from memd.core.options import Layer, OneOf, applied, names, numbers, option, options_of, texts
 
+# The kinds of work that a model does: choose memories for prompts, learn from conversations,
+# consolidate, keep session notes, summarise conversations, say what a sub-agent is doing.
+KINDS = ("recall", "extract", "dream", "notes", "compact", "progress")
 INBOUND = ("accept", "hold", "refuse")  # the strictest last
 
 
@@ -64,7 +67,6 @@ class DreamSettings:
         5, "sessions whose transcripts changed since the last dream", 0, 10_000
     )
     use_model: bool = option(default=True, doc="let a model dream where one is configured")
-    unused: bool = option(default=True, doc="ask about memories that nobody used for 90 days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,6 @@ class NotesSettings:
     use_model: bool = option(default=True, doc="let a model write them where one is configured")
     precompact: bool = option(
         default=False, doc="name the notes' file to a client that is about to compact"
-    )
-    days: int = option(
-        30, "days they are kept after their last change; 0: until the session ends", 0, 36_500
     )
 
 
@@ -95,7 +94,6 @@ class ContextSettings:
         doc="store large results of Claude Code's searches, web pages and MCP servers too; run "
         "memctl setup claude-code afterwards",
     )
-    days: int = option(30, "days that stored results outlast their last use", 1, 36_500)
     limits: Mapping[str, int] = numbers(
         "characters of a result that are sent whole, by the tool's name, as in Bash = 10000", 0
     )
@@ -162,9 +160,8 @@ class AgentsSettings:
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """``[journal]``: how long history is kept."""
+    """``[journal]``: how much history is kept."""
 
-    days: int = option(180, "days of history kept", 1, 36_500)
     mebibytes: int = option(256, "MiB of history kept", 1, 1_000_000)
 
 
@@ -222,44 +219,28 @@ class ModelSettings:
         "", "bearer token, where the server wants one instead of a key", secret=True
     )
     api_key_file: str = option("", "file that holds the key alone and that others may not read")
-    recall: str = option(
+    name: str = option(
         "",
-        "model that chooses memories for a prompt; default: ANTHROPIC_MODEL of the file "
-        "env or the daemon's environment, else claude-sonnet-5-5",
+        "the model; default: ANTHROPIC_MODEL of the file env or the daemon's environment, else "
+        "claude-sonnet-5-5",
     )
-    extract: str = option("", "model that learns from conversations; default as for recall")
-    dream: str = option("", "model that consolidates; default as for recall")
-    notes: str = option("", "model that keeps session notes; default: that of model.extract")
-    compact: str = option("", "model that summarises conversations; default as for recall")
-    progress: str = option(
-        "",
-        "model that says in a few words what a sub-agent is doing; default: the cheapest of those "
-        "for recall, extract, dream, notes and compact",
+    by_kind: Mapping[str, str] = texts(
+        'models for single kinds of work, as in { dream = "claude-opus-5" }; default: '
+        "model.name, and for progress the cheapest of those named",
+        *KINDS,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SpendSettings:
-    """``[spend]``: what models may cost; a day is the user's local one."""
+    """``[spend]``: what models may cost for all kinds of work; a day is the user's local one."""
 
     dollars_per_day: float = option(1.0, "US dollars a day at most", 0, 10_000)
-    tokens_per_day: int = option(5_000_000, "tokens a day at most, cached ones too", 0, 10**11)
-    recall_share: float = option(0.4, "part of both that recall may use", 0, 1)
-    extract_share: float = option(0.6, "part of both that extraction may use", 0, 1)
-    dream_share: float = option(0.4, "part of both that dreams may use", 0, 1)
-    notes_share: float = option(0.3, "part of both that session notes may use", 0, 1)
-    compact_share: float = option(0.6, "part of both that summaries of conversations may use", 0, 1)
-    progress_share: float = option(0.05, "part of both that lines of progress may use", 0, 1)
-    recall_requests_per_day: int = option(1000, "requests a day for recall", 0, 1_000_000)
-    extract_requests_per_day: int = option(1000, "requests a day for extraction", 0, 1_000_000)
-    dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
-    notes_requests_per_day: int = option(500, "requests a day for session notes", 0, 1_000_000)
-    compact_requests_per_day: int = option(200, "requests a day for summaries", 0, 1_000_000)
-    progress_requests_per_day: int = option(500, "requests a day for progress", 0, 1_000_000)
+    requests_per_day: int = option(1000, "requests a day at most", 0, 1_000_000)
     runs_per_day: int = option(
         30,
-        "runs a day of the program of provider = command, of which each kind of work has its "
-        "share; the day's other requests for learning and dreams count too",
+        "runs a day of the program of provider = command; the day's other requests for learning "
+        "and dreams count too",
         0,
         100_000,
     )

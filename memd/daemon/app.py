@@ -52,11 +52,10 @@ from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
-from memd.state.changes import Journal, ProposalTable, migrate
+from memd.state.changes import Journal, ProposalTable
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.tables import (
     SCHEMAS,
-    Ages,
     Approvals,
     ContextTable,
     Cursors,
@@ -64,13 +63,12 @@ from memd.state.tables import (
     Figures,
     JobTable,
     Ledger,
+    Period,
     Programs,
     Runs,
     SpendTable,
     SuggestionTable,
-    Tally,
     TeamTable,
-    UsageTable,
     Visits,
 )
 from memd.store.service import Store
@@ -104,12 +102,9 @@ class Ports(Struct, frozen=True):
 
 @asynccontextmanager
 async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterator[anyio.Event]:
-    """Serve while the block runs; the yielded event is set once the daemon is asked to end.
-
-    Raises StateTooNewError.
-    """
+    """Serve while the block runs; the yielded event is set once the daemon is asked to end."""
     # ``later``: with a full disk memories can still be read.
-    open_state = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
+    open_state = partial(open_database, ports.places.database, SCHEMAS, later=True)
     database = await anyio.to_thread.run_sync(open_state)
     database.file.log_fault = ports.log.unexpected
     ending = ending or anyio.Event()
@@ -134,7 +129,7 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
                 contexts=services.contexts,
                 forget=services.messages.forget,
             )
-            pruned = (database, services.store, Ages(database))
+            pruned = (database, services.store)
             background.start_soon(
                 "retention", partial(prune_records, *pruned, ports.clock, ports.log)
             )
@@ -166,7 +161,7 @@ async def _compose(
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team = _shared(ports, database, relay, memberships, configuration)
-    spent, records = SpendTable(database, Tally(places.spent)), Runs(database)
+    spent, records = SpendTable(database), Runs(database)
     models, proposals = _models(ports, database, spent), ProposalTable(database)
     instructions = Instructions(Approvals(database), store.projects.client_folders)
     covered, log, locks = instructions.covered, ports.log, DreamTable(database)
@@ -206,7 +201,7 @@ async def _compose(
         jobs=jobs,
         models=models,
         spent=spent,
-        usage=UsageTable(database),
+        period=Period(database),
         figures=Figures(database),
         runs=records,
         priority=priority,

@@ -10,7 +10,7 @@ from memd.extract.service import Extractions, Note, Waiting
 from memd.model.configured import Models
 from memd.rules.service import ToolRules
 from memd.state.database import Database, StateUnusableError
-from memd.state.tables import Cursors, RuleTable, Runs, SuggestionTable, UsageTable
+from memd.state.tables import Cursors, RuleTable, Runs, SuggestionTable
 from memd.store.service import Store
 
 
@@ -48,15 +48,13 @@ def _count_repetition(table: RuleTable, directory: str, paths: Sequence[str], at
         table.said_again(directory, paths, at)
 
 
-def _count_new_suggestions(
-    table: SuggestionTable, directory: str, texts: Sequence[str], now: float
-) -> int:
+def _count_new_suggestions(table: SuggestionTable, directory: str, texts: Sequence[str]) -> int:
     """Return how many texts were not suggested before."""
     with suppress(StateUnusableError):  # a wrong count does no harm
-        return table.count_new(directory, texts, now)
+        return table.count_new(directory, texts)
     return len(texts)
 
 
 def tool_rules(database: Database, store: Store, clock: Clock) -> ToolRules:
-    """Return the rules for tools; when a rule answers, its memory counts as used."""
-    return ToolRules(store, RuleTable(database), clock, count_use=UsageTable(database).acted)
+    """Return the rules for tools."""
+    return ToolRules(store, RuleTable(database), clock)

@@ -1,4 +1,4 @@
-"""Prune the journal and all other records with an age limit, at the start and daily."""
+"""Bound what memd keeps, at the start and every hour: by size and number, never by age."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -7,36 +7,21 @@ from anyio import to_thread
 
 from memd.context.service import Contexts
 from memd.core.clock import Clock
-from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.errors import MemdError
-from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
 from memd.notes.service import Notes
-from memd.state.changes import Baseline, Pruned, Retention, forget_copies
+from memd.state.changes import Pruned, Retention
 from memd.state.database import Database, StateUnusableError
-from memd.state.tables import (
-    KEPT_DAYS,
-    OPEN_DAYS,
-    RESUMED_DAYS,
-    SIGHTED_DAYS,
-    UNUSED_DAYS,
-    Ages,
-    Ledger,
-    SpendTable,
-    SuggestionTable,
-    UsageTable,
-    Visits,
-)
+from memd.state.tables import Visits
 from memd.store.service import Store
 
-LOOK_SECONDS = 45 * 60.0  # between checks of the clock: a day may span several runs
+PASS_SECONDS = 60 * 60.0  # between two passes
 _MEBIBYTE = 1024 * 1024
 
 
 async def keep_bounded(
     database: Database,
     store: Store,
-    ages: Ages,
     clock: Clock,
     log: Log,
     *,
@@ -44,89 +29,55 @@ async def keep_bounded(
     contexts: Contexts,
     forget: Callable[[], Awaitable[None]],
 ) -> None:
-    """Check the clock every 45 minutes, and prune now and every day, until cancelled.
+    """Remove what is too much now and every hour, until cancelled.
 
-    ``forget`` is called daily too; it removes old messages. The bounds are read from the settings
-    each time. If the state file cannot be used, pruning is tried again at the next check.
+    ``forget`` is called too; it removes old messages. If the state file cannot be used, the next
+    pass does it.
     """
-    next_prune = clock.monotonic()
-    logged_problem = ""  # of the clock; each is logged once
     while True:
-        settings, _ = await store.settings()
         try:
-            check = await to_thread.run_sync(ages.inspect, clock.now(), clock.monotonic())
-            unused = await to_thread.run_sync(ages.bound, check, UNUSED_DAYS)
-            await to_thread.run_sync(UsageTable(database).count_day, check, unused)
-            if clock.monotonic() >= next_prune:
-                pruned = await prune(database, settings.journal, ages, check)
-                if pruned != Pruned():
-                    facts = {"changes": pruned.changes, "bodies": pruned.bodies}
-                    log.note("pruned", **facts, requests=pruned.requests)
-                await prune_notes(database, store, notes, ages, check)
-                old_contexts = await to_thread.run_sync(ages.bound, check, settings.context.days)
-                await contexts.prune(old_contexts.before)
-                await to_thread.run_sync(follow_usage, database, clock.now())
-                await forget()
-                next_prune = clock.monotonic() + DAY_SECONDS
+            settings, _ = await store.settings()
+            pruned = await prune(database, settings.journal.mebibytes * _MEBIBYTE)
+            if pruned != Pruned():
+                log.note("pruned", changes=pruned.changes, bodies=pruned.bodies)
+            await _prune_notes(database, store, notes)
+            await contexts.prune()
+            await forget()
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)
-        else:
-            if check.problem and check.problem != logged_problem:
-                log.warning("clock", detail=check.problem)
-            logged_problem = check.problem
-        await clock.sleep(LOOK_SECONDS)
+        await clock.sleep(PASS_SECONDS)
 
 
-async def prune(
-    database: Database, bounds: JournalSettings, ages: Ages, check: ClockCheck
-) -> Pruned:
-    """Remove what exceeds the bounds, in small batches so that others can write in between.
+async def prune(database: Database, most: int) -> Pruned:
+    """Remove history above ``most`` bytes, in small batches so that others can write in between.
 
-    Raises StateUnusableError; what was removed until then stays removed.
+    The file shrinks once half of it is unused. Raises StateUnusableError; what was removed until
+    then stays removed.
     """
-    old = await to_thread.run_sync(ages.bound, check, bounds.days)
-    retention = Retention(database, old, bounds.mebibytes * _MEBIBYTE)
+    retention = Retention(database, most)
     total = Pruned(more=True)
     while total.more:
         total += await to_thread.run_sync(retention.batch)
-    with suppress(OSError):  # the next day does it
-        await to_thread.run_sync(forget_copies, database.path, old.before)
-    resumed = await to_thread.run_sync(ages.bound, check, RESUMED_DAYS)
-    sighted = await to_thread.run_sync(ages.bound, check, SIGHTED_DAYS)
-    await to_thread.run_sync(Ledger(database).prune, resumed, sighted)
-    spent = await to_thread.run_sync(ages.bound, check, KEPT_DAYS)
-    await to_thread.run_sync(SpendTable(database).prune, spent)
-    open_since = await to_thread.run_sync(ages.bound, check, OPEN_DAYS)
-    await to_thread.run_sync(SuggestionTable(database).prune, open_since.before)
+    await to_thread.run_sync(_shrink, database)
     return total
 
 
-def follow_usage(database: Database, now: float) -> None:
-    """Begin usage counts for new memories, and remove those of long deleted ones. Blocks.
+def _shrink(database: Database) -> None:
+    """Rewrite the state file if at least half of its pages are unused. Blocks."""
+    pages, unused = (
+        database.read(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count")
+    )
+    if unused * 2 >= pages:
+        database.compact()
+
+
+async def _prune_notes(database: Database, store: Store, notes: Notes) -> None:
+    """Remove all but the newest session notes below each folder of projects that clients have.
 
     Raises StateUnusableError.
     """
-    baseline, usage = Baseline(database), UsageTable(database)
-    for directory in baseline.directories():
-        usage.follow_files(directory, baseline.fingerprints(directory), now)
-    usage.prune()
-
-
-async def prune_notes(
-    database: Database, store: Store, notes: Notes, ages: Ages, check: ClockCheck
-) -> None:
-    """Remove session notes that have not changed for the days of ``notes.days``, at least one.
-
-    They are searched below the transcript folders of the daemon and of all visits' environments.
-    With 0 days, notes are removed at their session's end, or a day later if no end was reported.
-    Raises StateUnusableError.
-    """
-    settings, _ = await store.settings()
-    days = max(settings.notes.days, 1)
-    before = (await to_thread.run_sync(ages.bound, check, days)).before
     visits = await to_thread.run_sync(Visits(database).all)
     environments = ({}, *(visit.environment for visit in visits))
-    bases = {await to_thread.run_sync(store.projects.base, each) for each in environments}
-    for base in bases:
+    for base in {await to_thread.run_sync(store.projects.base, each) for each in environments}:
         with suppress(MemdError):
-            await notes.prune(base, before)
+            await notes.prune(base)

@@ -32,7 +32,6 @@ from memd.model.configured import (
 )
 from memd.projects.configuration import Configuration
 from memd.rpc.listener import inherited_listener, launchd_listener, make_listener
-from memd.state.changes import check_version
 
 _DESCRIPTORS = 4096  # open at once, at most
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
@@ -78,7 +77,6 @@ def check(environ: Mapping[str, str]) -> int:
     try:
         places = find(environ, os.path.expanduser("~"))
         _, problems = Configuration(places.config).current()
-        check_version(places.database)
     except MemdError as error:
         sys.stderr.write(f"memd: {error.sentence}\n")
         return error.exit_status

@@ -156,10 +156,7 @@ def _reason_lines(value: object) -> Iterator[str]:
 
 
 def _proposal_lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines about unused memories and the proposal: its problems and how to review it."""
-    if facts.get("unused"):
-        command = f"memctl dream review {_valid_id(facts['unused'])}".strip()
-        yield f"nobody used some memories for 90 days; are they still needed? `{command}`"
+    """Yield lines about the proposal: its problems and how to review it."""
     if not facts.get("proposal"):
         return
     for problem in _texts(facts.get("problems")):

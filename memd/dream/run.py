@@ -88,7 +88,6 @@ class DreamRun(Struct):
     client: str
     session: str  # the session that started it, "" for none
     is_over: bool = False  # it was cancelled or timed out, and may not commit
-    question: str | None = None  # the id of the question about unused memories
     report: Report | None = None  # set at the end
 
     @property

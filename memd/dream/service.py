@@ -29,9 +29,9 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
-from memd.core.values import Actor, Draft, JobEnd, LockTaken, Project, Provenance, Tree
+from memd.core.values import Draft, JobEnd, LockTaken, Project, Tree
 from memd.core.yielding import checking
-from memd.dream import briefing, gates, unused
+from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock
 from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
@@ -47,8 +47,7 @@ from memd.dream.run import (
 from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
-from memd.projects.project import is_of_agent
-from memd.state.changes import UNUSED, Proposal, ProposalTable, ProposedEdit
+from memd.state.changes import ProposalTable
 from memd.state.database import StateUnusableError
 from memd.state.tables import DreamTable, Runs
 from memd.store.drafts import StoreDraft
@@ -178,12 +177,10 @@ class Dreams:
         """Run the pass, store its proposal and question, commit it and set the dream's report."""
         first_result = await self._run_first_pass(dream, allow_model=allow_model)
         proposal = await self._store_proposal(dream, first_result)
-        dream.question = await self._store_question(dream, first_result)
         result, change = await self._commit(dream, first_result, proposal)
         if result is not first_result:  # the commit judged the pass again
             proposal = await self._store_proposal(dream, result)
-        report = replace(result.report, change=change, unused=dream.question)
-        dream.report = replace(report, proposal=proposal)
+        dream.report = replace(result.report, change=change, proposal=proposal)
 
     async def _store_proposal(self, dream: DreamRun, result: PassResult) -> str | None:
         """Store the kept-back edits as a proposal; return its id, ``None`` if there are none."""
@@ -195,30 +192,6 @@ class Dreams:
             with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
                 proposal = await to_thread.run_sync(propose)
         return proposal
-
-    async def _store_question(self, dream: DreamRun, result: PassResult) -> str | None:
-        """Store a question about unused memories for a person; return its id, if there is one.
-
-        It replaces the last question. It is independent of the dream's edits.
-        """
-        directory, at = dream.directory, self._clock.now()
-
-        def ask() -> str | None:
-            """Find the unused memories, store the question and return its id."""
-            is_wanted = dream.settings.dream.unused and not is_of_agent(directory)
-            candidates = self._proposals.unused(directory) if is_wanted else ()
-            edits: tuple[ProposedEdit, ...] = ()
-            if candidates:
-                with checking(dream.check), self._store.reading.tree(directory) as tree:
-                    edits = unused.proposed_removals(candidates, tree, result.judged.members)
-            question = Proposal("", directory, at, job=dream.job, edits=edits)
-            provenance = Provenance(Actor.DREAM, dream.client, dream.session, reason=UNUSED)
-            return self._proposals.ask(question, provenance)
-
-        question: str | None = None
-        with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
-            question = await to_thread.run_sync(ask)
-        return question  # noqa: RET504 - mypy takes the scope for one that may end early
 
     async def _judge_directory(self, dream: DreamRun, ready: ReadyPass) -> PassResult:
         """Return the judged result of a pass on the directory without blocking writers."""
@@ -250,7 +223,7 @@ class Dreams:
             # All edits are kept back in a proposal, so there is nothing to commit.
             if result.report.problems and not result.judged.edits:
                 return Draft()
-            facts = replace(result.report, proposal=proposal, unused=dream.question).facts()
+            facts = replace(result.report, proposal=proposal).facts()
             end = JobEnd(dream.job, "completed", json.dumps(facts))
             # From now on a release of the lock sets the dream's time, even after a crash.
             lock_time = LockTaken(dream.directory, dream.lock.taken_ns)

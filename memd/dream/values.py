@@ -64,9 +64,8 @@ class Report(Struct, frozen=True):
     ``created`` and ``changed`` do not list the index; a memory that is in neither of them nor in
     ``merged`` or ``removed`` is unchanged. ``lost`` is how many telling words each changed memory
     lost. ``orphans`` are memories that the index does not name. ``change`` is the id to undo the
-    dream with, ``proposal`` that of the edits kept back for the ``problems``, and ``unused`` that
-    of the question about unused memories. ``dollars`` is the price of ``usage``. ``said`` is the
-    model's last message, without credentials.
+    dream with, ``proposal`` that of the edits kept back for the ``problems``. ``dollars`` is the
+    price of ``usage``. ``said`` is the model's last message, without credentials.
     """
 
     gate: str = ""
@@ -84,7 +83,6 @@ class Report(Struct, frozen=True):
     lost: Mapping[str, int] = field(default_factory=dict)
     change: str | None = None
     proposal: str | None = None
-    unused: str | None = None
     problems: tuple[str, ...] = ()
     turns: int = 0
     usage: Usage = field(default_factory=Usage)

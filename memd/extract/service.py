@@ -56,7 +56,7 @@ __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
 
 Progress = Callable[..., None]
 Note = Callable[..., None]
-CountTexts = Callable[[str, Sequence[str], float], int]  # texts of a directory at a time
+CountTexts = Callable[[str, Sequence[str]], int]  # texts of a directory
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
 _ALL = ""  # stands for all files, where the refused one has a name that is not told
@@ -101,7 +101,7 @@ class Extractions:
         joined: Callable[[str], bool] = lambda _: False,
         covered: CoveredIn = in_no_project,
         said_again: Callable[[str, Sequence[str], float], None] = lambda *_: None,
-        new_suggestions: CountTexts = lambda _, texts, __: len(texts),
+        new_suggestions: CountTexts = lambda _, texts: len(texts),
     ) -> None:
         self._store = store
         self._cursors = cursors
@@ -226,7 +226,7 @@ class Extractions:
         suggestions = suggestions if extraction.settings.extract.suggest else ()
         directory, now = extraction.project.memory_dir, self._clock.now
         texts = [suggestion.text for suggestion in suggestions]
-        count_new = partial(self._count_new, directory, texts, now())
+        count_new = partial(self._count_new, directory, texts)
         suggested = await to_thread.run_sync(count_new) if texts else 0
         result = extracted = replace(extracted, suggested=suggested)
         repeated_paths: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from memd.core.clock import Clock
-from memd.core.settings import ModelSettings, Settings, SpendSettings
+from memd.core.settings import KINDS, ModelSettings, Settings, SpendSettings
 from memd.model import presets
 from memd.model.claude import Claude, Connections
 from memd.model.command import ProgramModel
@@ -29,7 +29,7 @@ from memd.model.metered import Metered
 from memd.model.openai import ChatServer
 from memd.model.patient import InTurn, Patient
 from memd.model.port import Model
-from memd.state.tables import KINDS, SpendTable
+from memd.state.tables import SpendTable
 
 _REACH_SECONDS = 5.0  # a person waits for the result
 
@@ -132,7 +132,7 @@ class Models:
         program = presets.program(model)  # a string says why there is none
         if kind == "recall" or isinstance(program, str):
             return ""
-        return getattr(model, kind) or program.name
+        return model.by_kind.get(kind) or model.name or program.name
 
     def host(self, settings: Settings) -> str:
         """Return the server's host and port or the program's path, "" without a model."""

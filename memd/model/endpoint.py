@@ -18,17 +18,10 @@ from msgspec import Struct
 
 from memd.core.addresses import is_loopback
 from memd.core.prices import price
-from memd.core.settings import ModelSettings
+from memd.core.settings import KINDS, ModelSettings
 
 MODEL = "claude-sonnet-5-5"
 PROGRESS = "progress"
-_KINDS_WITH_MODEL = (
-    "recall",
-    "extract",
-    "dream",
-    "notes",
-    "compact",
-)  # a model can be set for each
 MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.provider
 _DEFAULT_ADDRESS = "https://api.anthropic.com"
 # Values of ANTHROPIC_MODEL that Claude Code understands and servers do not.
@@ -109,26 +102,24 @@ def model_name(
 ) -> str:
     """Return the name of the model for a kind of work.
 
-    If it is not configured, notes use the model for extraction, and lines of progress the cheapest
-    of the others by the user's ``prices``. Other kinds use the variable ANTHROPIC_MODEL or MODEL.
+    Lines of progress use the cheapest of the models named by the user's ``prices``. Other kinds use
+    the variable ANTHROPIC_MODEL or MODEL where the settings name none.
     """
+    named = settings.by_kind.get(kind)
+    if named:
+        return named
     if kind == PROGRESS:
-        others = (model_name(settings, other, environ) for other in _KINDS_WITH_MODEL)
-        return settings.progress or min(others, key=lambda name: price(name, prices).input)
-    configured = {
-        "recall": settings.recall,
-        "extract": settings.extract,
-        "dream": settings.dream,
-        "notes": settings.notes or settings.extract,
-        "compact": settings.compact,
-    }[kind]
+        others = (model_name(settings, other, environ) for other in KINDS if other != PROGRESS)
+        return min(others, key=lambda name: price(name, prices).input)
+    if settings.name:
+        return settings.name
     if settings.provider == OPENAI:
-        return configured or "default"  # servers with a single model ignore its name
+        return "default"  # servers with a single model ignore its name
     variable = environ.get("ANTHROPIC_MODEL", "").strip()
     # Claude Code also understands names like ``opus[1m]``.
     variable_word = variable.partition("[")[0].lower()
     is_usable = variable_word not in ("", *_CLIENT_WORDS)
-    return configured or (variable if is_usable else MODEL)
+    return variable if is_usable else MODEL
 
 
 def _endpoint_of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:

@@ -43,6 +43,7 @@ NOTES_BYTES = 256 * 1024
 _OWN_FORM = "{}/{}/session-memory/summary.md"
 _TEMPORARY_FORM = "{}/{}/session-memory/.memd-*.tmp"  # left by a crash
 _FOREIGN_FORM = "{}/.claude/session-memory/{}.md"  # of another program
+_MOST_NOTES = 1000  # notes below a folder of projects
 _WAS_REMOVED = "it was removed a moment ago"
 _SEVERAL_NAMES = "it has several names (hard links)"
 
@@ -218,8 +219,8 @@ def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
     return tuple(result.values())
 
 
-def prune(base: str, before: float) -> int:
-    """Remove memd's notes that last changed ``before`` a time (since 1970); return how many.
+def prune(base: str) -> int:
+    """Remove memd's notes but the ``_MOST_NOTES`` that changed last; return how many.
 
     Raises DirectoryUnusableError.
     """
@@ -229,10 +230,9 @@ def prune(base: str, before: float) -> int:
         for mtime, name in _existing(directory, None, (_OWN_FORM, _TEMPORARY_FORM)):
             key, session, *_ = name.split("/")
             newest[key, session] = max(mtime, newest.get((key, session), mtime))
-    for (key, session), mtime in newest.items():
-        if mtime < before:
-            with suppress(MemdError):
-                removed += remove(NotesPlace(base, session, (key,)))
+    for key, session in sorted(newest, key=newest.__getitem__, reverse=True)[_MOST_NOTES:]:
+        with suppress(MemdError):
+            removed += remove(NotesPlace(base, session, (key,)))
     return removed
 
 

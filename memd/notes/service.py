@@ -202,9 +202,9 @@ class Notes:
         """Remove a session's notes, and return whether there were any."""
         return await self._in_thread(partial(self._keeper.delete, request))
 
-    async def prune(self, base: str, before: float) -> int:
-        """Remove the notes that last changed before a time, and return how many."""
-        return await self._in_thread(partial(files.prune, base, before))
+    async def prune(self, base: str) -> int:
+        """Remove all but the newest notes below a folder of projects; return how many."""
+        return await self._in_thread(partial(files.prune, base))
 
     async def problems(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return sentences why a person's own template or prompt is not used."""

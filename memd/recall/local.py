@@ -227,7 +227,7 @@ def make_candidates(
         sent_memory = block.without_repetition(memory, _index_line(request.index, path))
         if sent_memory is not None:
             version = select.version_of(file.header)
-            item = Item(memory.path, version, memory.bytes, real_directory, path)
+            item = Item(memory.path, version, memory.bytes)
             result.append(SurfacedCandidate(sent_memory, item))
     return tuple(result)
 

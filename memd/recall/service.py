@@ -39,7 +39,7 @@ from memd.recall.local import (
 )
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.state.database import StateUnusableError
-from memd.state.tables import Item, Ledger, Parents, Sighting
+from memd.state.tables import Item, Ledger, Parents
 
 __all__ = ["PROMPT_SECONDS", "Authorship", "Prefetched", "Prompt", "Recall"]
 
@@ -72,7 +72,7 @@ class Recall:
         authorship: Authorship = Authorship(),  # noqa: B008 - immutable
     ) -> None:
         self._reader = reader
-        self._ledger = ledger
+        self.ledger = ledger
         self._clock = clock
         self._indexes = indexes
         self._models = models
@@ -131,7 +131,7 @@ class Recall:
                 await self._begin(request.session, prompt.parents, use=not prompt.explain)
                 if (
                     not reason
-                    and self._ledger.surfaced(request.session).bytes >= select.SESSION_BYTES
+                    and self.ledger.surfaced(request.session).bytes >= select.SESSION_BYTES
                 ):
                     reason = select.SESSION_BUDGET
                 if reason:
@@ -170,8 +170,8 @@ class Recall:
         items = await self._in_thread(local.ledger_items, self._reader, directory, paths)
         with suppress(StateUnusableError):
             await self._begin(session)
-            total = self._ledger.surfaced(session).bytes
-            self._ledger.mark(session, items, total, self._clock.now())
+            total = self.ledger.surfaced(session).bytes
+            self.ledger.mark(session, items, total, self._clock.now())
         await self._flush()
 
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
@@ -179,7 +179,7 @@ class Recall:
         session = select.printable_session(session)
         with suppress(StateUnusableError):  # so that it counts as known and inherits nothing later
             await self._begin(session)
-        self._ledger.reset(session, but)
+        self.ledger.reset(session, but)
         await self._flush()
 
     async def forget(self) -> None:
@@ -187,17 +187,13 @@ class Recall:
         await self._flush()
         await to_thread.run_sync(self._indexes.forget)
 
-    async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
-        """Return when and to which session a memory was last sent. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
-
     async def _begin(self, session: str, parents: Parents = frozenset, *, use: bool = True) -> None:
         """Load a session's marks and, with ``use``, record that it is used."""
         loaded: Collection[str] = ()
-        if not self._ledger.known(session):
-            loaded = await self._in_thread(self._ledger.load, session, parents)
+        if not self.ledger.known(session):
+            loaded = await self._in_thread(self.ledger.load, session, parents)
         if use:
-            self._ledger.use(session, self._clock.now(), loaded)
+            self.ledger.use(session, self._clock.now(), loaded)
 
     async def _select_and_send(self, request: PromptRun) -> Prefetched:
         """Select memories and mark them. Raises the errors of reading a directory."""
@@ -242,7 +238,7 @@ class Recall:
     def _ranker_request(self, request: PromptRun, model: Model | None) -> RecallRequest:
         """Return the request to the local ranker for a prompt, with its limits and deadline."""
         return request.ranker_request(
-            surfaced=self._ledger.surfaced(request.session).paths,
+            surfaced=self.ledger.surfaced(request.session).paths,
             now=self._clock.now(),
             monotonic=self._clock.monotonic,
             authorship=self._authorship,
@@ -304,13 +300,13 @@ class Recall:
         memory_of = {candidate.item: candidate.memory for candidate in candidates[:shown_count]}
         items = tuple(memory_of)
         if request.prompt.explain:
-            total = self._ledger.surfaced(request.session).bytes
-            fitting_items = self._ledger.fitting(request.session, items, select.SESSION_BYTES)
+            total = self.ledger.surfaced(request.session).bytes
+            fitting_items = self.ledger.fitting(request.session, items, select.SESSION_BYTES)
             memories = tuple(memory_of[item] for item in fitting_items)
             return Prefetched(memories, None, LOCAL, total, block.render(memories, units)[0])
         await anyio.lowlevel.checkpoint()  # a cancelled prompt marks nothing
         now = self._clock.now()
-        marked, total = self._ledger.mark(request.session, items, select.SESSION_BYTES, now)
+        marked, total = self.ledger.mark(request.session, items, select.SESSION_BYTES, now)
         sent = tuple(memory_of[item] for item in marked)
         if len(sent) != len(candidates):  # the block has only what is sent
             text = block.render(sent, units)[0]
@@ -322,9 +318,9 @@ class Recall:
         """Save marks, waiting 20 ms for the disk at most; if cancelled, remove them again."""
         try:
             with self._clock.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
-                await self._in_thread(self._ledger.flush)
+                await self._in_thread(self.ledger.flush)
         except anyio.get_cancelled_exc_class():
-            self._ledger.unmark(session, marked)
+            self.ledger.unmark(session, marked)
             raise
 
     async def _with_explanation(
@@ -342,7 +338,7 @@ class Recall:
             selection.rows, directory, result.memories, candidates, by_model=by_model
         )
         shown_rows = explain.ordered(rows)
-        add_times = partial(local.rows_with_sightings, self._ledger, directory)
+        add_times = partial(local.rows_with_sightings, self.ledger, directory)
         rows_with_times = await self._in_thread(add_times, shown_rows)
         facts = (result.strategy, result.note or "", selection.count, result.session_bytes)
         explanation = Explanation(*facts, select.SESSION_BYTES, rows_with_times)
@@ -353,7 +349,7 @@ class Recall:
         asks_model = request.prompt.strategy == MODEL
         if not note and asks_model and self._model_for_prompt(request) is None:
             note = selector.NO_MODEL
-        total = self._ledger.surfaced(request.session).bytes
+        total = self.ledger.surfaced(request.session).bytes
         return Prefetched((), reason or None, LOCAL, total, "", note or None)
 
     async def _index_some(self, directory: str) -> None:
@@ -373,7 +369,7 @@ class Recall:
     async def _flush(self) -> None:
         """Save the ledger; marks that the state file refuses are saved with the next ones."""
         with suppress(StateUnusableError):
-            await to_thread.run_sync(self._ledger.flush)
+            await to_thread.run_sync(self.ledger.flush)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         """Run blocking work in a thread, which is abandoned if the caller is cancelled."""

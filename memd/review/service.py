@@ -111,13 +111,6 @@ class Reviews:
         """Return how many proposals of a directory are open. Raises StateUnusableError."""
         return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
-    async def asks(self, directory: str, proposal: str) -> bool:
-        """Return whether a proposal asks the person if memories are still needed.
-
-        Raises ProposalNotFoundError and StateUnusableError.
-        """
-        return (await self._proposal(directory, proposal)).asks
-
     async def accept(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
     ) -> Accepted:
@@ -142,9 +135,7 @@ class Reviews:
                 acceptance = accept(edits, selected, tree, strict=bool(names), imports=imports)
                 return acceptance.draft(current.id, imports=imports)
 
-            source = "a question" if current.asks else "a dream"
-            if current.imports:
-                source = "an import"
+            source = "an import" if current.imports else "a dream"
             provenance = Provenance(
                 Actor.CLIENT,
                 client,

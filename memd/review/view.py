@@ -36,7 +36,7 @@ class ProposalView(Struct, frozen=True):
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
     ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.
-    ``kind`` is dream, import, or unused, which asks whether memories are still needed.
+    ``kind`` is dream or import.
     """
 
     id: str
@@ -82,7 +82,6 @@ def _proposal_view(
     proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ...]
 ) -> ProposalView:
     """Return the view of a proposal with its files, and notes about it as problems."""
-    kind = "unused" if proposal.asks else "dream"
     return ProposalView(
         id=proposal.id,
         at=iso_time(proposal.at),
@@ -93,7 +92,7 @@ def _proposal_view(
         problems=(*proposal.problems, *notes),
         said=proposal.said,
         files=files,
-        kind="import" if proposal.imports else kind,
+        kind="import" if proposal.imports else "dream",
     )
 
 

@@ -54,7 +54,6 @@ class PlannedCall(Struct, frozen=True, dict=True):
     tool: str
     input: Mapping[str, Any]
     cwd: str
-    session: str = ""
 
     @cached_property
     def kind(self) -> str:

@@ -51,24 +51,12 @@ class _CachedRules(Struct, frozen=True):
 
 
 class ToolRules:
-    """The rules of all projects. Use it on the event loop.
+    """The rules of all projects. Use it on the event loop."""
 
-    ``count_use`` is called when a rule answers, to count a use of its memory: with the directory,
-    the path, the session and the time. It blocks and may raise StateUnusableError.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        table: RuleTable,
-        clock: Clock,
-        *,
-        count_use: Callable[[str, str, str, float], None] = lambda *_: None,
-    ) -> None:
+    def __init__(self, store: Store, table: RuleTable, clock: Clock) -> None:
         self._store = store
         self._table = table
         self._clock = clock
-        self._count_use = count_use
         self._rows: tuple[StoredRule, ...] | None = None  # of all projects, None until read
         self._cache: Recent[str, _CachedRules] = Recent()  # by directory
         self._read_lock = threading.Lock()  # so that older rows never replace newer ones
@@ -220,11 +208,9 @@ class ToolRules:
         if rule is None:
             return _ALLOWED
         with suppress(MemdError):  # the rule also answers if the count cannot be written
-            stored, at = rule.stored, self._clock.now()
-            if not self._table.answered(stored.number, at):
+            if not self._table.answered(rule.stored.number, self._clock.now()):
                 self._reload_rows()  # the row is gone: the state file was replaced
                 return _answer_of(self._broken_rule(directories, call))
-            self._count_use(stored.directory, stored.path, call.session, at)
         return _answer_of(rule)
 
     def _list(self, directory: str) -> RuleList:

@@ -4,15 +4,12 @@ from memd.state.baseline import Baseline as Baseline
 from memd.state.baseline import BaselineChange as BaselineChange
 from memd.state.baseline import FileState as FileState
 from memd.state.blobs import packed as packed
-from memd.state.formats import COPIED as COPIED
-from memd.state.formats import check_version as check_version
-from memd.state.formats import forget_copies as forget_copies
+from memd.state.formats import PUT_ASIDE as PUT_ASIDE
 from memd.state.history import CombinedChange as CombinedChange
 from memd.state.history import Filter as Filter
 from memd.state.history import JournalHistory as JournalHistory
 from memd.state.history import compose as compose
 from memd.state.journal import Journal as Journal
-from memd.state.migration import migrate as migrate
 from memd.state.proposals import Proposal as Proposal
 from memd.state.proposals import ProposalTable as ProposalTable
 from memd.state.proposals import RefusedEdits as RefusedEdits
@@ -20,7 +17,6 @@ from memd.state.proposals import can_store_edits as can_store_edits
 from memd.state.proposed import ACCEPTED as ACCEPTED
 from memd.state.proposed import OPEN as OPEN
 from memd.state.proposed import REJECTED as REJECTED
-from memd.state.proposed import UNUSED as UNUSED
 from memd.state.proposed import ProposedEdit as ProposedEdit
 from memd.state.proposed import state_of as state_of
 from memd.state.purge import LiveFile as LiveFile

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from memd.core.limits import STORED_BYTES
 from memd.state.database import Database
 
 SCHEMA = """
@@ -41,6 +42,8 @@ CREATE TABLE IF NOT EXISTS contexts (
 ) STRICT, WITHOUT ROWID;
 """
 
+_MOST_SESSIONS = 1000
+_MOST_BYTES = STORED_BYTES * 7 // 8  # so that there is room again
 DecisionRow = tuple[str, str, str, str, str, int]  # call, hash, action, content, path, size
 
 
@@ -106,10 +109,15 @@ class ContextTable:
         )
         return tuple(ContextRow(*row) for row in rows)
 
-    def unused(self, before: float) -> tuple[str, ...]:
-        """Return the folders of sessions last planned before a time (seconds since 1970)."""
+    def surplus(self) -> tuple[str, ...]:
+        """Return the folders of the sessions planned longest ago that are too many or too large."""
         rows = self._database.read(
-            "SELECT folder FROM contexts GROUP BY folder HAVING max(at) < ?", (before,)
+            "SELECT folder FROM (SELECT folder,"
+            " row_number() OVER newest_first AS number, sum(size) OVER newest_first AS size FROM"
+            " (SELECT folder, max(at) AS at, (SELECT coalesce(sum(size), 0) FROM context_decisions"
+            " WHERE folder = contexts.folder AND path != '') AS size FROM contexts GROUP BY folder)"
+            " WINDOW newest_first AS (ORDER BY at DESC, folder)) WHERE number > ? OR size > ?",
+            (_MOST_SESSIONS, _MOST_BYTES),
         )
         return tuple(row[0] for row in rows)
 

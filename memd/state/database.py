@@ -6,14 +6,12 @@ Rules of this file
 - A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller passed
   ``synced=False``; one that raises changed nothing. (If the disk failed during the commit, the
   change may still be there when the file is opened again, as after a crash.)
-- A file that SQLite reports as damaged is renamed and a new one is created: that loses history,
-  never a memory.
+- A file that SQLite reports as damaged, or that is of another program or format, is renamed and a
+  new one is created (``formats.py``): that loses history, never a memory.
 - The file may be removed or damaged while memd runs: each use first checks that the file and its
   log are the ones that were opened, and closes what SQLite cannot read. The next use opens the file
   that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
 - An error that neither the disk, the file nor a lock caused is a fault of memd's own and logged.
-- A file of an older format is copied (``formats.py``) and migrated in one transaction. If that
-  fails the file is unchanged, and is tried again only after a restart or for another file.
 - Each module of this room declares its tables, and opening the file creates them.
 """
 
@@ -23,14 +21,11 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any
 
 from memd.state import formats
 from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
 from memd.state.errors import StateFaultError as StateFaultError
-from memd.state.errors import StateNotMigratedError
-from memd.state.errors import StateTooNewError as StateTooNewError
 from memd.state.errors import StateUnusableError as StateUnusableError
 from memd.state.formats import FileIdentity, identity_of
 from memd.state.shared_lock import SharedLock
@@ -62,24 +57,18 @@ class Cursor(sqlite3.Cursor):
         return self
 
 
-Migrate = Callable[[Cursor], None] | None
-
-
 class StateFile:
     """The connection to the state file, reopened after the file was lost or damaged.
 
-    Its users hold ``lock``. ``repaired`` is the path that a damaged file was renamed to last, and
-    ``notes`` are sentences about what happened to the file. ``log_fault`` logs a fault of memd's
-    own and returns the id of the log's entry.
+    Its users hold ``lock``. ``notes`` are sentences about what happened to the file. ``log_fault``
+    logs a fault of memd's own and returns the id of the log's entry.
     """
 
-    def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate = None) -> None:
+    def __init__(self, path: str, schemas: Sequence[str]) -> None:
         self.path = path
-        self._migrate = migrate
         self.lock = threading.RLock()  # whoever uses the file holds it
         # Retention holds it alone; readers of several rows that belong together share it.
         self.pruning = SharedLock()
-        self.repaired: str | None = None  # where the last damaged file is now
         self.notes: list[str] = []
         self.tell: Callable[[str], None] | None = None  # gets each later note
         self.log_fault: Callable[[Exception], str] = lambda _: "that was not logged"
@@ -89,15 +78,10 @@ class StateFile:
         self._damages = 0  # how often the file was reported as damaged since a commit succeeded
         self.checkpoints = Checkpoints(self._copy_log)
         self._copier: sqlite3.Connection | None = None  # for checkpoints alone
-        # A file whose migration failed: its identity, the old and the new format, the cause.
-        self._unmigrated: tuple[FileIdentity, tuple[int, int], str] | None = None
         self._ended = False  # closed for good
 
     def connection(self) -> sqlite3.Connection:
-        """Return a connection to the file that is there now.
-
-        Raises StateUnusableError and StateTooNewError.
-        """
+        """Return a connection to the file that is there now. Raises StateUnusableError."""
         if self._ended:
             raise StateUnusableError(self.path, _ENDED)
         try:
@@ -105,7 +89,7 @@ class StateFile:
             if result is not None and not result.in_transaction:
                 self._close_if_replaced(identity_of(self.path))
             if self._connection is None:
-                self._connection = self._open_again()
+                self._connection = self._open()
                 self._identity = identity_of(self.path)
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -158,40 +142,29 @@ class StateFile:
             if self._copier is not None:
                 self._copier.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def _open_again(self) -> sqlite3.Connection:
-        """Open the file; raise StateNotMigratedError at once if its migration failed before."""
-        if self._unmigrated is not None:
-            identity, old_and_new_format, cause = self._unmigrated
-            if identity.file == identity_of(self.path).file:
-                raise StateNotMigratedError(self.path, old_and_new_format, cause)
-        try:
-            return self._open()
-        # The error itself is not stored, because its frames would keep the connection open.
-        except StateNotMigratedError as error:
-            self._unmigrated = identity_of(self.path), error.formats, error.cause
-            raise
-
     def _open(self) -> sqlite3.Connection:
-        """Open the file, or a new one after renaming a damaged file."""
+        """Open the file, or a new one after renaming a file that cannot be used."""
+        ending, cause = "damaged", "it is damaged"
         # A file that was reported as damaged twice is renamed, even if the check finds nothing.
         if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
             try:
                 return self._connect(thorough=self._damages > 0)
             except sqlite3.OperationalError:
                 raise
+            except formats.OtherFormatError as error:
+                ending, cause = "other", str(error)
             except sqlite3.DatabaseError:
                 pass
-        self.repaired = formats.rename_damaged(self.path)
+        new_path = formats.put_aside(self.path, ending)
         self._damages = 0
         self.note(
-            f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
-            "history before now is there, no memory is lost"
+            f"the state file could not be used, as {cause}; it is now {new_path} and a new one was "
+            "begun: history before now is there, no memory is lost"
         )
         return self._connect()
 
     def _connect(self, *, thorough: bool = False) -> sqlite3.Connection:
-        """Open or create the file, check and migrate it, and create missing tables."""
-        formats.refuse_newer(self.path)
+        """Open or create the file, check it, and create missing tables."""
         # SQLite creates with the umask; the mode must be right from the first instant.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection, self._copier = (
@@ -202,13 +175,10 @@ class StateFile:
         )
         try:
             connection.row_factory = sqlite3.Row
+            formats.check_format(connection)
             for setting in _SETTINGS:
                 connection.execute(setting)
             formats.check(connection, thorough=thorough)
-            migrate = self._migrate and partial(self._migrate, connection.cursor(Cursor))
-            sentence = formats.migrate_file(self.path, connection, migrate)
-            if sentence:
-                self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
             # Opened now: SQLite keeps the descriptors of a file while any connection has it open.
@@ -331,16 +301,14 @@ def open_database(
     schemas: Sequence[str],
     *,
     later: bool = False,
-    migrate: Migrate = None,
 ) -> Database:
     """Open or create the state file (mode 0600) with all tables of ``schemas``, and return it.
 
-    Each schema is ``CREATE … IF NOT EXISTS``; ``migrate`` converts tables of older formats. A
-    damaged file is renamed to ``<path>.damaged-<n>`` first. Raises StateUnusableError and
-    StateTooNewError; with ``later`` a StateUnusableError only becomes a note, and the file is
-    opened at its next use.
+    Each schema is ``CREATE … IF NOT EXISTS``. A file that cannot be used is renamed first. Raises
+    StateUnusableError; with ``later`` it only becomes a note, and the file is opened at its next
+    use.
     """
-    file = StateFile(path, schemas, migrate)
+    file = StateFile(path, schemas)
     try:
         file.connection()
     except StateUnusableError as error:

@@ -25,7 +25,7 @@ from msgspec.structs import asdict, replace
 from memd.core.imports import is_import
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
-from memd.state import baseline, blobs, effects, imported, proposed, roots, teams, uses
+from memd.state import baseline, blobs, effects, imported, proposed, roots, teams
 from memd.state.database import Cursor, Database, Row
 from memd.state.records import (
     APPLIED,
@@ -97,8 +97,8 @@ CREATE TABLE IF NOT EXISTS requests (
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
 # The journal stores the bodies of the baseline, teams and imports too, and its transactions update
-# the owners of directories and the counts of uses.
-_OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA, uses.SCHEMA)
+# the owners of directories.
+_OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA)
 SCHEMA = "".join((_TABLES, *_OTHERS))
 
 # External sets from a time on, all of whose files are in a list of paths (JSON).
@@ -145,7 +145,6 @@ class Journal:
         """Record external edits as an applied change set, and update the baseline with it."""
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
-            uses.follow_steps(cursor, intent.directory, intent.by, intent.steps, intent.at)
             return insert(cursor, intent, APPLIED)
 
     def attribute(
@@ -157,7 +156,6 @@ class Journal:
             cursor.execute(_UNCLAIMED, (directory, since, json.dumps(sorted(paths))))
             for number in [row["id"] for row in cursor.fetchall()]:
                 cursor.execute(_ATTRIBUTE, (*values, number))
-                uses.count_acted(cursor, directory, by, self.steps(number), since)
 
     def mark_applied(
         self, record: ChangeRecord, at: float, left: Collection[str] = ()
@@ -172,7 +170,6 @@ class Journal:
             written_steps = [step for step in record.steps if step.path not in left]
             files = ((step.path, step.after, step.mode) for step in written_steps)
             baseline.update_for_commit(cursor, record.directory, files)
-            uses.follow_steps(cursor, record.directory, record.by, written_steps, at)
             effects.carry_out(cursor, record.directory, record.effects, record.id, at)
             _store_answer(cursor, record, record.number if exists else None)
         steps = tuple(

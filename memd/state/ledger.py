@@ -6,12 +6,12 @@ Rules of this file
   or exceed the cap together, and a slow disk delays no prompt. ``flush`` writes the marks later.
 - A flush is not synced: it survives a kill of the daemon. A power cut may lose the latest marks;
   then a memory is given a second time.
-- Marks count until 30 days after the session's last use. So long its client can resume it with all
-  memories still in its context, even after the session ended.
-- A session that is reset starts without marks; its old rows stay for a while to answer when a
-  memory was last surfaced. A fork starts with the marks of its parent.
-- ``load``, ``flush``, ``prune`` and ``last_surfaced`` block and may run in any thread. All other
-  methods do not block and are only called on the event loop's thread.
+- The marks of the 1,000 sessions used last are kept (``state/retention.py``), so that a client that
+  resumes a session is given nothing twice. A session of one call of memctl is not stored.
+- A session that is reset starts without marks; its old rows stay to answer when a memory was last
+  surfaced. A fork starts with the marks of its parent.
+- ``load``, ``flush`` and the queries block and may run in any thread. All other methods do not
+  block and are only called on the event loop's thread.
 """
 
 import json
@@ -24,11 +24,9 @@ from operator import itemgetter
 
 from msgspec import Struct, field
 
-from memd.state import uses
-from memd.state.ages import Bound
 from memd.state.database import Database, StateUnusableError
 
-_TABLE = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS surfaced (
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL,
@@ -44,10 +42,6 @@ CREATE INDEX IF NOT EXISTS surfaced_path ON surfaced (path, at);
 CREATE INDEX IF NOT EXISTS surfaced_at ON surfaced (at);
 CREATE INDEX IF NOT EXISTS surfaced_use ON surfaced (session) WHERE path = '';
 """
-SCHEMA = f"{_TABLE}{uses.SCHEMA}"
-
-RESUMED_DAYS = 30  # after that time Claude Code removes a transcript
-SIGHTED_DAYS = 90  # for that time "last surfaced" has an answer
 _SECONDS_BETWEEN_USES = 60 * 60.0  # a session's last use is stored at most once in this time
 _MOST_SESSIONS = 512  # in memory; one that was dropped is read again when it comes back
 _MEMCTL_SESSION = "memctl-"  # the start of a session's name that memctl makes for one request
@@ -74,28 +68,20 @@ _DELETE_EARLIER_USES = (
     "DELETE FROM surfaced WHERE session = ? AND path = '' AND id < last_insert_rowid()"
 )
 _LAST_USE = "SELECT max(at) AS at FROM surfaced WHERE session = ? AND path = ''"
-# Ends the marks of sessions whose last use is before a bound.
-_END_MARKS = (
-    "UPDATE surfaced SET live = 0 WHERE live AND at < ?1 AND id <= ?2 AND session NOT IN"
-    " (SELECT session FROM surfaced WHERE path = '' AND (at >= ?1 OR id > ?2))"
-)
-_PRUNE = "DELETE FROM surfaced WHERE NOT live AND at < ? AND id <= ?"
+_OFTEN = """
+SELECT path, count(*) AS times, count(DISTINCT session) AS sessions FROM surfaced
+WHERE path <> '' AND at >= ? AND at <= ? GROUP BY path ORDER BY times DESC, max(id) DESC
+"""
 
 Parents = Callable[[], Collection[str]]  # finds the sessions that one was made from; blocks
 
 
 class Item(Struct, frozen=True):
-    """A memory that is about to be given to a session.
-
-    ``directory`` is the real path of its memory directory and ``name`` the path below it; without
-    them the item is marked but not counted as surfaced.
-    """
+    """A memory that is about to be given to a session."""
 
     path: str  # absolute
     fingerprint: str  # of the version
     bytes: int  # of the content
-    directory: str = ""
-    name: str = ""
 
 
 class Surfaced(Struct, frozen=True):
@@ -110,6 +96,14 @@ class Sighting(Struct, frozen=True):
 
     session: str
     at: float
+
+
+class Surfacings(Struct, frozen=True):
+    """How often the memory at an absolute path was given, and to how many sessions."""
+
+    path: str
+    times: int
+    sessions: int
 
 
 class _SessionRecord(Struct):
@@ -160,11 +154,12 @@ class Ledger:
         record = self._record_of(session)
         for parent in parents:
             record.items = self._record_of(parent).items | record.items
-            self._unwritten.append((_INHERIT, (session, parent)))
+            self._write(session, _INHERIT, session, parent)
         # The clock may have been set back, hence the absolute value.
         if record.last_use is None or abs(at - record.last_use) >= _SECONDS_BETWEEN_USES:
             record.last_use = at
-            self._unwritten += [(_INSERT_USE, (session, at)), (_DELETE_EARLIER_USES, (session,))]
+            self._write(session, _INSERT_USE, session, at)
+            self._write(session, _DELETE_EARLIER_USES, session)
 
     def surfaced(self, session: str) -> Surfaced:
         """Return what a session has been given since it began or was reset."""
@@ -185,10 +180,7 @@ class Ledger:
         marked = self.fitting(session, items, cap)
         for item in marked:
             record.items[item.path, item.fingerprint] = item.bytes
-            values = (session, item.path, item.fingerprint, item.bytes, at)
-            self._unwritten.append((_MARK, values))
-        counted = [(item.directory, item.name) for item in marked if _counts(session, item)]
-        self._unwritten += uses.count_surfaced(counted, session, at)
+            self._write(session, _MARK, session, item.path, item.fingerprint, item.bytes, at)
         return marked, sum(record.items.values())
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
@@ -209,9 +201,7 @@ class Ledger:
         record = self._record_of(session)
         for item in items:
             record.items.pop((item.path, item.fingerprint), None)
-            self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
-            if _counts(session, item):
-                self._unwritten += uses.uncount_surfaced(item.directory, item.name, session)
+            self._write(session, _UNMARK, session, item.path, item.fingerprint)
 
     def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Delete the marks of a session that was compacted or cleared, so it is given all again.
@@ -224,7 +214,7 @@ class Ledger:
             for (path, fingerprint), size in record.items.items()
             if path in but
         }
-        self._unwritten.append((_RESET, (session, json.dumps(list(but)))))
+        self._write(session, _RESET, session, json.dumps(list(but)))
 
     def flush(self) -> None:
         """Write the marks that are only in memory. Blocks. Raises StateUnusableError, losing none.
@@ -248,14 +238,13 @@ class Ledger:
                 self._unwritten.extendleft(reversed(statements))
                 raise
 
-    def prune(self, resumed: Bound, sighted: Bound) -> None:
-        """Delete marks of sessions last used before ``resumed``, and rows from before ``sighted``.
+    def often_surfaced(self, since: float, until: float) -> tuple[Surfacings, ...]:
+        """Return the memories given to sessions in a span (seconds since 1970), the most first.
 
         Blocks. Raises StateUnusableError.
         """
-        with self._database.transaction(synced=False) as cursor:
-            cursor.execute(_END_MARKS, (resumed.before, resumed.surfaced))
-            cursor.execute(_PRUNE, (sighted.before, sighted.surfaced))
+        self.flush()
+        return tuple(Surfacings(*row) for row in self._database.read(_OFTEN, (since, until)))
 
     def last_surfaced(self, directory: str, path: str) -> Sighting | None:
         """Return when the memory at a path within a directory was last given, or ``None``.
@@ -268,6 +257,11 @@ class Ledger:
             (f"{directory}/{path}",),
         )
         return Sighting(session=rows[0]["session"], at=rows[0]["at"]) if rows else None
+
+    def _write(self, session: str, statement: str, *values: object) -> None:
+        """Run a statement at the next flush, unless the session is of one call of memctl."""
+        if not session.startswith(_MEMCTL_SESSION):
+            self._unwritten.append((statement, values))
 
     def _record_of(self, session: str) -> _SessionRecord:
         """Return a session's record in memory; drop the least recently used sessions."""
@@ -287,8 +281,3 @@ class Ledger:
         items = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
         last_use = self._database.read(_LAST_USE, (session,))[0]["at"]
         return _SessionRecord(items, last_use)
-
-
-def _counts(session: str, item: Item) -> bool:
-    """Return whether an item counts as surfaced: it has a directory and memctl did not ask."""
-    return bool(item.directory) and not session.startswith(_MEMCTL_SESSION)

@@ -1,4 +1,4 @@
-"""Query what happened in a span of time: changes of memories, dreams, suggestions and uses.
+"""Query what happened in a span of time: changes of memories, dreams and suggestions.
 
 The state file may be damaged: rows with invalid values do not count. Memories that a team or an
 import brought do not count as learnt here, and what an undo did is not reported.
@@ -45,17 +45,6 @@ SELECT count(*) AS accepted, coalesce(sum(reason LIKE ?4), 0) AS edited FROM cha
 WHERE state = 'applied' AND actor = 'client' AND reason LIKE 'accepted suggestion %'
     AND at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3)
 """
-_USES = """
-SELECT kind, count(*) AS times, count(DISTINCT directory || '/' || path) AS memories,
-    count(DISTINCT session) AS sessions
-FROM uses WHERE at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3) GROUP BY kind
-"""
-_OFTEN = """
-SELECT directory, path, sum(kind = 'surfaced') AS surfaced, sum(kind = 'read') AS read,
-    sum(kind = 'acted') AS acted
-FROM uses WHERE kind <> 'kept' AND at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3)
-GROUP BY directory, path ORDER BY count(*) DESC, max(at) DESC, path LIMIT ?4
-"""
 
 
 class Span(Struct, frozen=True):
@@ -90,24 +79,6 @@ class MemoryEvents(Struct):
     merged: list[FileEvent] = field(default_factory=list)
     removed: list[FileEvent] = field(default_factory=list)
     dreams: int = 0
-
-
-class UseCounts(Struct, frozen=True):
-    """How often memories were used in one way, how many of them, and in how many sessions."""
-
-    times: int = 0
-    memories: int = 0
-    sessions: int = 0
-
-
-class OftenUsed(Struct, frozen=True):
-    """A memory with how often it was used in each way."""
-
-    directory: str
-    path: str
-    surfaced: int
-    read: int
-    acted: int
 
 
 class SuggestionFates(Struct, frozen=True):
@@ -183,19 +154,6 @@ class Period:
                 merges = read_object(row["result"]).get("merged")
                 result.append((directory, tuple(_merged_paths(merges))))
         return tuple(result)
-
-    def uses(self, span: Span) -> dict[str, UseCounts]:
-        """Return how memories were used, by kind: surfaced, read and acted."""
-        rows = self._database.read(_USES, span.values)
-        return {
-            text_of(row["kind"]): UseCounts(row["times"], row["memories"], row["sessions"])
-            for row in rows
-        }
-
-    def often(self, span: Span, limit: int) -> tuple[OftenUsed, ...]:
-        """Return the memories that were used most often in a span, at most ``limit``."""
-        rows = self._database.read(_OFTEN, (*span.values, limit))
-        return tuple(OftenUsed(*row) for row in rows)
 
     def fates(self, span: Span) -> SuggestionFates:
         """Return what happened to suggestions in a span."""

@@ -25,7 +25,6 @@ from memd.core.text import one_line, sha256
 from memd.core.values import IMPORT, ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
 from memd.state.journal import Journal, insert
-from memd.state.period import FileEvent
 from memd.state.proposed import (
     IS_PROPOSAL,
     NAME,
@@ -33,7 +32,6 @@ from memd.state.proposed import (
     PARTLY,
     PROPOSED,
     REJECTED,
-    UNUSED,
     FileNote,
     Note,
     ProposedEdit,
@@ -42,7 +40,6 @@ from memd.state.proposed import (
     to_text,
 )
 from memd.state.records import PlannedChange, Step, text_of, time_of
-from memd.state.usage import UsageTable
 
 _MOST_OPEN = 20  # of one directory
 # The most that one proposal stores.
@@ -67,8 +64,7 @@ class Proposal(Struct, frozen=True):
     say why the edits were kept back, ``said`` is the model's last message. ``state`` is open,
     accepted, partly or rejected; ``decided`` is the time of the last decision, ``reason`` that of a
     refusal. ``edits`` is ``None`` if the row is damaged or a text was purged, and empty if the
-    texts were too large. ``origin`` says who wrote the texts; it is known for imports. ``asks``
-    says that the proposal only asks whether unused memories are still needed.
+    texts were too large. ``origin`` says who wrote the texts; it is known for imports.
     """
 
     id: str
@@ -83,7 +79,6 @@ class Proposal(Struct, frozen=True):
     reason: str = ""
     edits: tuple[ProposedEdit, ...] | None = ()
     origin: str = ""
-    asks: bool = False
 
     @property
     def imports(self) -> bool:
@@ -118,28 +113,6 @@ class ProposalTable:
         """
         with self._database.transaction() as cursor:
             return self._propose(cursor, proposal, by)
-
-    def unused(self, directory: str) -> tuple[FileEvent, ...]:
-        """Return the memories that a person may be asked about, the longest unused first.
-
-        They were not used for 90 days, and nobody chose to keep them lately.
-        """
-        return UsageTable(self._database).unused(_real(directory), ask=True)
-
-    def ask(self, question: Proposal, by: Provenance) -> str | None:
-        """Store the question about unused memories instead of the open one, and return its id.
-
-        Without edits the open one is only closed, and the result is ``None``. ``by`` has the
-        reason ``UNUSED``.
-        """
-        is_open_question = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
-        with self._database.transaction() as cursor:
-            name = self._propose(cursor, question, by) if question.edits else None
-            # At most one question is open in a directory.
-            for row in self._rows(is_open_question, _real(question.directory), UNUSED):
-                if row["name"] != name:
-                    _close(cursor, row)
-        return name
 
     def of_directory(self, directory: str, *, decided: bool = False) -> tuple[Proposal, ...]:
         """Return the open proposals for a memory directory, newest first; all with ``decided``."""
@@ -190,11 +163,8 @@ class ProposalTable:
         return tuple(result)
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
-        """Return each refused edit as its path and the hash of the text before it.
-
-        Keeping an unused memory does not refuse changes of its text.
-        """
-        refused = self._refused_files(directory, "AND reason <> ?", UNUSED)
+        """Return each refused edit as its path and the hash of the text before it."""
+        refused = self._refused_files(directory)
         return frozenset((step.path, step.before or "") for _, step, _ in refused)
 
     def _refused_files(
@@ -253,7 +223,6 @@ class ProposalTable:
             reason=_storable(readable_note.reason, _REASON_CHARACTERS),
             edits=edits,
             origin=text_of(row["origin"]),
-            asks=row["reason"] == UNUSED,
         )
 
     def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:

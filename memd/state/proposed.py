@@ -16,11 +16,9 @@ from msgspec import Struct
 
 from memd.core.text import read_json
 from memd.core.values import ProposalDecided
-from memd.state.counted import store_keeping
 from memd.state.database import Cursor
 
 OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
-UNUSED = "unused"  # the reason of a change set that asks about memories which nobody used
 PROPOSED = "proposed"  # the state of a change set whose proposal is open
 IS_PROPOSAL = f"state IN ('{PROPOSED}', '{ACCEPTED}', '{PARTLY}', '{REJECTED}')"
 # SQL for a proposal's name. Proposals of version 1 had numbers of their own and keep their names.
@@ -92,7 +90,7 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     A rejection without paths rejects a whole proposal that cannot be read.
     """
     cursor.execute(
-        f"SELECT id, directory, reason, proposal FROM changes WHERE {IS_PROPOSAL} AND {NAME} = ?"  # noqa: S608 - fixed words
+        f"SELECT id, proposal FROM changes WHERE {IS_PROPOSAL} AND {NAME} = ?"  # noqa: S608 - fixed words
         f" AND state = '{PROPOSED}'",
         (decided.proposal,),
     )
@@ -105,8 +103,6 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
         state = REJECTED
     else:
         files = _open_files(cursor, row["id"], note, paths)
-        if row["reason"] == UNUSED and decided.state == REJECTED:
-            store_keeping(cursor, row["directory"], files, at)
         for file in files.values():
             file.state = "accepted" if decided.state == ACCEPTED else "rejected"
             file.decided, file.refusal = at, decided.reason

@@ -6,28 +6,22 @@ Rules of this file
   cost, even after a crash.
 - One row has the sums of a day, kind of work, project and model. Days are local; a correction goes
   to the day of its booking.
-- A new day begins only by a clock that was not set back: until such a clock has run for a day,
-  usage counts for the day of the last booking.
-- If the tally file (``state/tally.py``) has more for a day, its figures count.
-- Days older than 400 days are deleted.
+- Usage counts for the later of today and the last booked day, so a clock that is set back does not
+  begin the day's caps anew. The newest 400 days are kept (``state/retention.py``).
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memd.core.clock_check import day_to_book
-from memd.core.settings import SpendSettings
-from memd.state import ages
-from memd.state.ages import Bound
-from memd.state.caps import KINDS, Sum, exceeded_cap
+from memd.core.settings import KINDS, SpendSettings
+from memd.state.caps import Sum, exceeded_cap
 from memd.state.database import Cursor, Database, Row
-from memd.state.tally import DaySpent, Tally
 
-_TABLE = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS spend (
     day TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -43,10 +37,6 @@ CREATE TABLE IF NOT EXISTS spend (
 ) STRICT;
 """
 
-SCHEMA = f"{ages.SCHEMA}{_TABLE}"  # the day of a booking depends on the clock checks
-
-By = Literal["day", "kind", "project", "model"]
-KEPT_DAYS = 400
 _SUMS = (
     "sum(requests) AS requests, sum(input) AS input, sum(output) AS output,"
     " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created, sum(money) AS money"
@@ -81,9 +71,11 @@ class Booking(Struct, frozen=True):
 
 
 class SpendRow(Sum, frozen=True, kw_only=True):
-    """The usage under one label: a day, kind of work, project or model."""
+    """The usage of a day for one kind of work in one project (its memory directory)."""
 
-    label: str
+    day: str
+    kind: str
+    project: str
 
 
 class SpendTable:
@@ -92,9 +84,8 @@ class SpendTable:
     Times are seconds since 1970.
     """
 
-    def __init__(self, database: Database, tally: Tally | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._tally = tally
 
     def add(self, account: Account, used: Sum, now: float) -> None:
         """Add usage to an account's sums of today."""
@@ -122,7 +113,6 @@ class SpendTable:
             if cap:
                 return cap
             _add_usage(cursor, day, account, most)
-            self._write_tally(day, kinds, account.kind, most)
         return Booking(account, day, most)
 
     def finish(self, booking: Booking, used: Sum) -> None:
@@ -130,11 +120,7 @@ class SpendTable:
         pairs = zip(astuple(used), astuple(booking.booked), strict=True)
         change = Sum(*(real - booked for real, booked in pairs))
         with self._database.transaction() as cursor:
-            usage = self._usage_of_day(booking.day)
             _add_usage(cursor, booking.day, booking.account, change)
-            # The file has one day only; a late correction must not replace today's figures.
-            if self._read_tally().day == booking.day:
-                self._write_tally(booking.day, usage, booking.account.kind, change)
 
     def today(self, now: float, kind: str = "") -> Sum:
         """Return what was used today, for one kind or for everything."""
@@ -145,19 +131,16 @@ class SpendTable:
         """Return what was used today by kind of work."""
         return self._usage_of_day(self._booking_day(now))
 
-    def summary(self, days: int, by: By, now: float, kind: str = "") -> tuple[SpendRow, ...]:
-        """Return the usage of the last ``days``, today included, summed by one column.
-
-        ``kind`` selects one kind of work, "" all. Days come newest first, other labels by cost.
-        """
+    def rows(self, days: int, now: float) -> tuple[SpendRow, ...]:
+        """Return the usage of the last ``days``, today included, the newest day first."""
         first = _local(now).date() - timedelta(days=days - 1)
-        order = "day DESC" if by == "day" else "sum(money) DESC, sum(input + output) DESC"
         rows = self._database.read(
-            f"SELECT {by} AS label, {_SUMS} FROM spend WHERE day >= ? AND ? IN ('', kind)"  # noqa: S608 - a name of By
-            f" GROUP BY {by} ORDER BY {order}, label",
-            (first.isoformat(), kind),
+            f"SELECT day, kind, project, {_SUMS} FROM spend WHERE day >= ?"  # noqa: S608 - our own words
+            " GROUP BY day, kind, project ORDER BY day DESC, kind, project",
+            (first.isoformat(),),
         )
-        return tuple(SpendRow(**_members(row), label=row["label"]) for row in rows)
+        names = ("day", "kind", "project")
+        return tuple(SpendRow(**_members(row), **{n: row[n] for n in names}) for row in rows)
 
     def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
         """Return the exceeded cap for each kind of work that may send no request today."""
@@ -170,43 +153,18 @@ class SpendTable:
                 caps[kind] = cap
         return caps
 
-    def prune(self, bound: Bound) -> None:
-        """Delete the days before a bound."""
-        self._database.write("DELETE FROM spend WHERE day < ?", (day_of(bound.before),))
-
     def _booking_day(self, now: float) -> str:
         """Return the day to which a booking made now belongs."""
-        rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
-        newest_in_table = rows[0]["day"] if rows else ""
-        last_booked = self._read_tally().day or newest_in_table
-        check = ages.last_check(self._database)
-        steady = check is not None and check.steady_at(now)
-        return day_to_book(day_of(now), last_booked, steady=steady)
+        last = self._database.read("SELECT max(day) AS day FROM spend")[0]["day"]
+        return max(day_of(now), last or "")
 
     def _usage_of_day(self, day: str) -> dict[str, Sum]:
-        """Return the usage of a day by kind, the larger one of the table and of the tally file."""
+        """Return the usage of a day by kind."""
         rows = self._database.read(
             f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind",  # noqa: S608 - our own words
             (day,),
         )
-        used = {row["kind"]: Sum(**_members(row)) for row in rows}
-        tally = self._read_tally()
-        if tally.day != day:
-            return used
-        larger = {
-            kind: _larger_values(used.get(kind, Sum()), tally_sum)
-            for kind, tally_sum in tally.kinds.items()
-        }
-        return used | larger
-
-    def _read_tally(self) -> DaySpent:
-        """Return the day's usage in the tally file, an empty one without that file."""
-        return self._tally.read() if self._tally else DaySpent()
-
-    def _write_tally(self, day: str, used: dict[str, Sum], kind: str, more: Sum) -> None:
-        """Write the day's usage plus ``more`` for one kind to the tally file, if there is one."""
-        if self._tally:
-            self._tally.write(DaySpent(day, used | {kind: used.get(kind, Sum()) + more}))
+        return {row["kind"]: Sum(**_members(row)) for row in rows}
 
 
 def day_of(now: float) -> str:
@@ -229,11 +187,6 @@ def _add_usage(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
     """Add usage to the row of a day and account, inside the caller's transaction."""
     row: Sequence[object] = (day, account.kind, account.project, account.model, *astuple(used))
     cursor.execute(_ADD, row)
-
-
-def _larger_values(first: Sum, second: Sum) -> Sum:
-    """Return the larger value of both in each field."""
-    return Sum(*map(max, astuple(first), astuple(second)))
 
 
 def _members(row: Row) -> dict[str, Any]:

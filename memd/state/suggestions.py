@@ -6,7 +6,7 @@ cursor that passed its message.
 Rules of this file
 - Texts that differ only in case, spacing and punctuation are one row in each directory. One that
   was taken or dismissed does not come back; one that expired does if it is said again.
-- At most ``OPEN_MOST`` are open in a directory, for ``OPEN_DAYS`` each; the oldest expire first.
+- At most ``OPEN_MOST`` are open in a directory; beyond that the oldest expire.
 - A suggestion is shown at most twice, to two different sessions.
 - A decided or expired row holds no text, only the hash by which the text is recognised.
 - The state file may be damaged: a row with invalid values does not affect others.
@@ -45,11 +45,9 @@ CREATE INDEX IF NOT EXISTS suggestions_state ON suggestions (directory, state);
 """
 OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
 OPEN_MOST = 20  # open suggestions of a memory directory
-OPEN_DAYS = 30
 CHARACTERS = 2000  # of a text: what is longer is no statement
 _CLOSED_MOST = 1000  # decided or expired rows of a directory
 _LATEST_TIME = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
-_OPEN_SECONDS = OPEN_DAYS * 86_400.0
 _SIGNS = re.compile(r"[\W_]+")
 # An expired suggestion opens again. An open one is replaced, except a person's words by a model's.
 _SAVE = """
@@ -60,9 +58,9 @@ ON CONFLICT (directory, hash) DO UPDATE SET
     at = excluded.at, origin = excluded.origin, type = excluded.type, reason = excluded.reason
 WHERE state = 'expired' OR state = 'open' AND (origin <> 'user' OR excluded.origin = 'user')
 """
-_EXPIRE = "UPDATE suggestions SET state = 'expired', text = '', reason = '' WHERE state = 'open'"
 # All open ones of a directory but the newest OPEN_MOST.
-_TOO_MANY = """ AND number IN (
+_EXPIRE = """
+UPDATE suggestions SET state = 'expired', text = '', reason = '' WHERE number IN (
     SELECT number FROM suggestions WHERE directory = ? AND state = 'open'
     ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
 """
@@ -78,11 +76,9 @@ UPDATE suggestions SET
     offered_first = coalesce(offered_first, ?1)
 WHERE number = ?2 AND state = 'open' AND offered_second IS NULL AND offered_first IS NOT ?1
 """
-# Rows that are too old count as expired, although their state is changed only later.
 _COUNTS = """
-SELECT CASE WHEN state = 'open' AND filed < ? THEN 'expired' ELSE state END AS state,
-    count(*) AS rows, count(offered_first) + count(offered_second) AS offered
-FROM suggestions GROUP BY 1
+SELECT state, count(*) AS rows, count(offered_first) + count(offered_second) AS offered
+FROM suggestions GROUP BY state
 """
 
 
@@ -115,32 +111,28 @@ class SuggestionTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open_in(self, directory: str, now: float) -> tuple[OpenSuggestion, ...]:
-        """Return a directory's open suggestions, newest first; ``now`` is seconds since 1970."""
+    def open_in(self, directory: str) -> tuple[OpenSuggestion, ...]:
+        """Return a directory's open suggestions, newest first."""
         rows = self._database.read(
-            "SELECT * FROM suggestions WHERE directory = ? AND state = 'open' AND filed >= ?"
+            "SELECT * FROM suggestions WHERE directory = ? AND state = 'open'"
             " ORDER BY filed DESC, number DESC",
-            (os.path.realpath(directory), now - _OPEN_SECONDS),
+            (os.path.realpath(directory),),
         )
         return tuple(map(_read_row, rows))
 
-    def count_new(self, directory: str, texts: Iterable[str], now: float) -> int:
+    def count_new(self, directory: str, texts: Iterable[str]) -> int:
         """Return how many of some texts are neither open nor decided in a directory."""
         hashes = {_hash(text) for text in texts if letters(text)}
         rows = self._database.read(
             "SELECT hash FROM suggestions WHERE directory = ? AND state <> 'expired'"
-            " AND (state <> 'open' OR filed >= ?)"
             " AND hash IN (SELECT value FROM json_each(?))",
-            (os.path.realpath(directory), now - _OPEN_SECONDS, json.dumps([*hashes])),
+            (os.path.realpath(directory), json.dumps([*hashes])),
         )
         return len(hashes) - len(rows)
 
-    def surface(
-        self, directory: str, ids: Iterable[str], session: str, now: float
-    ) -> frozenset[str]:
+    def surface(self, ids: Iterable[str], session: str) -> frozenset[str]:
         """Store that suggestions are shown to a session; return those that may be shown."""
         with self._database.transaction(synced=False) as cursor:
-            _expire_old(cursor, os.path.realpath(directory), now)
             return frozenset(id_ for id_ in ids if _mark_shown(cursor, id_, session))
 
     def decide(self, directory: str, decided: Iterable[SuggestionDecided]) -> frozenset[str]:
@@ -149,14 +141,9 @@ class SuggestionTable:
         with self._database.transaction() as cursor:
             return frozenset(item.suggestion for item in decided if decide(cursor, real, item))
 
-    def prune(self, before: float) -> None:
-        """Expire the suggestions stored before a time (seconds since 1970); delete their texts."""
-        with self._database.transaction() as cursor:
-            cursor.execute(f"{_EXPIRE} AND filed < ?", (before,))
-
-    def counts(self, now: float) -> SuggestionCounts:
+    def counts(self) -> SuggestionCounts:
         """Return the counts of suggestions of all directories."""
-        rows = self._database.read(_COUNTS, (now - _OPEN_SECONDS,))
+        rows = self._database.read(_COUNTS)
         known = {row["state"]: int(row["rows"]) for row in rows}
         return SuggestionCounts(
             offered=sum(int(row["offered"]) for row in rows),
@@ -181,7 +168,7 @@ def save(cursor: Cursor, directory: str, suggestion: Suggestion, at: float) -> N
         _storable(suggestion.reason),
     )
     cursor.execute(_SAVE, values)
-    _expire_old(cursor, directory, at)
+    cursor.execute(_EXPIRE, (directory, OPEN_MOST))
     cursor.execute(_FORGET, (directory, _CLOSED_MOST))
 
 
@@ -205,12 +192,6 @@ def letters(text: str) -> str:
 def _hash(text: str) -> str:
     """Return the hash by which a text is recognised."""
     return sha256(letters(_storable(text)[:CHARACTERS]).encode())
-
-
-def _expire_old(cursor: Cursor, directory: str, now: float) -> None:
-    """Expire suggestions that are too old, and the oldest ones that are too many."""
-    cursor.execute(f"{_EXPIRE} AND filed < ?", (now - _OPEN_SECONDS,))
-    cursor.execute(f"{_EXPIRE}{_TOO_MANY}", (directory, OPEN_MOST))
 
 
 def _mark_shown(cursor: Cursor, id_: str, session: str) -> bool:

@@ -2,7 +2,6 @@
 
 from memd.state import (
     agents,
-    ages,
     approvals,
     contexts,
     cursors,
@@ -19,9 +18,7 @@ from memd.state import (
     visits,
 )
 from memd.state.agents import AgentTable as AgentTable
-from memd.state.ages import Ages as Ages
 from memd.state.approvals import Approvals as Approvals
-from memd.state.caps import KINDS as KINDS
 from memd.state.caps import Sum as Sum
 from memd.state.contexts import ContextRow as ContextRow
 from memd.state.contexts import ContextTable as ContextTable
@@ -36,12 +33,11 @@ from memd.state.jobs import JobNotFoundError as JobNotFoundError
 from memd.state.jobs import JobState as JobState
 from memd.state.jobs import JobTable as JobTable
 from memd.state.jobs import NewJob as NewJob
-from memd.state.ledger import RESUMED_DAYS as RESUMED_DAYS
-from memd.state.ledger import SIGHTED_DAYS as SIGHTED_DAYS
 from memd.state.ledger import Item as Item
 from memd.state.ledger import Ledger as Ledger
 from memd.state.ledger import Parents as Parents
 from memd.state.ledger import Sighting as Sighting
+from memd.state.ledger import Surfacings as Surfacings
 from memd.state.message_rows import MessageCopy as MessageCopy
 from memd.state.message_rows import NewMessage as NewMessage
 from memd.state.message_rows import Notice as Notice
@@ -51,35 +47,27 @@ from memd.state.pauses import Breaker as Breaker
 from memd.state.pauses import Pauses as Pauses
 from memd.state.period import OTHER_WORDS as OTHER_WORDS
 from memd.state.period import FileEvent as FileEvent
-from memd.state.period import OftenUsed as OftenUsed
+from memd.state.period import Period as Period
 from memd.state.period import Span as Span
 from memd.state.period import SuggestionFates as SuggestionFates
-from memd.state.period import UseCounts as UseCounts
 from memd.state.programs import Programs as Programs
 from memd.state.programs import StartedProgram as StartedProgram
 from memd.state.roots import Roots as Roots
 from memd.state.rules import RuleTable as RuleTable
 from memd.state.rules import StoredRule as StoredRule
 from memd.state.runs import Runs as Runs
-from memd.state.spend import KEPT_DAYS as KEPT_DAYS
 from memd.state.spend import Account as Account
 from memd.state.spend import Booking as Booking
 from memd.state.spend import SpendRow as SpendRow
 from memd.state.spend import SpendTable as SpendTable
 from memd.state.spend import next_day as next_day
 from memd.state.suggestions import DISMISSED as DISMISSED
-from memd.state.suggestions import OPEN_DAYS as OPEN_DAYS
 from memd.state.suggestions import TAKEN as TAKEN
 from memd.state.suggestions import OpenSuggestion as OpenSuggestion
 from memd.state.suggestions import SuggestionCounts as SuggestionCounts
 from memd.state.suggestions import SuggestionTable as SuggestionTable
 from memd.state.suggestions import letters as letters
-from memd.state.tally import Tally as Tally
 from memd.state.teams import TeamTable as TeamTable
-from memd.state.usage import DirectoryUse as DirectoryUse
-from memd.state.usage import MemoryUse as MemoryUse
-from memd.state.usage import UsageTable as UsageTable
-from memd.state.uses import UNUSED_DAYS as UNUSED_DAYS
 from memd.state.visits import Visit as Visit
 from memd.state.visits import Visits as Visits
 
@@ -87,7 +75,6 @@ SCHEMAS = (
     journal.SCHEMA,
     cursors.SCHEMA,
     job_rows.SCHEMA,
-    ages.SCHEMA,
     agents.SCHEMA,
     approvals.SCHEMA,
     contexts.SCHEMA,

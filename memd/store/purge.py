@@ -20,7 +20,7 @@ from msgspec import Struct
 from memd.core import limits, regex
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import decode, sha256
-from memd.state.changes import COPIED, Journal, LiveFile, Purge, PurgedText
+from memd.state.changes import PUT_ASIDE, Journal, LiveFile, Purge, PurgedText
 from memd.state.database import Database
 from memd.store.reading import DirectoryReader, MemoryNotFoundError
 from memd.store.replaced import Replaced
@@ -30,7 +30,6 @@ PURGED = "[purged]"  # what a purged text is replaced by
 _LEAST_CHARACTERS = 4  # of a pattern: a shorter one stands in nearly every text
 _HASH = re.compile("[0-9a-f]{64}")
 _LOG_FILES = "memd.log*"  # in the folder of the state file
-_ENDINGS_OF_COPIES = (".damaged-*", COPIED)  # of the names of state files that were put aside
 _NOT_EXACTLY_ONE = "give exactly one of change, path and pattern"
 
 
@@ -225,13 +224,13 @@ class Purger:
         return content is not None and pattern.is_in_body(content)
 
     def _remove_copies(self, *, dry_run: bool) -> list[PurgedFile]:
-        """Remove state files that were put aside as damaged or as copies; return them.
+        """Remove state files that were put aside, and return them.
 
         They cannot be searched for the text, so all of them go.
         """
         purged = []
         paths: list[str] = []
-        for ending in _ENDINGS_OF_COPIES:
+        for ending in PUT_ASIDE:
             paths += glob(escape(self._state_path) + ending)
         for path in sorted(paths):
             purged.append(PurgedFile(path, _hash_of_file(path)))

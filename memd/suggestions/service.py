@@ -135,7 +135,7 @@ class Suggestions:
                 candidates = await in_thread(self._select_for_session, directory, session)
                 if candidates:
                     covered = await self._covered_in(project, settings)
-                    choose = partial(self._choose, directory, session, until)
+                    choose = partial(self._choose, session, until)
                     return await in_thread(choose, candidates, covered)
             except MemdError:  # an unreadable file must not fail a prompt
                 return ""
@@ -179,18 +179,18 @@ class Suggestions:
 
     async def counts(self) -> SuggestionCounts:
         """Return the numbers of suggestions in all projects. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._table.counts, self._clock.now())
+        return await to_thread.run_sync(self._table.counts)
 
     def _get_open(self, directory: str, suggestion: str) -> OpenSuggestion:
         """Return the open suggestion with an id. Blocks; raises SuggestionNotFoundError."""
-        for entry in self._table.open_in(directory, self._clock.now()):
+        for entry in self._table.open_in(directory):
             if entry.id == suggestion:
                 return entry
         raise SuggestionNotFoundError(suggestion)
 
     def _close_stated(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Close open suggestions whose words a memory has; return the other open ones. Blocks."""
-        current = self._table.open_in(directory, self._clock.now())
+        current = self._table.open_in(directory)
         stated_ids = self._find_stated(directory, current) if current else frozenset()
         if stated_ids:
             self._table.decide(directory, [SuggestionDecided(id_, TAKEN) for id_ in stated_ids])
@@ -239,7 +239,6 @@ class Suggestions:
 
     def _choose(
         self,
-        directory: str,
         session: str,
         until: float,
         candidates: Sequence[OpenSuggestion],
@@ -256,5 +255,5 @@ class Suggestions:
             return ""
         ids = [suggestion.id for suggestion in chosen]
         # Without those that were decided or shown elsewhere meanwhile.
-        recorded_ids = self._table.surface(directory, ids, session, self._clock.now())
+        recorded_ids = self._table.surface(ids, session)
         return block.render([suggestion for suggestion in chosen if suggestion.id in recorded_ids])

@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.core.clock_check import DAY_SECONDS
-from memd.daemon.retention import LOOK_SECONDS
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home
 
@@ -48,15 +45,6 @@ class Caller:
         with pytest.raises(RemoteError) as caught:
             await self.call(method, **params)
         return caught.value
-
-    async def day(self) -> None:
-        """Let a day go by; return once the daemon has looked at the clock."""
-        self.clock.advance(DAY_SECONDS)
-        with anyio.fail_after(20):
-            while not any(
-                at - self.clock.monotonic() == LOOK_SECONDS for at, _ in self.clock._sleepers
-            ):
-                await anyio.lowlevel.checkpoint()
 
     async def folder(self) -> Path:
         """Return the project's memory directory."""

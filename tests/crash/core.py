@@ -103,7 +103,7 @@ class Core:
 
     def effects(self) -> object:
         """Return what became true with changes, in a form that can be compared."""
-        said = SuggestionTable(self.database).open_in(self.directory, 0)
+        said = SuggestionTable(self.database).open_in(self.directory)
         bases = TeamTable(self.database).bases(self.directory)
         cursor = Cursors(self.database).get(self.directory, "session")
         return cursor, [each.text for each in said], bases

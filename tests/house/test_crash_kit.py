@@ -6,8 +6,8 @@ from tests.house.source import Files
 
 # What is about other rooms than the store, or about the inside of today's state file.
 OTHERS = str.split(
-    "checkpointing dreaming exporting gate_driver messaging migrating server_operation teaming "
-    "test_checkpoint test_export test_gate_cost test_migration"
+    "checkpointing creating dreaming exporting gate_driver messaging server_operation teaming "
+    "test_checkpoint test_creation test_export test_gate_cost"
 )
 CLOCKS = {"tests.support.clock", "tests.support.countdown"}
 

@@ -134,8 +134,8 @@ async def test_there_are_never_two(
 async def test_runs_are_bounded_over_restarts(
     stub: Stub, runs: ProgramRuns, database: Database
 ) -> None:
-    """A day's runs of a kind end at its share, in another daemon too, and cost no money."""
-    caps = SpendSettings(runs_per_day=5)
+    """A day's runs end at the cap, in another daemon too, and cost no money."""
+    caps = SpendSettings(runs_per_day=3)
     settings = Settings(model=stub.settings("[]"), spend=caps)
     done = 0
     for _ in range(5):
@@ -145,7 +145,7 @@ async def test_runs_are_bounded_over_restarts(
             await asked.ask(ask(kind="extract"))
             done += 1
         except CapReachedError as error:
-            assert "spend.extract_share" in error.sentence  # noqa: PT017 - the last of the loop
+            assert "spend.runs_per_day" in error.sentence  # noqa: PT017 - the last of the loop
     assert done == 3
     used = SpendTable(database).today(FakeClock().now())
     assert (used.requests, used.dollars) == (3, 0.0)

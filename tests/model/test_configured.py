@@ -1,6 +1,7 @@
 """The model that the settings name."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ async def test_without_configuration_there_is_no_model(models: Models) -> None:
 async def test_a_model_tries_again_counts_and_stops(models: Models, table: SpendTable) -> None:
     """The whole works together: a busy server is asked again, all is booked, the cap holds."""
     with messages_server([Failure(429, retry_after=0), text("hi")]) as server:
-        settings = at(server.url, SpendSettings(recall_requests_per_day=2))
+        settings = at(server.url, SpendSettings(requests_per_day=2))
         await models.warm(settings)
         model = models.for_(settings)
         assert model is not None
@@ -62,3 +63,23 @@ async def test_a_model_tries_again_counts_and_stops(models: Models, table: Spend
         with pytest.raises(CapReachedError):
             await model.ask(ask())
     assert models.problem(settings) == ""
+
+
+async def test_a_kind_of_work_may_have_its_own_model(models: Models) -> None:
+    """All use the model named, or their own; notes none that is asked in plain text."""
+    named = ModelSettings(base_url="http://127.0.0.1:1", name="a", by_kind={"notes": "b"})
+    names = models.state(Settings(model=named)).names
+    assert (names["recall"], names["dream"], names["notes"]) == ("a", "a", "b")
+    plain = replace(named, provider="openai")
+    assert "notes" not in models.state(Settings(model=plain)).names
+
+
+async def test_lines_of_progress_go_to_the_cheapest_model(models: Models) -> None:
+    """It is the cheapest that is named for any work, unless one is named for this."""
+    settings = at("http://localhost:1")
+    assert models.name(settings, "progress") == "claude-sonnet-5-5"
+    cheap = replace(settings, model=replace(settings.model, by_kind={"recall": "claude-haiku-5-5"}))
+    assert models.name(cheap, "progress") == "claude-haiku-5-5"
+    named = replace(settings, model=replace(cheap.model, by_kind={"progress": "mine"}))
+    assert models.name(named, "progress") == "mine"
+    assert models.name(replace(settings, model=ModelSettings(provider="openai")), "progress") == ""

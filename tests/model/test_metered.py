@@ -94,8 +94,8 @@ async def test_a_claim_that_cannot_be_true_counts_as_the_estimate(
 
 
 async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
-    """The failure names the kind, the cap and when it goes on; the other kinds do go on."""
-    caps = SpendSettings(recall_requests_per_day=1)
+    """The failure names the kind, the cap and when it goes on."""
+    caps = SpendSettings(requests_per_day=1)
     model = ToldModel([reply(), reply()])
     counted = Metered(model, SpendTable(database), caps, CLOCK)
     await counted.ask(ask())
@@ -103,8 +103,7 @@ async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
         await counted.ask(ask())
     assert len(model.requested) == 1
     assert caught.value.resumes > CLOCK.now()
-    assert "recall_requests_per_day for recall" in caught.value.sentence
-    await counted.ask(ask(kind="extract"))
+    assert "spend.requests_per_day for recall" in caught.value.sentence
 
 
 async def test_without_books_nothing_is_spent(database: Database) -> None:

@@ -52,8 +52,7 @@ class Recorder:
     def settings(self, more: str = "") -> str:
         """Return memd.toml with this model; ``more`` are further lines of ``[model]``."""
         model = f'[model]\nbase_url = "{self.url}"\napi_key = "sk-recorded"\n{more}\n'
-        caps = "dollars_per_day = 500.0\ntokens_per_day = 10000000000\n"
-        return f"{model}[spend]\n{caps}dream_requests_per_day = 100000\n"
+        return f"{model}[spend]\ndollars_per_day = 500.0\n"
 
     def close(self) -> None:
         self._server.shutdown()

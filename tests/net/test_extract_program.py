@@ -50,7 +50,7 @@ class Program:
         script.write_text(PROGRAM)
         argv = json.dumps([PYTHON, str(script), str(folder)])
         model = f'[model]\nprovider = "command"\nargv = {argv}\n'
-        caps = "dollars_per_day = 500.0\ntokens_per_day = 10000000000\n"
+        caps = "dollars_per_day = 500.0\nrequests_per_day = 100000\n"
         self.settings = f"{model}[dream]\nauto = false\n[spend]\n{caps}"
         home.configure(f"{self.settings}runs_per_day = 10000\n")
         if home.process:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.wire import RpcError
 
 LONG_AGO = 1_500_000_000_123_456_789
@@ -348,7 +348,6 @@ def test_a_purge_of_nothing_known_is_refused(project: Project, params: dict[str,
 
 
 @pytest.mark.full
-@differs("1.10", "a change goes when it is older than a number of days")
 def test_nothing_of_the_history_goes_by_age(own: Home) -> None:
     """However many years pass, every change is there."""
     project = own.start(clock=True).project()
@@ -387,7 +386,6 @@ def test_the_history_stays_within_its_bound(own: Home) -> None:
 
 
 @pytest.mark.full
-@differs("1.10", "the state file keeps its size when texts go")
 def test_the_state_file_shrinks_with_the_history(own: Home) -> None:
     """When texts went, the file is about as large as the bound."""
     project, _ = grown(own)

@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.wire import RpcError
 
 
@@ -80,7 +80,6 @@ def test_a_damaged_state_is_renamed(own: Home) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("version", [0, 77])
-@differs("1.10", "a state file of another program or a later format is no start")
 def test_a_foreign_state_is_renamed(own: Home, version: int) -> None:
     """A database of another program or of a later memd is kept beside a new one."""
     project = begun(own)

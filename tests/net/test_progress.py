@@ -171,7 +171,7 @@ def test_an_ended_agent_has_no_line(watched: Watched) -> None:
 def recorder(clocked: Home) -> Iterator[Recorder]:
     """Return the model of that home, which only progress asks."""
     recorder = Recorder()
-    settings = recorder.settings('progress = "claude-haiku-5-5"')
+    settings = recorder.settings('by_kind = { progress = "claude-haiku-5-5" }')
     clocked.configure(f"{settings}\n[extract]\nuse_model = false\n")
     yield recorder
     recorder.close()

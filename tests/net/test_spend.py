@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.recorder import Recorder
 
 
@@ -67,7 +67,6 @@ def test_a_cap_of_nothing_asks_nobody(project: Project, model: Recorder) -> None
     assert model.requests == []
 
 
-@differs("6.7", "caps of requests are a kind's, and there is none for all")
 def test_one_cap_of_requests_holds_for_all_kinds(project: Project, model: Recorder) -> None:
     """The second request of a day is refused at a cap of one, whatever its kind."""
     project.home.configure(_settings(model, "dollars_per_day = 9.0\nrequests_per_day = 1"))

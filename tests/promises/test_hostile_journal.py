@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
 from memd.core.values import Plan
-from memd.state.ages import Bound
 from memd.state.history import Filter
 from memd.state.proposals import ProposalTable
 from memd.state.retention import Retention
@@ -114,7 +113,7 @@ def endure(root: Path, blows: list[tuple[str, str, int, object]]) -> None:
             ProposalTable(bench.database).of_directory(bench.directory, decided=True)
             ProposalTable(bench.database).refusals(bench.directory, 9)
         with suppress(MemdError):
-            Retention(bench.database, Bound(bench.at - 2, 9), 1).batch()
+            Retention(bench.database, 1).batch()
         names = {path for path in bench.topics() if "/" not in path and not path.startswith(".")}
         assert names <= {"a.md", "b.md"}
         bodies = {topic("a", str(number)) for number in range(4)} | {topic("b")}

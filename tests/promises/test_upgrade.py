@@ -2,11 +2,9 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -109,28 +107,6 @@ def test_another_installation_takes_over(home: Home) -> None:
     assert said == {"before": "1.0", "version": "2.0"}
     assert serving(home)["pid"] != pid
     assert memctl(home, old, "restart").stdout == "memd 1.0 took over from 2.0\n"
-
-
-def test_an_older_memd_does_not_take_a_newer_state_file_over(home: Home) -> None:
-    """It says so before the one that runs is ended, and to whoever asks whether it could start."""
-    folder = Path(home.path, "memd")
-    installed(folder, "1.0")
-    memctl(home, folder, "restart")
-    before = serving(home)
-    with closing(sqlite3.connect(home.places.database)) as file:
-        file.execute("PRAGMA user_version=9999")
-    done = memctl(home, folder, "restart")
-    assert done.returncode == 1
-    assert "was written by memd 1.0 (format 9999)" in done.stderr
-    assert serving(home) == before
-    check = subprocess.run(
-        [f"{folder}/bin/python", "-P", "-m", "memd", "check"],
-        env=home.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (check.returncode, check.stderr.count("\n")) == (78, 1)
 
 
 def test_a_memd_that_could_start_says_so(home: Home) -> None:

@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
 
 def call(words: str) -> PlannedCall:
     """Return a call of a shell."""
-    return PlannedCall("Bash", {"command": words}, "/p", "s")
+    return PlannedCall("Bash", {"command": words}, "/p")
 
 
 async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: Database) -> None:

@@ -19,7 +19,6 @@ import pytest
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
 from memd.core.places import find
-from tests.daemon.test_retention import MEMORY
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
 from tests.support.daemon import Home, daemon_here, home_environ
@@ -27,6 +26,7 @@ from tests.support.daemon import Home, daemon_here, home_environ
 SEED = 20261122
 ANSWERED_SECONDS = 5.0  # in the full number of rounds; a busy machine adds to those of a sample
 _MANY = "remember that I always drink tea number {} before I read mail"
+MEMORY = {"path": "a.md", "name": "a", "description": "about a", "type": "user", "body": "one"}
 _READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory.read", {"path": MEMORY["path"]}),
     ("memory.list", {}),

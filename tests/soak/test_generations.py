@@ -23,10 +23,7 @@ _OPTIONS = """[model]
 base_url = "{url}"
 [spend]
 dollars_per_day = 10_000
-tokens_per_day = 100_000_000_000
-extract_requests_per_day = 1_000_000
-dream_requests_per_day = 1_000_000
-recall_requests_per_day = 1_000_000
+requests_per_day = 1_000_000
 [dream]
 auto = false
 """

@@ -24,7 +24,6 @@ provider = "command"
 argv = {argv}
 [spend]
 runs_per_day = 1000
-extract_share = 1.0
 """
 
 

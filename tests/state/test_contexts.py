@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from memd.core.limits import STORED_BYTES
 from memd.state import contexts
 from memd.state.contexts import ContextRow, ContextTable, ContextTotals, DecisionRow
 from memd.state.database import open_database
@@ -54,12 +55,16 @@ def test_paths_of_more_than_one_session_are_nobody_s_own(table: ContextTable) ->
     assert (table.rows(""), table.decisions(ROW.folder)) == ((OTHER,), ())
 
 
-def test_a_session_is_as_old_as_its_last_conversation(table: ContextTable) -> None:
-    """What nobody planned since a time is unused."""
-    table.save(replace(ROW, conversation="agent", at=7.0))
-    assert table.unused(6.5) == (OTHER.folder,)
-    assert set(table.unused(7.5)) == {ROW.folder, OTHER.folder}
-    assert table.unused(0.0) == ()
+def test_the_sessions_planned_longest_ago_are_too_many(table: ContextTable) -> None:
+    """Beyond 1,000 sessions, or with them beyond the room for results, the oldest are named."""
+    assert table.surplus() == ()
+    for number in range(999):
+        table.save(replace(ROW, folder=f"/{number}/tool-results", at=100.0 + number))
+    assert table.surplus() == (ROW.folder,)
+    large = ("t9", "ab", "spill", "its beginning", "/9/tool-results/t9.txt", STORED_BYTES)
+    table.save(replace(ROW, folder="/9/tool-results", at=500.5), [large])
+    assert {ROW.folder, "/9/tool-results", "/8/tool-results"} <= {*table.surplus()}
+    assert "/998/tool-results" not in table.surplus()
 
 
 def test_all_is_counted(table: ContextTable) -> None:

@@ -4,13 +4,13 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from memd.state.database import (
     Database,
-    StateTooNewError,
     StateUnusableError,
     open_database,
 )
@@ -35,7 +35,7 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     for number in (1, 2):
         path.write_bytes(b"this is not a database " * 100)
         database = open_database(str(path), [SCHEMA])
-        assert database.file.repaired == f"{path}.damaged-{number}"
+        assert f"{path}.damaged-{number}" in database.file.notes[0]
         assert database.read("SELECT * FROM things") == []
         database.close()
     assert (tmp_path / "state.db.damaged-2").read_bytes().startswith(b"this is not")
@@ -53,18 +53,23 @@ def test_a_torn_page_is_found_at_the_start(tmp_path: Path) -> None:
         file.write(b"\xff" * 4096 * 4)
     (tmp_path / "state.db-wal").write_bytes(b"")
     database = open_database(str(path), [SCHEMA])
-    assert database.file.repaired is not None
+    assert database.file.notes
     database.close()
 
 
-def test_a_newer_format_is_left_alone(tmp_path: Path) -> None:
-    """A file of a newer memd is refused and not touched."""
-    connection = sqlite3.connect(tmp_path / "state.db")
-    connection.execute("PRAGMA user_version=99")
-    connection.close()
-    with pytest.raises(StateTooNewError) as caught:
-        open_database(str(tmp_path / "state.db"), [SCHEMA])
-    assert caught.value.facts["version"] == 99
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_a_file_of_another_format_is_put_aside(tmp_path: Path, version: int) -> None:
+    """A file of another program, an older or a later memd is kept whole beside a new one."""
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE other (text)")
+        connection.execute(f"PRAGMA user_version={version}")
+    database = open_database(str(path), [SCHEMA])
+    assert database.read("SELECT * FROM things") == []
+    assert f"{path}.other-1" in database.file.notes[0]
+    with closing(sqlite3.connect(tmp_path / "state.db.other-1")) as kept:
+        assert kept.execute("SELECT * FROM other").fetchall() == []
+    database.close()
 
 
 def test_what_cannot_be_opened_says_so(tmp_path: Path) -> None:
@@ -118,7 +123,7 @@ def test_a_removed_file_is_begun_anew(filled: Database) -> None:
     assert reported == list(filled.file.notes)
     assert "removed or replaced" in reported[0]
     again = open_database(filled.path, [SCHEMA])
-    assert (count(again), again.file.repaired) == (1, None)
+    assert (count(again), again.file.notes) == (1, [])
     again.close()
 
 
@@ -172,7 +177,7 @@ def test_pages_that_make_no_sense_are_put_aside_while_it_is_open(filled: Databas
         filled.read("SELECT sum(length(name)) FROM things")
     insert(filled)
     assert count(filled) == 1
-    assert filled.file.repaired is not None
+    assert filled.file.notes
     assert "no memory is lost" in filled.file.notes[0]
 
 
@@ -181,7 +186,7 @@ def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     filled.file._damages = 2
     filled.file.close()
     insert(filled)
-    assert filled.file.repaired is not None
+    assert filled.file.notes
     assert "no memory is lost" in filled.file.notes[0]
     assert count(filled) == 1
 
@@ -219,7 +224,7 @@ def test_a_file_that_cannot_be_opened_just_now_is_not_put_aside(tmp_path: Path) 
         insert(database)
     (tmp_path / "state.db-wal").rmdir()
     insert(database)
-    assert (count(database), database.file.repaired) == (2, None)
+    assert (count(database), database.file.notes) == (2, [])
     database.close()
 
 

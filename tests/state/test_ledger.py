@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.state.ages import Bound
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.ledger import SCHEMA, Item, Ledger, Sighting, Surfaced
+from memd.state.ledger import SCHEMA, Item, Ledger, Surfaced, Surfacings
+from memd.state.retention import Retention
 
 CAP = 1000
 LATER = 24 * 60 * 60.0
@@ -27,34 +27,27 @@ def test_a_mark_can_be_taken_back(database: Database) -> None:
     assert _reopened(database, "s") == Surfaced(10, {"/a": "1"})
 
 
-def test_what_a_session_was_given_counts_until_nobody_can_resume_it(database: Database) -> None:
-    """What was last used before a bound begins anew, by time and number; sightings stay longer."""
+def test_the_sessions_used_last_are_kept(database: Database) -> None:
+    """Of 1,002 sessions the two that were used longest ago begin anew, whatever the clock said."""
     ledger = Ledger(database)
-    for session, used in (("over", 1.0), ("resumed", 2.0), ("resumed", LATER), ("behind", 0.0)):
-        ledger.use(session, used)
-        ledger.mark(session, [Item("/a", "1", 10)], CAP, used)
+    for number in (*range(1002), 1):
+        ledger.use(f"s{number}", LATER * (number == 1 and ledger.known("s1001")) - number)
+        ledger.mark(f"s{number}", [Item("/a", "1", 10)], CAP, 5.0)
     ledger.flush()
-    newest = database.read("SELECT max(id) AS id FROM surfaced")[0]["id"]
-    for_long = Bound(1.0, surfaced=newest)
-    ledger.prune(Bound(1.0, surfaced=newest - 2), for_long)
-    assert _reopened(database, "over") == Surfaced(10, {"/a": "1"})
-    ledger.prune(Bound(3.0, surfaced=newest - 2), for_long)  # the clock was behind at the last two
-    assert _reopened(database, "over") == Surfaced(0, {})
-    assert (
-        _reopened(database, "resumed") == _reopened(database, "behind") == Surfaced(10, {"/a": "1"})
-    )
-    assert ledger.last_surfaced("", "a") == Sighting("resumed", 2.0)
-    ledger.prune(Bound(LATER + 1, surfaced=newest), Bound(LATER + 1, surfaced=newest))
-    assert ledger.last_surfaced("", "a") is None
+    Retention(database, 2**40).batch()
+    kept = {row["session"] for row in database.read("SELECT session FROM surfaced")}
+    assert {f"s{number}" for number in range(1002)} - kept == {"s0", "s2"}
 
 
-def test_rows_of_an_older_memd_count_from_their_marks(database: Database) -> None:
-    """A session whose use was never noted is held to the time of each mark."""
+def test_a_call_of_memctl_leaves_no_mark(database: Database) -> None:
+    """A session of one call is not stored, so that none of an assistant goes for it."""
     ledger = Ledger(database)
-    ledger.mark("old", [Item("/a", "1", 10), Item("/b", "1", 10)], CAP, 5.0)
-    ledger.flush()
-    ledger.prune(Bound(6.0, surfaced=1), Bound())
-    assert _reopened(database, "old") == Surfaced(10, {"/b": "1"})
+    ledger.use("memctl-1", 5.0)
+    assert ledger.mark("memctl-1", [Item("/a", "1", 10)], CAP, 5.0)[1] == 10
+    assert ledger.often_surfaced(0.0, 9.0) == ()
+    ledger.mark("s", [Item("/a", "1", 10)], CAP, 5.0)
+    assert ledger.often_surfaced(0.0, 9.0) == (Surfacings("/a", 1, 1),)
+    assert ledger.often_surfaced(6.0, 9.0) == ()
 
 
 def test_the_last_use_of_a_session_is_one_row(database: Database) -> None:

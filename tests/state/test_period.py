@@ -12,7 +12,6 @@ from memd.state.journal import Journal
 from memd.state.period import OTHER_WORDS, Period, Span, SuggestionFates
 from memd.state.records import PlannedChange, Step
 from memd.state.suggestions import SuggestionTable
-from memd.state.usage import UsageTable
 
 M = "/m"
 ALL = Span(0.0, 1000.0)
@@ -90,22 +89,6 @@ def test_damaged_rows_are_passed_over(database: Database, result: object) -> Non
     applied(database, 10.0, Step("a.md", None, "1"))
     database.write("UPDATE changes SET at = 'soon'")
     assert kinds(database) == {}
-
-
-def test_uses_are_counted(database: Database) -> None:
-    """Times, memories and sessions of each kind, and the memories that were used most."""
-    usage = UsageTable(database)
-    for at, path, session in ((1.0, "a.md", "s"), (2.0, "a.md", "t"), (3.0, "b.md", "t")):
-        usage.read(M, path, session, at)
-    usage.read("/other", "a.md", "s", 4.0)
-    usage.read(M, "a.md", "s", 5000.0)
-    counted = usage.period().uses(Span(0.0, 100.0, M))["read"]
-    assert (counted.times, counted.memories, counted.sessions) == (3, 2, 2)
-    assert usage.period().uses(ALL)["read"].memories == 3
-    assert [(one.path, one.read) for one in usage.period().often(ALL, 2)] == [
-        ("a.md", 2),
-        ("a.md", 1),
-    ]
 
 
 def test_fates_of_suggestions(database: Database) -> None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from memd.core.text import sha256
 from memd.core.values import Actor, ProposalDecided, Provenance
 from memd.state import journal
-from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.proposals import Proposal, ProposalTable, RefusedEdits
@@ -155,27 +154,27 @@ def test_what_was_refused_is_told_to_the_next_dream(table: ProposalTable) -> Non
     assert table.refused_edits("/c") == frozenset()
 
 
-def prune(database: Database, bound: Bound, most: int = 2**40) -> int:
+def prune(database: Database, most: int) -> int:
     """Prune until nothing is left to do; return how many sets went."""
-    retention = Retention(database, bound, most)
+    retention = Retention(database, most)
     gone, batch = 0, retention.batch()
     while batch.more:
         gone, batch = gone + batch.changes, retention.batch()
     return gone
 
 
-def test_what_was_decided_is_forgotten_in_time(database: Database, table: ProposalTable) -> None:
-    """A decided proposal, its texts and refusals go days after the decision; open ones stay."""
+def test_what_was_decided_is_forgotten_with_the_history(
+    database: Database, table: ProposalTable
+) -> None:
+    """A decided proposal, its texts and refusals go where there is too much; open ones stay."""
     name = propose(table, wanted(edit("a", b"refused")))
     kept = propose(table, wanted(edit("b", b"open")))
     table.decide(decided(name, "rejected", "a"), 5.0)
-    assert prune(database, Bound(5.0, 9)) == 0
-    assert prune(database, Bound(6.0)) == 0
-    assert prune(database, Bound(6.0, 9)) == 1
+    assert prune(database, 2**40) == 0
+    assert prune(database, 0) == 1
     assert [results.id for results in table.of_directory("/a", decided=True)] == [kept]
     assert table.refused_edits("/a") == frozenset()
     assert Journal(database).blob(sha256(b"refused")) is None
-    assert prune(database, Bound(6.0, 9), most=0) == 0
     assert find(table, kept).edits == (edit("b", b"open"),)
 
 

@@ -12,7 +12,6 @@ import pytest
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.state import baseline, cursors, job_rows, journal
-from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.records import PlannedChange, Step
@@ -43,9 +42,9 @@ def fill(
         cursor.execute("DELETE FROM shadows")  # the files of all these sets are gone
 
 
-def prune(database: Database, before: float = 0.0, most: int = MUCH, upto: int = MUCH) -> Pruned:
+def prune(database: Database, most: int = MUCH) -> Pruned:
     """Prune until there is no more to do."""
-    retention, total = Retention(database, Bound(before, upto), most), Pruned(more=True)
+    retention, total = Retention(database, most), Pruned(more=True)
     while total.more:
         total += retention.batch()
     return total
@@ -73,12 +72,12 @@ def whole(database: Database) -> bool:
 def test_what_is_too_much_goes_oldest_first(database: Database) -> None:
     """As long as the file holds more than the bound the oldest sets go, a batch at a time."""
     fill(database, 200, size=20_000)
-    pruned = prune(database, most=2_000_000)
+    prune(database, most=2_000_000)
     left = numbers(database)
     assert left == list(range(201 - len(left), 201))
     assert 40 <= len(left) <= 110
     assert whole(database)
-    assert (pruned.requests, count(database, "requests")) == (0, 200)
+    assert count(database, "requests") == 200
 
 
 def test_a_pruned_change_was_still_done(database: Database) -> None:
@@ -90,37 +89,32 @@ def test_a_pruned_change_was_still_done(database: Database) -> None:
     assert (answer.change, answer.repeated) == (None, True)
 
 
-def test_what_no_mark_covers_stays(database: Database) -> None:
-    """A set and a request with a number above the bound stay, however old their times are."""
-    fill(database, 4)
-    requested = PlannedChange("/m", 0.5, BY, "nothing new", "0123abcd", (), {})
-    Journal(database).record_effects(requested)
-    assert prune(database, before=1e9, upto=3) == Pruned(3, 3, 3)
-    assert (numbers(database), count(database, "requests")) == ([4], 2)
-    assert Journal(database).earlier_result("/m", "editor", "nothing new") is not None
-    assert prune(database, before=1e9, upto=4) == Pruned(1, 1, 2)
-
-
 def test_a_body_that_somebody_names_stays(database: Database) -> None:
     """A body lives as long as one set or one shadow needs it, and goes with the last."""
     book, body = Journal(database), b"shared"
     key = sha256(body)
-    for at in (1.0, 100.0):
-        step = Step("a.md", None, key)
-        record = book.record(PlannedChange("/m", at, BY, "", "0123abcd", (step,), {key: body}))
-        book.mark_applied(record, at)
-    with database.transaction() as cursor:
-        cursor.execute("DELETE FROM shadows")
-    assert prune(database, before=50.0) == Pruned(1, 0)
-    assert book.blob(key) == body
-    with database.transaction() as cursor:
-        baseline.update_for_commit(cursor, "/m", [("a.md", key, None)])
-    assert prune(database, before=1e9).bodies == 0
+    record = book.record(
+        PlannedChange("/m", 1.0, BY, "", "0123abcd", (Step("a.md", None, key),), {key: body})
+    )
+    book.mark_applied(record, 1.0)
+    assert prune(database, most=0) == Pruned(1, 0)
     assert (book.blob(key), numbers(database)) == (body, [])
     with database.transaction() as cursor:
         baseline.update_for_commit(cursor, "/m", [("a.md", None, None)])
-    assert prune(database, before=1e9).bodies == 1
+    assert prune(database).bodies == 1
     assert book.blob(key) is None
+
+
+def test_the_newest_answers_stay(database: Database) -> None:
+    """Of answers to requests the newest 10,000 are kept, whatever the clock said."""
+    with database.transaction() as cursor:
+        cursor.executemany(
+            "INSERT INTO requests VALUES ('/m', 'c', ?, ?, ?, '[]')",
+            [(f"r{number}", -float(number), number) for number in range(10_003)],
+        )
+    prune(database)
+    oldest = database.read("SELECT min(change), count(*) FROM requests")[0]
+    assert tuple(oldest) == (3, 10_000)
 
 
 def test_bodies_that_nobody_names_are_found(database: Database) -> None:
@@ -136,20 +130,19 @@ def test_bodies_that_nobody_names_are_found(database: Database) -> None:
 def test_a_batch_is_small(database: Database) -> None:
     """One transaction prunes 50 sets, or as few as one where a set has many files."""
     fill(database, 60)
-    assert Retention(database, Bound(1e9, MUCH), MUCH).batch() == Pruned(50, 50, more=True)
+    assert Retention(database, 0).batch() == Pruned(50, 50, more=True)
     fill(database, 3, 400)
-    sizes = [Retention(database, Bound(1e9, MUCH), MUCH).batch().changes for _ in range(4)]
-    assert sizes == [1, 1, 11, 0]
+    sizes = [Retention(database, 0).batch().changes for _ in range(4)]
+    assert sizes == [11, 1, 1, 0]
 
 
 KILLED = """
 import sys
 from memd.state import cursors, job_rows, journal
-from memd.state.ages import Bound
 from memd.state.database import open_database
 from memd.state.retention import Retention
 database = open_database(sys.argv[1], (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA))
-retention = Retention(database, Bound(1e9, 2**40), 2**40)
+retention = Retention(database, 0)
 while retention.batch().more:
     print("batch", flush=True)
 """
@@ -171,10 +164,10 @@ def test_a_kill_in_the_middle_leaves_whole_sets(
     process.stdout.close()
     process.wait(60)
     after = open_database(path, SCHEMAS)
-    assert after.file.repaired is None
+    assert after.file.notes == []
     assert whole(after)
-    prune(after, before=1e9)
-    assert (numbers(after), count(after, "blobs"), count(after, "requests")) == ([], 0, 0)
+    prune(after, most=0)
+    assert (numbers(after), count(after, "blobs")) == ([], 0)
     after.close()
 
 
@@ -184,7 +177,7 @@ def test_pruning_a_great_journal_holds_nobody_up(
 ) -> None:
     """The longest batch of 5,000 sets of 40,000 files is short: a writer waits for one at most."""
     fill(database, 5000, 8, size=500)
-    retention, times, more = Retention(database, Bound(4000.0, MUCH), MUCH), [], True
+    retention, times, more = Retention(database, 0), [], True
     while more:
         begin = time.perf_counter()
         more = retention.batch().more

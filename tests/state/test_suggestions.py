@@ -12,7 +12,6 @@ from memd.state import effects, suggestions
 from memd.state.database import Database, open_database
 from memd.state.suggestions import (
     DISMISSED,
-    OPEN_DAYS,
     OPEN_MOST,
     TAKEN,
     SuggestionCounts,
@@ -20,7 +19,6 @@ from memd.state.suggestions import (
 )
 
 NOW = 1_772_450_000.0
-DAY = 86_400.0
 
 
 def file(database: Database, *texts: str, at: float = NOW, origin: str = "user") -> SuggestionTable:
@@ -31,18 +29,18 @@ def file(database: Database, *texts: str, at: float = NOW, origin: str = "user")
     return SuggestionTable(database)
 
 
-def texts(table: SuggestionTable, now: float = NOW) -> list[str]:
+def texts(table: SuggestionTable) -> list[str]:
     """Return the open suggestions."""
-    return [each.text for each in table.open_in("/m", now)]
+    return [each.text for each in table.open_in("/m")]
 
 
 def test_a_suggestion_says_what_was_said_where_and_when(database: Database) -> None:
     """All of its facts come back, in its directory alone."""
     table = file(database, "Tabs, never spaces.")
-    (each,) = table.open_in("/m", NOW)
+    (each,) = table.open_in("/m")
     assert (each.text, each.session, each.at) == ("Tabs, never spaces.", "s", NOW)
     assert (each.origin, each.type, each.reason) == ("user", "feedback", "unmarked")
-    assert table.open_in("/other", NOW) == ()
+    assert table.open_in("/other") == ()
 
 
 def test_the_same_text_twice_is_one(database: Database) -> None:
@@ -58,49 +56,34 @@ def test_the_oldest_go_first(database: Database) -> None:
     table = file(database, *(f"rule {number}" for number in range(OPEN_MOST + 3)))
     assert len(texts(table)) == OPEN_MOST
     assert not {"rule 0", "rule 1", "rule 2"} & set(texts(table))
-    assert table.counts(NOW) == SuggestionCounts(open=OPEN_MOST, expired=3)
+    assert table.counts() == SuggestionCounts(open=OPEN_MOST, expired=3)
     rows = database.read("SELECT DISTINCT text FROM suggestions WHERE state = 'expired'")
     assert [row["text"] for row in rows] == [""]
-
-
-def test_a_suggestion_waits_thirty_days(database: Database) -> None:
-    """It is open to the end of them and not a moment longer; said again, it is open again."""
-    table = file(database, "Tabs.", at=NOW)
-    end = NOW + OPEN_DAYS * DAY
-    assert texts(table, end) == ["Tabs."]
-    assert texts(table, end + 1) == []
-    assert table.counts(end + 1) == SuggestionCounts(expired=1)
-    file(database, "Tabs.", at=end + 2)
-    assert texts(table, end + 2) == ["Tabs."]
-    table.prune(end + 2)
-    assert texts(table, end + 2) == ["Tabs."]
-    table.prune(end + 3)
-    assert texts(table, end + 2) == []
 
 
 def test_what_was_decided_does_not_come_back(database: Database) -> None:
     """A text that was taken or dismissed is never open again, and is decided only once."""
     table = file(database, "Tabs.", "Spaces.")
-    spaces, tabs = (each.id for each in table.open_in("/m", NOW))
+    spaces, tabs = (each.id for each in table.open_in("/m"))
     wanted = [SuggestionDecided(spaces, DISMISSED), SuggestionDecided(tabs, TAKEN)]
     assert table.decide("/other", wanted) == frozenset()
     assert table.decide("/m", [*wanted, SuggestionDecided(tabs, "open")]) == {spaces, tabs}
     assert table.decide("/m", wanted) == frozenset()
     file(database, "tabs", "spaces")
     assert texts(table) == []
-    assert table.counts(NOW) == SuggestionCounts(taken=1, dismissed=1)
+    assert table.counts() == SuggestionCounts(taken=1, dismissed=1)
 
 
 def test_a_suggestion_goes_out_twice_at_most(database: Database) -> None:
     """Each time it is to another session, and saying it again does not begin anew."""
     table = file(database, "Tabs.")
-    (each,) = table.open_in("/m", NOW)
-    going = [table.surface("/m", [each.id], name, NOW) for name in ("a", "a", "b", "b", "c")]
+    (each,) = table.open_in("/m")
+    going = [table.surface([each.id], name) for name in ("a", "a", "b", "b", "c")]
     assert going == [{each.id}, set(), {each.id}, set(), set()]
     file(database, "Tabs.")
-    assert table.surface("/m", [each.id], "d", NOW) == set()
-    assert table.counts(NOW) == SuggestionCounts(open=1, offered=2)
-    assert table.open_in("/m", NOW)[0].offered == ("a", "b")
+    assert table.surface([each.id], "d") == set()
+    assert table.counts() == SuggestionCounts(open=1, offered=2)
+    assert table.open_in("/m")[0].offered == ("a", "b")
 
 
 @contextmanager
@@ -120,8 +103,8 @@ def test_no_text_keeps_a_change_from_coming_true(text: str, session: str, at: fl
         with database.transaction() as cursor:
             effects.carry_out(cursor, "/m", wanted, "c1", NOW)
         table = SuggestionTable(database)
-        assert len(table.open_in("/m", NOW)) == bool(suggestions.letters(text))
-        table.surface("/m", ["s1", "", "s", "s\u0663", text], session, NOW)
+        assert len(table.open_in("/m")) == bool(suggestions.letters(text))
+        table.surface(["s1", "", "s", "s\u0663", text], session)
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=8))
@@ -135,4 +118,4 @@ def test_a_damaged_row_harms_no_other(words: list[str]) -> None:
                 "UPDATE suggestions SET state = ?, at = 9e999 WHERE number = 1", (state,)
             )
         assert texts(table) == ["Spaces."]
-        assert table.counts(NOW).open == 1
+        assert table.counts().open == 1

@@ -21,7 +21,6 @@ from memd.core.team import (
 )
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance, TeamMoved
-from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.purge import Purge
@@ -182,6 +181,6 @@ def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory,
 
 def prune(database: Database) -> None:
     """Let the journal forget all that it may."""
-    retention, total = Retention(database, Bound(1e9, 2**40), 2**40), Pruned(more=True)
+    retention, total = Retention(database, 0), Pruned(more=True)
     while total.more:
         total += retention.batch()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from memd.core.values import Draft, Plan, Tree
-from memd.state.ages import Bound
 from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.retention import Retention
@@ -36,7 +35,7 @@ class Pruning:
         return len(self._database.read("SELECT 1 FROM changes"))
 
     def _prune(self) -> None:
-        retention = Retention(self._database, Bound(1e12, 2**40), 2**40)
+        retention = Retention(self._database, 0)
         while retention.batch().more:
             pass
 

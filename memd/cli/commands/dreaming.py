@@ -14,7 +14,6 @@ from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.output import Screen
 from memd.core.text import iso_time, one_line
 
-_QUESTION = "question: nobody used these in 90 days on which memd ran; are they still needed?"
 _LINE_CHARACTERS = 400  # characters of one sentence; --json has all of it
 _STYLES = {"created": "green", "changed": "cyan", "removed": "red"}
 _REPORT_OPTIONS = ("last", "status")  # each of them stands alone
@@ -138,9 +137,7 @@ def _proposal_lines(proposal: Mapping[str, Any], invocation: Invocation) -> Iter
     screen = invocation.screen
     name = proposal["id"]
     by = f", by {one_line(proposal['engine'], _LINE_CHARACTERS)}" if proposal["engine"] else ""
-    is_question = proposal.get("kind") == "unused"
     yield f"{screen.paint(name, 'bold')}  {output.ago(proposal['at'])}{by}, {proposal['state']}\n"
-    yield f"{_QUESTION}\n" if is_question else ""
     yield from (
         f"kept back: {one_line(problem, _LINE_CHARACTERS)}\n" for problem in proposal["problems"]
     )
@@ -153,12 +150,10 @@ def _proposal_lines(proposal: Mapping[str, Any], invocation: Invocation) -> Iter
     for file in proposal["files"]:
         yield from _file_lines(file, screen)
     if proposal["state"] == "open":
-        accept_verb, reject_verb = ("remove", "keep") if is_question else ("accept", "reject")
-        reason_option = "" if is_question else " --reason TEXT"
         accept = invocation.command("dream", "accept", name)
         reject = invocation.command("dream", "reject", name)
-        yield f"\n{accept_verb} with: {accept} [FILE...]\n"
-        yield f"{reject_verb} with: {reject} [FILE...]{reason_option}\n"
+        yield f"\naccept with: {accept} [FILE...]\n"
+        yield f"reject with: {reject} [FILE...] --reason TEXT\n"
 
 
 def _file_lines(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:

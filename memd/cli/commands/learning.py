@@ -132,9 +132,6 @@ def result_lines(invocation: Invocation, result: dict[str, Any]) -> list[str]:
     if result.get("proposal"):
         review = invocation.command("dream", "review", result["proposal"])
         lines.append(f"a proposal waits for you: {review}")
-    if result.get("unused"):
-        review = invocation.command("dream", "review", result["unused"])
-        lines.append(f"memories that nobody used: {review}")
     return lines
 
 

@@ -1,29 +1,12 @@
-"""spend, doctor and stop: commands about the daemon itself."""
+"""doctor and stop: commands about the daemon itself."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
-from memd.cli import output
-from memd.cli.commands import status
 from memd.cli.invocation import TAKE_OVER, Invocation
 from memd.client.errors import DaemonUnavailableError
 
-_HEADINGS = ("requests", "input", "output", "cached", "dollars")
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
-
-
-def spend(invocation: Invocation) -> None:
-    """Print the tokens and money used by day, kind, project or model, and the sum."""
-    answer = invocation.request(cwd=None)
-    screen = invocation.screen
-    today = answer["today"]
-    rows: list[tuple[str, ...]] = [(answer["by"], *_HEADINGS)]
-    rows += [(row["label"], *_spend_cells(row)) for row in answer["rows"]]
-    rows.append(("all", *_spend_cells(answer["total"])))
-    lines = [output.table(rows, screen.width), f"today: {status.spend_words(today)}"]
-    lines += status.stopped_work_lines(today)
-    screen.answer(answer, "\n".join(lines))
 
 
 def doctor(invocation: Invocation) -> int:
@@ -83,14 +66,3 @@ def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
     versions = invocation.other_version()
     row = {"name": "version", "state": "warning", "detail": versions, "remedy": TAKE_OVER}
     return [row] if versions else []
-
-
-def _spend_cells(usage: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of one row of spend: requests, tokens and dollars."""
-    return (
-        str(usage["requests"]),
-        str(usage["input"] + usage["cache_created"]),
-        str(usage["output"]),
-        str(usage["cache_read"]),
-        f"{usage['dollars']:.4f}",
-    )
