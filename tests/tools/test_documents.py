@@ -1,10 +1,15 @@
 """The documents that are written from the code."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from memd.api.table import methods
 from memd.cli.arguments import COMMANDS
 from memd.cli.grammar import synopsis
+from memd.core import gone
+from memd.core.settings import declared
 from tools import documents, manual
 
 
@@ -41,3 +46,19 @@ def test_every_command_is_in_the_manual() -> None:
         assert f"\n{synopsis(command)}\n" in page
         for option in command.options:
             assert f"\\fB{option.flag}\\fR" in page, command.name
+
+
+@pytest.mark.parametrize(
+    ("document", "table", "there"),
+    [
+        ("protocol.md", gone.METHODS, {row.name for row in methods()}),
+        ("cli.md", gone.COMMANDS, {command.name for command in COMMANDS}),
+        ("settings.md", gone.SETTINGS, {name for name, _, _ in declared()}),
+    ],
+)
+def test_what_is_gone_is_listed(document: str, table: dict[str, str], there: set[str]) -> None:
+    """Each gone name stands in its document with what holds now, and none is there any more."""
+    text = (documents.DOCS / document).read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([^`]+)` \| (.*) \|$", text, re.MULTILINE))
+    assert set(table.items()) - rows == set()
+    assert there & set(table) == set()
