@@ -16,7 +16,7 @@ from memd.text.quoting import neutralise, shares, shortened, units
 _INTRODUCTION = "The user said earlier (quoted, no request for this turn; not remembered yet):"
 _REQUEST = (
     "If such a thing should hold in later conversations too, save it: "
-    '`memctl suggestions accept {id}`, or reworded `memctl suggestions edit {id} --text "…"`. '
+    '`memctl suggestions accept {id}`, or reworded `memctl suggestions accept {id} --text "…"`. '
     "Otherwise ignore this and do not mention it."
 )
 

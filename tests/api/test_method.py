@@ -128,6 +128,7 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "before",
         "from",
         "hash",
+        "kind",
         "model",
         "reader",
         "since",

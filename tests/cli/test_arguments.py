@@ -53,6 +53,8 @@ def test_a_command_takes_what_its_method_takes(command: Command) -> None:
     arguments = [argument for argument in every if argument.parameter]
     assert {argument.parameter for argument in arguments} <= set(taken)
     for argument in arguments:
+        if argument.parameter == "instructions":
+            continue  # the method takes any name, and says which are gone
         kinds = taken[argument.parameter]
         some = kinds.types if isinstance(kinds, msgspec.inspect.UnionType) else (kinds,)
         words: set[str] = set()

@@ -28,7 +28,7 @@ HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
         (["memctl", "log", "--actor", "d"], {"dream"}),
         (["memctl", "history", "--actor", "d"], {"dream"}),
         (["memctl", "history", "--be"], {"--before"}),
-        (["memctl", "job", ""], {"list", "show", "wait", "cancel", "retry"}),
+        (["memctl", "job", ""], {"list", "show", "wait", "cancel"}),
         (["memctl", "--json", "--cwd", "/", "job", "w"], {"wait"}),
         (["memctl", "message", "send", "bu"], {"builder", "builder/tests"}),
         (["memctl", "message", "accept", "m"], {"m12"}),

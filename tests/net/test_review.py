@@ -7,7 +7,7 @@ import pytest
 from tests.net.kit import Project, differs
 from tests.net.wire import RpcError
 
-SAID = "Please note: the staging database is at db.stage.example"
+SAID = "Stop summarizing what you just did at the end of every response, I can read the diff."
 LIST = "suggestion.list"  # review.list
 ACCEPT, DISMISS = "suggestion.accept", "suggestion.dismiss"  # review.decide
 

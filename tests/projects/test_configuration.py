@@ -125,7 +125,7 @@ def test_a_repository_makes_incoming_messages_stricter_only(tmp_path: Path) -> N
     assert (messages.inbound, messages.inbound_across) == ("refuse", "hold")
     assert messages.inbound_unregistered == "hold"
     (problem,) = configuration.current(str(root))[1]
-    names = ("inbound_across", "inbound_unregistered", "enabled")
+    names = ("enabled", "inbound_across", "inbound_unregistered")
     assert problem.endswith(", ".join(f"messages.{name}" for name in names))
     assert configuration.current()[0].messages.inbound == "accept"
     write(root / ".memd.toml", 'messages = "accept"\n')
