@@ -24,7 +24,23 @@ JOB_SECONDS = 24 * 60 * 60.0  # a job has its own time limit; a person has Ctrl-
 START_SECONDS = 10.0  # for a daemon to start
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
 _LAST_WORDS_SECONDS = 0.5  # to wait until an ending daemon has logged why it ends
-_REPEATABLE_METHODS = ("hello", "job.wait", "message.receive")  # calling these twice does no harm
+# Calling these twice does no harm: a daemon that restarts costs them nothing.
+_REPEATABLE_METHODS = (
+    "doctor",
+    "hello",
+    "job.list",
+    "job.wait",
+    "memory.diff",
+    "memory.history",
+    "memory.list",
+    "memory.read",
+    "memory.search",
+    "memory.why",
+    "message.receive",
+    "report",
+    "rpc.discover",
+    "status",
+)
 _UNKNOWN_CODES = (-32601, -32602)  # for a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
 TAKE_OVER = "memctl restart lets what is installed take over"

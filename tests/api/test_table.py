@@ -27,8 +27,8 @@ SPECIFIED = {
     "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
     "team.accept", "team.members",
     "export", "import",
-    "project.list", "usage.list", "usage.recent", "report",
-    "subscribe", "status", "spend", "doctor", "shutdown",
+    "report",
+    "subscribe", "status", "doctor", "shutdown",
     "rpc.discover",
 }  # fmt: skip
 

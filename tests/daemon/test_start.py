@@ -1,10 +1,8 @@
 """From a command line to a serving daemon."""
 
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,18 +70,6 @@ def test_a_client_finds_the_daemon_at_another_path() -> None:
         places = replace(home.places, socket=f"{home.path}/other.sock")
         with connect(places, home.environ, name="cron", start=False) as connection:
             assert connection.call("hello", {})["pid"] == process.pid
-
-
-def test_a_state_file_of_a_newer_memd_is_a_sentence() -> None:
-    """What keeps the daemon from starting is told in words with its status, without a trace."""
-    with throw_away_home() as home:
-        state = Path(home.places.state_dir)
-        state.mkdir(parents=True, mode=0o700)
-        with closing(sqlite3.connect(home.places.database)) as file:
-            file.execute("PRAGMA user_version = 9999")
-        done = run(home, "serve")
-        assert (done.returncode, done.stderr.count("\n")) == (78, 1)
-        assert "was written by a later memd (format 9999)" in done.stderr
 
 
 def model_of(home: Home) -> Any:
