@@ -45,9 +45,9 @@ def _nothing(_: Tree) -> Draft:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("door", ["a question", "an undo", "an export"])
+@pytest.mark.parametrize("door", ["a question", "an undo"])
 async def test_nothing_is_forgotten_while_somebody_asks(tmp_path: Path, door: str) -> None:
-    """A question, a change made from the history and an export each see all of it or nothing."""
+    """A question and a change made from the history each see all of it or nothing."""
     with state(tmp_path) as database:
         home = Home(tmp_path, database)
         for text in ("one", "two"):
@@ -55,10 +55,8 @@ async def test_nothing_is_forgotten_while_somebody_asks(tmp_path: Path, door: st
         pruning = Pruning(database)
         if door == "a question":
             await home.store.consult(pruning.begin)
-        elif door == "an undo":
-            await home.store.take_back(home.directory, pruning.begin, BY)
         else:
-            await home.store.still(home.directory, pruning.begin)
+            await home.store.take_back(home.directory, pruning.begin, BY)
         assert (pruning.left, pruning.end()) == (2, 0)
 
 
