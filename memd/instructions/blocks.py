@@ -5,7 +5,7 @@ Fenced and indented code, blocks of HTML and definitions of links include no fil
 
 Rules of this file
 - A line is read once for each quotation or list around it, and at most ``_DEEPEST`` of these count.
-  So the work is linear (tests/instructions/test_includes.py::test_work_is_linear).
+  So the work is linear (tests/net/test_instruction_files.py).
 """
 
 import re

@@ -6,9 +6,9 @@ Rules of this file
 - ``@path`` counts after white space and at the beginning of a text. A text begins with a block,
   with an emphasised or linked part, and behind such a part, a tag or code. The path ends at white
   space, at ``#``, at a backslash that escapes no space, and at the end of the text
-  (tests/instructions/test_includes.py::test_what_is_included).
+  (tests/net/test_instruction_files.py).
 - A block is read in one pass, and the result of each search forward is used until the pass has
-  reached it. So the work is linear (tests/instructions/test_includes.py::test_work_is_linear).
+  reached it. So the work is linear (tests/net/test_instruction_files.py).
 """
 
 import posixpath

@@ -2,7 +2,7 @@
 
 Rules of this file
 - A file is identified by its real path and listed once. If it was not loaded at first, it may be
-  loaded when it is found again (tests/instructions/test_claude.py::test_a_file_is_listed_once).
+  loaded when it is found again (tests/net/test_instruction_files.py).
 - A file that may hold credentials is never loaded. Neither is a file outside of the project, unless
   the user allowed that. Links do not change this (tests/instructions/test_hostile.py).
 - The numbers of files, folders and mentions have limits. A problem says that one is reached.

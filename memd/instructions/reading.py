@@ -3,7 +3,7 @@
 Rules of this file
 - The result is a pure function of the request and of the disk's answers. As long as the disk would
   answer each call as before, nothing is resolved again
-  (tests/instructions/test_reading.py::test_nothing_is_resolved_twice).
+  (tests/net/test_instruction_files.py).
 - Nothing in a repository allows includes from outside or excludes a file: the permission comes from
   the state file, and exclusions come from the settings of Claude Code's user and policy
   (tests/promises/test_approvals.py).

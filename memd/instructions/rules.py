@@ -5,7 +5,7 @@ more with the values in quotes, since ``**/*.ts`` is not YAML. No unsafe YAML is
 
 Rules of this file
 - If a condition cannot be read, the rule always loads, and a problem says so
-  (tests/instructions/test_rules.py::test_heads).
+  (tests/net/test_instruction_files.py).
 """
 
 import re

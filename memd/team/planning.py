@@ -5,11 +5,11 @@ entry for a removed file.
 
 Rules of this file
 - Only a tombstone removes a file; a key that is not on a page is left alone
-  (tests/team/test_planning.py::test_only_a_tombstone_removes).
+  (tests/soak/test_team_machine.py).
 - An entry whose revision the base has already changes nothing
-  (tests/team/test_planning.py::test_a_page_can_come_twice).
+  (tests/soak/test_team_machine.py).
 - A text that the server has not acknowledged is only overwritten if a conflict lists it
-  (tests/team/test_model.py).
+  (tests/soak/test_team_machine.py).
 """
 
 from collections.abc import Container, Iterable, Mapping
