@@ -6,6 +6,8 @@ from tests.net.kit import Home, differs
 from tests.net.wire import BIN
 
 GONE = {
+    "spend": "report",
+    "usage": "report",
     "session start": "call",
     "message wait": "message read --wait",
     "version": "--version",
@@ -33,8 +35,6 @@ STILL = {
     "message accept m1": "review",
     "diff c1": "log -p",
     "purge --pattern x": "rm --purge",
-    "spend": "report",
-    "usage": "report",
     "team pull": "team sync",
     "team push": "team sync",
     "team diff a.md": "team status",
