@@ -57,7 +57,7 @@ fuzz: $(STAMP)    ## every door that takes bytes of strangers: MINUTES=5 in all,
 	@$(BIN)/python -m tools.fuzz $(TARGET) \
 	    --minutes $(or $(MINUTES),5) $(if $(KEEP),--keep)
 
-OUTSIDE := $(addprefix tests/soak/test_,clocks.py full_disk.py inherited_keys.py \
+OUTSIDE := $(addprefix tests/soak/test_,full_disk.py inherited_keys.py \
     late_saves.py leaks.py orphaned_hook.py purge.py sessions.py strangers.py)
 soak-outside: $(STAMP) ## what was found from outside, 200 rounds each, as a table
 	@$(BIN)/python -m pytest -m soak $(OUTSIDE) -rs

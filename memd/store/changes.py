@@ -14,8 +14,7 @@ This holds at every instant, also when the process dies:
 - "Done" is said after the new bodies, the folders and the mark are on the disk.
 - A set that cannot be applied is taken back by the same exchanges. If even that fails, the set
   stays recorded, the caller is told, and nothing is lost.
-- A failed fsync fails the set, and no descriptor is fsynced again after that. Two failures in a row
-  close the directory for writing until a probe succeeds (``files/disk.py``).
+- A failed fsync fails the set, and no descriptor is fsynced again after that.
 
 A write of one memory and its index line waits five times for the disk: the record, two bodies, one
 folder, the mark (FSYNCS_PER_COMMIT, which a test holds). There is no lock in here: one daemon owns
