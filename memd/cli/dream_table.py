@@ -40,8 +40,7 @@ COMMANDS = (
         ("dream", "review"),
         "show what dreams wanted and were not let do",
         "Each open proposal: why it was kept back, and each file with what would be done to it, "
-        "as a diff. A file that somebody changed since is marked stale. A question names memories "
-        "that nobody used in 90 days: accept removes, reject keeps.",
+        "as a diff. A file that somebody changed since is marked stale.",
         "dreaming:review",
         operands=(Operand("PROPOSAL", "only this one", optional=True),),
         options=(Option("--all", "also those that were decided"),),

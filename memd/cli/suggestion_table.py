@@ -14,7 +14,7 @@ COMMANDS = (
         ("suggestions",),
         "show what was said and may be worth remembering",
         "What sounded lasting in conversations and was not saved, since nothing marked it. Each "
-        "waits for thirty days, at most twenty in a project; assistants are shown a few at their "
+        "waits until it is decided, the newest twenty of a project; assistants see a few at their "
         "next prompt and may accept them as well. None of it is a memory until it is accepted.",
         "suggestions:list_",
         method="suggestion.list",

@@ -36,11 +36,9 @@ METHODS: Mapping[str, str] = {
 }
 
 COMMANDS: Mapping[str, str] = {
-    "agent show": "memctl agent list --json",
-    "message wait": "memctl message read --wait SECONDS",
-    "suggestions list": "memctl suggestions",
     "adopt": "memctl edit saves the memory as yours",
     "agent merge": f"{_NO_REPLACEMENT}; memctl help lists what there is",
+    "agent show": "memctl agent list --json",
     "conformance": _NO_REPLACEMENT,
     "debug": "memctl status and memctl logs have what it said",
     "discover": "memctl call rpc.discover",
@@ -50,12 +48,14 @@ COMMANDS: Mapping[str, str] = {
     "instructions list": "memctl instructions",
     "instructions show": "memctl instructions --text",
     "job retry": "memctl extract or memctl dream again",
+    "message wait": "memctl message read --wait SECONDS",
     "metrics": "memctl status and memctl report have what it said",
     "restore": "memctl undo PATH",
     "session": "memctl call session.start session_id=ID, also session.compacted and session.end",
     "sockname": "memctl config --socket-path",
     "spend": "memctl report",
     "suggestions edit": "memctl suggestions accept --text TEXT",
+    "suggestions list": "memctl suggestions",
     "top": "memctl status",
     "usage": "memctl report, and memctl why for one memory",
     "version": "memctl --version",

@@ -127,10 +127,6 @@ class SpendTable:
         kinds = self._usage_of_day(self._booking_day(now))
         return kinds.get(kind, Sum()) if kind else sum(kinds.values(), Sum())
 
-    def kinds_today(self, now: float) -> dict[str, Sum]:
-        """Return what was used today by kind of work."""
-        return self._usage_of_day(self._booking_day(now))
-
     def rows(self, days: int, now: float) -> tuple[SpendRow, ...]:
         """Return the usage of the last ``days``, today included, the newest day first."""
         first = _local(now).date() - timedelta(days=days - 1)

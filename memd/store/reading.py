@@ -108,22 +108,6 @@ class DirectoryReader:
         with self._current_catalogue(directory) as (live, _):
             return live.files()
 
-    def count_and_bytes(self, directory: str) -> tuple[int, int]:
-        """Return the number of memories in a directory and their total bytes.
-
-        No catalogue is made for it, since that could drop the one of another directory. Raises
-        what ``Directory`` does.
-        """
-        headers = self.headers(directory)
-        if headers:
-            return len(headers), sum(header.size for header in headers.values())
-        sizes = []
-        with suppress(DirectoryMissingError), Directory(os.path.realpath(directory)) as opened:
-            for _, entry, _ in opened.walk():
-                with suppress(OSError):  # it has just gone
-                    sizes.append(entry.stat(follow_symlinks=False).st_size)
-        return len(sizes), sum(sizes)
-
     def listing(self, directory: str) -> Listing:
         """Return the functions through which a plan lists a directory."""
         return Listing(partial(self.listed, directory), partial(self.files, directory))
