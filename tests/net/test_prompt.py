@@ -110,19 +110,17 @@ def test_the_directory_that_is_named_exists(project: Project) -> None:
 
 @pytest.mark.parametrize("modes", [{"mode": "agent", "agent": "a"}, {"mode": "daily_log"}])
 def test_no_prompt_fails_because_no_directory_could_be_made(
-    project: Project, modes: dict[str, str]
+    own: Home, modes: dict[str, str]
 ) -> None:
     """Where a file bars the directory the answer comes, with a problem."""
-    for path in (project.folder, project.home.claude / "agent-memory"):
+    project = own.start().project()
+    for path in (project.folder, own.claude / "agent-memory"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("in the way")
-    try:
-        for params in ({}, modes):
-            answer = project.call("load_prompt", **params)
-            assert answer["enabled"]
-        assert answer["problems"]
-    finally:
-        (project.home.claude / "agent-memory").unlink()
+    for params in ({}, modes):
+        answer = project.call("load_prompt", **params)
+        assert answer["enabled"]
+    assert answer["problems"]
 
 
 def test_without_an_index(project: Project) -> None:
