@@ -22,8 +22,9 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import AGENT_PROGRESS, Event, EventSink
 from memd.core.settings import Settings
+from memd.model.configured import Models
 from memd.model.errors import CapReachedError
-from memd.model.port import LOCAL, ModelSource
+from memd.model.port import LOCAL
 from memd.progress import fork, lines
 from memd.progress.following import ActiveAgent, AgentSource, Following
 from memd.state.database import StateUnusableError
@@ -49,7 +50,7 @@ class ProgressLines:
         self,
         source: AgentSource,
         clock: Clock,
-        models: ModelSource,
+        models: Models,
         events: EventSink,
         *,
         listening: Callable[[], bool],
@@ -135,6 +136,8 @@ class ProgressLines:
         task = await to_thread.run_sync(make_task)
         if task is None:
             return _NO_LINE
+        # Loading the library takes seconds, which a run of five has not.
+        await self._models.warm(settings)
         async with self._request_limiter:
             if self._clock.monotonic() < self._break_end or not self._listening():
                 return _NO_LINE
