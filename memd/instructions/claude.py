@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memd.core.globs import Matcher
 from memd.core.names import printable
-from memd.instructions import includes, patterns, rules
+from memd.instructions import includes, rules
 from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
-from memd.instructions.patterns import PathPattern
 from memd.instructions.values import (
     GLOBS,
     MENTIONS,
@@ -61,11 +61,11 @@ def resolve(request: FilesRequest, disk: InstructionDisk) -> Resolution:
 
 
 class _ConditionalRule(Struct, frozen=True):
-    """A rule with a condition, whose patterns are relative to ``base``."""
+    """A rule with a condition, whose matchers test paths relative to ``base``."""
 
     file: InstructionFile
     base: str
-    patterns: tuple[PathPattern, ...]
+    matchers: tuple[Matcher, ...]
 
     @property
     def of_person(self) -> bool:
@@ -195,19 +195,20 @@ class _ClaudeFiles(Struct):
         if text is None:
             return
         head = rules.head(text)
-        self.globs += len(head.patterns)
+        self.globs += len(head.globs)
         if self.globs > GLOBS:
             self.loading.refuse(file, _TOO_MANY_GLOBS)
             return
-        condition, problems = rules.compile_patterns(head)
-        for problem in problems:
+        for problem in head.problems:
             self.loading.problem(file.path, problem)
-        if not condition:
+        if not head.matchers:
             self.load_with_includes(file, head.body)
             return
         file = replace(file, condition=head.globs)
         self.loading.refuse(file, _CONDITION_UNMET)
-        self.waiting_rules[self.loading.real(file.path)] = _ConditionalRule(file, base, condition)
+        self.waiting_rules[self.loading.real(file.path)] = _ConditionalRule(
+            file, base, head.matchers
+        )
         self.load_includes(file, includes.parsed(head.body).includes)
 
     def load_touched(self) -> None:
@@ -246,9 +247,9 @@ class _ClaudeFiles(Struct):
         """Load each of the waiting rules whose condition the touched file at ``path`` meets."""
         for rule in waiting_rules:
             relative = path[len(rule.base.rstrip("/")) + 1 :] if is_below(path, rule.base) else ""
-            if not relative or not patterns.fits(rule.patterns, relative):
+            if not relative or not any(fits(relative) for fits in rule.matchers):
                 continue
             del self.waiting_rules[self.loading.real(rule.file.path)]
             text = self.loading.fetch(rule.file)
             if text is not None:
-                self.load_with_includes(rule.file, rules.head(text).body)
+                self.load_with_includes(rule.file, rules.split(text)[1])

@@ -17,7 +17,7 @@ FOLDER_ENTRIES = 20_000  # in all folders that are walked; of one folder, what t
 LOADED_CHARACTERS = 1024 * 1024  # of all loaded files together
 MENTIONS = 20_000  # of files by other files
 TOUCHED_FILES = 200  # only the first ones count
-GLOBS = 500  # of all rules together, after braces are expanded
+GLOBS = 500  # of all rules together
 
 
 class InstructionFile(Struct, frozen=True):
