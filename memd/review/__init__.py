@@ -1,4 +1,4 @@
-"""Review: a person accepts or rejects the proposals of dreams and imports.
+"""Review: a person accepts or rejects the proposals of dreams.
 
 Doors: ``accepting``, ``service``, ``view``.
 """

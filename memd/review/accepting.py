@@ -19,7 +19,6 @@ from memd.core.names import (
     INDEX,
     NameRefusedError,
     check_name,
-    check_odd_name,
     in_catalogue,
     printable,
 )
@@ -97,12 +96,12 @@ class Acceptance(Struct, frozen=True):
     merged: tuple[str, ...] = ()
     left: tuple[LeftFile, ...] = ()
 
-    def draft(self, proposal: str, *, imports: bool = False) -> StoreDraft:
+    def draft(self, proposal: str) -> StoreDraft:
         """Return the change set, which also records the decision in the same transaction."""
         if not self.accepted:
             return StoreDraft()
         decided = ProposalDecided(proposal, ACCEPTED, json.dumps(self.accepted))
-        return StoreDraft(self.edits, effects=(decided,), imports=imports, merged=self.merged)
+        return StoreDraft(self.edits, effects=(decided,), merged=self.merged)
 
 
 class _Result(Struct, frozen=True):
@@ -138,14 +137,12 @@ def accept(
     tree: Tree,
     *,
     strict: bool,
-    imports: bool = False,
 ) -> Acceptance:
     """Return the plan for accepting ``selected``, which are some of the proposal's ``edits``.
 
-    A removal that would lose text is left; with ``strict`` it raises NotTakenInError. Files of
-    ``imports`` may have odd names.
+    A removal that would lose text is left; with ``strict`` it raises NotTakenInError.
     """
-    results = {edit.path: _result_of_edit(edit, tree, imports=imports) for edit in selected}
+    results = {edit.path: _result_of_edit(edit, tree) for edit in selected}
     # Memories that are removed because another one takes in what they say.
     merged_away = [edit for edit in selected if edit.content is None and edit.merged_into]
     proposed_texts = {edit.path: edit.content for edit in edits}
@@ -180,18 +177,15 @@ def accept(
     )
 
 
-def _result_of_edit(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
+def _result_of_edit(edit: ProposedEdit, tree: Tree) -> _Result:
     """Return the result of applying an edit to its live file.
 
     The file is left if its name is forbidden, or if it changed and cannot be merged.
     """
     try:
-        if imports:
-            check_odd_name(edit.path)
-        else:
-            check_name(edit.path, index=edit.content is not None)
-            if edit.path != INDEX and not in_catalogue(edit.path):
-                raise NameRefusedError(edit.path, _NO_TOPIC)
+        check_name(edit.path, index=edit.content is not None)
+        if edit.path != INDEX and not in_catalogue(edit.path):
+            raise NameRefusedError(edit.path, _NO_TOPIC)
         file = tree.read(edit.path)
     except MemdError as error:
         return _Result(left=error.sentence)

@@ -1,4 +1,4 @@
-"""Show proposals of dreams and imports, and accept or reject them for a person.
+"""Show proposals of dreams, and accept or reject them for a person.
 
 Rules of this file
 - Decisions are made one at a time, so that a plan's proposal does not change meanwhile.
@@ -131,17 +131,11 @@ class Reviews:
             def plan(tree: Tree) -> Draft:
                 """Return the change set for the live files, and set the result for each file."""
                 nonlocal acceptance
-                imports = current.imports
-                acceptance = accept(edits, selected, tree, strict=bool(names), imports=imports)
-                return acceptance.draft(current.id, imports=imports)
+                acceptance = accept(edits, selected, tree, strict=bool(names))
+                return acceptance.draft(current.id)
 
-            source = "an import" if current.imports else "a dream"
-            provenance = Provenance(
-                Actor.CLIENT,
-                client,
-                reason=f"accepted proposal {current.id} of {source}",
-                origin=current.origin if current.imports else ASSISTANT,
-            )
+            reason = f"accepted proposal {current.id} of a dream"
+            provenance = Provenance(Actor.CLIENT, client, reason=reason, origin=ASSISTANT)
             committed = await self._store.commit(directory, plan, provenance)
         accepted, left = acceptance.accepted, acceptance.left
         state = _state(edits, accepted, ACCEPTED)

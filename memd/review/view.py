@@ -86,13 +86,12 @@ def _proposal_view(
         id=proposal.id,
         at=iso_time(proposal.at),
         job=proposal.job,
-        engine=proposal.origin if proposal.imports else proposal.engine or LOCAL,
+        engine=proposal.engine or LOCAL,
         state=proposal.state,
         reason=proposal.reason,
         problems=(*proposal.problems, *notes),
         said=proposal.said,
         files=files,
-        kind="import" if proposal.imports else "dream",
     )
 
 

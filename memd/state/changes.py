@@ -13,7 +13,6 @@ from memd.state.journal import Journal as Journal
 from memd.state.proposals import Proposal as Proposal
 from memd.state.proposals import ProposalTable as ProposalTable
 from memd.state.proposals import RefusedEdits as RefusedEdits
-from memd.state.proposals import can_store_edits as can_store_edits
 from memd.state.proposed import ACCEPTED as ACCEPTED
 from memd.state.proposed import OPEN as OPEN
 from memd.state.proposed import REJECTED as REJECTED

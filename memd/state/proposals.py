@@ -1,4 +1,4 @@
-"""Store proposals: change sets of imports and dreams that a person has to decide about.
+"""Store proposals: change sets of dreams that a person has to decide about.
 
 Rules of this file
 - A proposal is a change set in the state "proposed" while one of its files is open, and "accepted",
@@ -8,9 +8,8 @@ Rules of this file
   is not applied either.
 - A directory has at most twenty open ones; the oldest are dropped. A proposal that equals an open
   one is not stored again.
-- Refused edits of dreams are remembered by path and by the hash of the refused text, as long as the
+- Refused edits are remembered by path and by the hash of the refused text, as long as the
   proposal is stored.
-- A proposal of an import may be larger; it is recognised by the origin of its change set.
 """
 
 import os
@@ -18,11 +17,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.imports import is_import
-from memd.core.names import INDEXES
 from memd.core.text import one_line, sha256
-from memd.core.values import IMPORT, ProposalDecided, Provenance
+from memd.core.values import ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
 from memd.state.journal import Journal, insert
 from memd.state.proposed import (
@@ -44,12 +40,10 @@ from memd.state.records import PlannedChange, Step, text_of, time_of
 _MOST_OPEN = 20  # of one directory
 # The most that one proposal stores.
 _BYTES = 4 * 1024 * 1024  # of its texts
-_IMPORT_BYTES = 16 * 1024 * 1024
 _SAID_CHARACTERS = 20_000
 _PROBLEMS = 200
 _PROBLEM_CHARACTERS = 1000
 _FILES = 2000  # four times what one change may have
-_IMPORT_FILES = limits.IMPORT_FILES + len(INDEXES)
 _PATH_CHARACTERS = 1000
 _REASON_CHARACTERS = 500
 _REQUEST_CHARACTERS = 1000  # of what ``refusals`` says was wanted
@@ -58,13 +52,13 @@ _SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: 
 
 
 class Proposal(Struct, frozen=True):
-    """Edits that wait for a person: of an import, or of a dream that its judge kept back.
+    """Edits of a dream that its judge kept back, and that wait for a person.
 
     Times are seconds since 1970. ``engine`` is a model's name, "" for the fixed pass. ``problems``
     say why the edits were kept back, ``said`` is the model's last message. ``state`` is open,
     accepted, partly or rejected; ``decided`` is the time of the last decision, ``reason`` that of a
     refusal. ``edits`` is ``None`` if the row is damaged or a text was purged, and empty if the
-    texts were too large. ``origin`` says who wrote the texts; it is known for imports.
+    texts were too large.
     """
 
     id: str
@@ -78,12 +72,6 @@ class Proposal(Struct, frozen=True):
     decided: float | None = None
     reason: str = ""
     edits: tuple[ProposedEdit, ...] | None = ()
-    origin: str = ""
-
-    @property
-    def imports(self) -> bool:
-        """Whether an import made it."""
-        return is_import(self.origin)
 
 
 class RefusedEdits(Struct, frozen=True):
@@ -108,8 +96,7 @@ class ProposalTable:
     def propose(self, proposal: Proposal, by: Provenance) -> str:
         """Store a proposal and return its id, or the id of an open one with the same edits.
 
-        ``by`` decides engine and origin; the proposal's own ``id``, ``engine``, ``state`` and
-        ``origin`` are ignored.
+        ``by`` decides the engine; the proposal's own ``id``, ``engine`` and ``state`` are ignored.
         """
         with self._database.transaction() as cursor:
             return self._propose(cursor, proposal, by)
@@ -167,13 +154,10 @@ class ProposalTable:
         refused = self._refused_files(directory)
         return frozenset((step.path, step.before or "") for _, step, _ in refused)
 
-    def _refused_files(
-        self, directory: str, more_conditions: str = "", *values: object
-    ) -> Iterator[tuple[int, Step, FileNote]]:
-        """Yield proposal number, step and note of each refused file of dreams, newest first."""
-        decided = f"directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? {more_conditions}"
-        condition = f"{decided} ORDER BY id DESC"
-        for row in self._rows(condition, _real(directory), f"{IMPORT}%", *values):
+    def _refused_files(self, directory: str) -> Iterator[tuple[int, Step, FileNote]]:
+        """Yield proposal number, step and note of each refused file, newest first."""
+        condition = "directory = ? AND decided IS NOT NULL ORDER BY id DESC"
+        for row in self._rows(condition, _real(directory)):
             steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
             if note is None or len(steps) != len(note.files):  # a damaged row
                 continue
@@ -187,7 +171,8 @@ class ProposalTable:
         for row in self._rows(f"directory = ? AND state = '{PROPOSED}'", intent.directory):
             if self._is_same(row, intent, note):
                 return text_of(row["name"])
-        number = insert_proposal(cursor, intent, note)
+        number = insert(cursor, intent, PROPOSED).number
+        cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (to_text(note), number))
         _drop_oldest(cursor, intent.directory)
         return f"p{number}"
 
@@ -222,12 +207,11 @@ class ProposalTable:
             decided=None if decided is None else time_of(decided),
             reason=_storable(readable_note.reason, _REASON_CHARACTERS),
             edits=edits,
-            origin=text_of(row["origin"]),
         )
 
     def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:
         """Return the edits with their texts, ``None`` if they are damaged or a text is missing."""
-        if len(steps) != len(note.files) or len(steps) > _IMPORT_FILES:
+        if len(steps) != len(note.files) or len(steps) > _FILES:
             return None
         # Two steps of one path: the row is damaged.
         if len({step.path for step in steps}) < len(steps):
@@ -254,14 +238,7 @@ class ProposalTable:
         return tuple(edits)
 
 
-def insert_proposal(cursor: Cursor, intent: PlannedChange, note: Note) -> int:
-    """Insert a proposal with its note inside a transaction and return its number."""
-    number = insert(cursor, intent, PROPOSED).number
-    cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (to_text(note), number))
-    return number
-
-
-def intent_of(
+def _intent_of(
     directory: str, at: float, by: Provenance, edits: Sequence[ProposedEdit]
 ) -> PlannedChange:
     """Return the change set that holds the edits of a proposal."""
@@ -277,7 +254,7 @@ def intent_of(
     return PlannedChange(directory, at, by, "", "", tuple(steps), bodies)
 
 
-def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
+def _note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
     """Return the note for the row of a proposal with these edits, cut to its limits."""
     said = _storable(proposal.said, _SAID_CHARACTERS)
     first_problems = proposal.problems[:_PROBLEMS]
@@ -289,27 +266,26 @@ def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
     return Note(proposal.job, said, problems, proposal.reason, files)
 
 
-def can_store_edits(edits: Sequence[ProposedEdit], origin: str) -> bool:
-    """Return whether a proposal of this origin can store these edits with their texts."""
-    files, size = (_IMPORT_FILES, _IMPORT_BYTES) if is_import(origin) else (_FILES, _BYTES)
+def _can_store(edits: Sequence[ProposedEdit]) -> bool:
+    """Return whether a proposal can store these edits with their texts."""
     texts = {edit.base: edit.before for edit in edits if edit.before is not None}  # by hash
     texts |= {sha256(edit.content): edit.content for edit in edits if edit.content is not None}
     total_bytes = sum(map(len, texts.values()))
-    is_small = len(edits) <= files and total_bytes <= size
+    is_small = len(edits) <= _FILES and total_bytes <= _BYTES
     return is_small and all(map(_is_storable, edits))
 
 
 def _prepare(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
     """Return the change set and note for a proposal, without edits if they are too large."""
     edits = proposal.edits or ()
-    intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
-    note = note_of(proposal, edits)
-    if can_store_edits(edits, by.origin):
+    intent = _intent_of(_real(proposal.directory), proposal.at, by, edits)
+    note = _note_of(proposal, edits)
+    if _can_store(edits):
         return intent, note
     sentence = f"the texts of {len(edits)} files are too large to be kept"
-    bare_note = note_of(proposal, ())
+    bare_note = _note_of(proposal, ())
     bare_note.problems = [*bare_note.problems[: _PROBLEMS - 1], sentence]
-    return intent_of(intent.directory, proposal.at, by, ()), bare_note
+    return _intent_of(intent.directory, proposal.at, by, ()), bare_note
 
 
 def _drop_oldest(cursor: Cursor, directory: str) -> None:
