@@ -16,7 +16,7 @@ from memd.cli.arguments import COMMANDS, EXIT_STATUS
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, synopsis
 from memd.core.errors import MemdError
 from memd.core.settings import declared
-from tools import manual, team_protocol
+from tools import manual
 from tools.protocol import markdown
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -84,7 +84,6 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
     "protocol.md": protocol,
     "settings.md": settings,
-    "team-protocol.md": team_protocol.markdown,
 }
 
 

@@ -22,7 +22,7 @@ from memd.server.errors import (
     ENTRY,
     REPOSITORY,
     EntriesChangedError,
-    IdReusedError,
+    EntriesRefusedError,
     NotThereError,
     OverLimitError,
     RoleMissingError,
@@ -31,15 +31,16 @@ from memd.server.errors import (
 from memd.server.values import Answer, PutEntry, Repository, Role, Session, Version
 
 DAY = 86400.0
-REMOVALS_A_DAY = 5  # by a member in a repository, or ``REMOVED_SHARE`` of its entries if larger
-REMOVED_SHARE = 0.2
+_REMOVALS_A_DAY = 5  # by a member in a repository, or ``_REMOVED_SHARE`` of its entries if larger
+_REMOVED_SHARE = 0.2
 REQUESTS = 200  # of a token, whose answers are stored
 _TICK = 0.001  # seconds between the stored times of a token's requests, whatever the clock does
 OPERATOR = Session(0, "memd-team", "server")  # stands for commands run on the server's machine
 VERSION = "key, revision, hash, size, at, member, device, reason"
 REPOSITORY_ROW = "id, remote, epoch, revision, oldest, entries, bytes"
-CREATED = "created"
+_CREATED = "created"
 _ROLES = tuple(Role)
+_ID_REUSED = "this Idempotency-Key was used for another request"
 _NEWEST = "repository = ? AND replaced IS NULL"
 _SELECT_NEWEST = f"SELECT {VERSION} FROM versions WHERE {_NEWEST} AND key IN"  # noqa: S608 - our own names
 _MARK_REPLACED = f"UPDATE versions SET replaced = ? WHERE {_NEWEST} AND key = ?"  # noqa: S608 - as above
@@ -159,7 +160,7 @@ def allow(transaction: Transaction, member: str, repository: str, least: Role) -
 def stored_answer(transaction: Transaction, request: Request) -> Answer | None:
     """Return the stored answer to a write with this id, or ``None`` for a new id.
 
-    Raises NotThereError, RoleMissingError and IdReusedError.
+    Raises NotThereError, RoleMissingError and EntriesRefusedError.
     """
     session = request.session
     allow(transaction, session.member, request.repository, Role.MEMBER)
@@ -170,7 +171,7 @@ def stored_answer(transaction: Transaction, request: Request) -> Answer | None:
         return None
     digest, answer_text = row
     if digest != request.digest:
-        raise IdReusedError
+        raise EntriesRefusedError((), _ID_REUSED)
     answer: Answer = json.loads(answer_text)
     return answer
 
@@ -206,13 +207,11 @@ def _store_answer(transaction: Transaction, request: Request, answer: Answer) ->
     )
 
 
-def put(
-    write: OpenWrite, entries: Sequence[PutEntry], if_match: str | None, limits: Limits
-) -> Answer:
+def put(write: OpenWrite, entries: Sequence[PutEntry], limits: Limits) -> Answer:
     """Store all entries or none; return the new revision and each entry's status.
 
-    An entry whose content is there already is unchanged. Raises EntriesChangedError if a base or
-    ``if_match`` is out of date, EntriesRefusedError and OverLimitError.
+    An entry whose content is there already is unchanged. Raises EntriesChangedError if a base is
+    out of date, EntriesRefusedError and OverLimitError.
     """
     heads = write.heads([entry.key for entry in entries])
     revisions = {key: head.revision for key, head in heads.items()}
@@ -221,12 +220,12 @@ def put(
     }
     changed = [entry for entry in entries if entry.key not in unchanged]
     outdated = [each.key for each in changed if each.base != revisions.get(each.key)]
-    if outdated or if_match not in (None, write.repository.mark):
+    if outdated:
         raise EntriesChangedError([_difference(key, heads.get(key)) for key in outdated])
     revision = write.repository.revision
     if changed:
         contents = {entry.key: entry.content for entry in changed}
-        _check_clash(write, [key for key in contents if _put_status(heads.get(key)) == CREATED])
+        _check_clash(write, [key for key in contents if _put_status(heads.get(key)) == _CREATED])
         _check_room(write.repository, write.room(contents, heads), limits)
         revision = write.store(contents, heads)
     results = []
@@ -259,7 +258,7 @@ def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
 
 def _put_status(before: Version | None) -> str:
     """Return "created" for a key that had no content before, else "updated"."""
-    return CREATED if before is None or before.hash == REMOVED else "updated"
+    return _CREATED if before is None or before.hash == REMOVED else "updated"
 
 
 def _difference(key: str, head: Version | None) -> Answer:
@@ -303,7 +302,7 @@ def _check_pace(write: OpenWrite) -> None:
         *(write.session.member, write.at - DAY, write.repository.id),
     )
     entries_before = write.repository.entries + removed
-    if removed >= max(REMOVALS_A_DAY, int(REMOVED_SHARE * entries_before)):
+    if removed >= max(_REMOVALS_A_DAY, int(_REMOVED_SHARE * entries_before)):
         raise TooMuchError
 
 

@@ -13,13 +13,11 @@ from memd.server import checking
 from memd.server.accepting import REPOSITORY_ROW, repository_row
 from memd.server.driver import Driver, Transaction
 from memd.server.errors import MEMBER, TOKEN, NotThereError, RequestPart, UnauthorisedError
-from memd.server.values import DeviceToken, Member, Repository, Role, Session
+from memd.server.values import DeviceToken, Repository, Role, Session
 
 INVITATION_SECONDS = 72 * 3600.0
 TOKEN_SECONDS = 365 * 86400.0
 _REPOSITORIES = f"SELECT {REPOSITORY_ROW}"
-# Nothing reads the column ``admin``, which tables of an earlier version have.
-_ADD_MEMBER = "INSERT INTO members (name, admin) VALUES (?, 0) ON CONFLICT (name) DO NOTHING"
 
 
 class Access:
@@ -60,12 +58,6 @@ class Access:
             )
         return tuple((Repository(*row[:-1]), Role(row[-1])) for row in rows)
 
-    def add_member(self, name: str) -> None:
-        """Add a member, unless one has this name. Raises MalformedRequestError."""
-        checking.label(name, RequestPart.MEMBER)
-        with self.driver.writing() as transaction:
-            transaction.run(_ADD_MEMBER, name)
-
     def remove_member(self, name: str, *, now: float) -> None:
         """Remove a member with roles and invitations, revoke the tokens. Raises NotThereError."""
         with self.driver.writing() as transaction:
@@ -77,15 +69,19 @@ class Access:
             )
             transaction.run("DELETE FROM members WHERE name = ?", name)
 
-    def members(self) -> tuple[Member, ...]:
-        """Return all members with their roles, by name."""
+    def members(self) -> dict[str, dict[str, str]]:
+        """Return the roles of all members by name and remote."""
         with self.driver.reading() as transaction:
-            members = transaction.rows("SELECT name FROM members ORDER BY name")
-            grants = transaction.rows("SELECT member, repository, role FROM grants")
-        roles: dict[str, dict[str, Role]] = {}
-        for member, repository, role in grants:
-            roles.setdefault(member, {})[repository] = Role(role)
-        return tuple(Member(name, roles.get(name, {})) for (name,) in members)
+            rows = transaction.rows(
+                "SELECT name, remote, role FROM members"
+                " LEFT JOIN grants ON member = name LEFT JOIN repositories ON id = repository"
+                " ORDER BY name, remote"
+            )
+        result: dict[str, dict[str, str]] = {name: {} for name, _, _ in rows}
+        for name, remote, role in rows:
+            if role is not None:
+                result[name][remote] = role
+        return result
 
     def grant(self, member: str, repository: str, role: Role | None) -> None:
         """Give a member a role in a repository, or with ``None`` take it away.
@@ -96,14 +92,7 @@ class Access:
             _check_member(transaction, member)
             _grant(transaction, member, repository, role)
 
-    def invite(
-        self,
-        member: str,
-        roles: Mapping[str, Role],
-        *,
-        now: float,
-        seconds: float = INVITATION_SECONDS,
-    ) -> str:
+    def invite(self, member: str, roles: Mapping[str, Role], *, now: float) -> str:
         """Return a code with which a device joins once, as a member with these roles.
 
         ``roles`` go by repository id. A member who is not known yet is added. Raises NotThereError
@@ -112,12 +101,16 @@ class Access:
         checking.label(member, RequestPart.MEMBER)
         code = secrets.token_urlsafe(16)
         with self.driver.writing() as transaction:
-            transaction.run(_ADD_MEMBER, member)
+            # Nothing reads the column ``admin``, which tables of an earlier version have.
+            transaction.run(
+                "INSERT INTO members (name, admin) VALUES (?, 0) ON CONFLICT (name) DO NOTHING",
+                member,
+            )
             for repository, role in roles.items():
                 _grant(transaction, member, repository, role)
             transaction.run(
                 "INSERT INTO invitations (hash, member, expires) VALUES (?, ?, ?)",
-                *(_digest(code), member, now + seconds),
+                *(_digest(code), member, now + INVITATION_SECONDS),
             )
         return code
 

@@ -61,38 +61,29 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 T = TypeVar("T")
 
 
-class TeamOptions(Struct, frozen=True):
-    """How the server is run; ``clock`` returns seconds since 1970."""
-
-    clock: Callable[[], float] = time.time
-    log: TeamLog = field(default_factory=lambda: TeamLog(sys.stderr))
-
-
-def application(storage: Storage, options: TeamOptions | None = None) -> Starlette:
-    """Return the application in front of a storage."""
-    return _Application(storage, options or TeamOptions()).starlette()
+def application(
+    storage: Storage, clock: Callable[[], float] = time.time, log: TeamLog | None = None
+) -> Starlette:
+    """Return the application in front of a storage; ``clock`` returns seconds since 1970."""
+    serving = _Application(storage, clock, log or TeamLog(sys.stderr))
+    routes = [Route(row.path, partial(serving.handle, row), methods=[row.method]) for row in ROUTES]
+    handlers = {HTTPException: serving.refuse_unrouted}
+    result = Starlette(routes=routes, exception_handlers=handlers)
+    result.router.redirect_slashes = False
+    return result
 
 
 class _Application:
     """The HTTP application of one server: it admits, reads, handles and reports each request."""
 
-    def __init__(self, storage: Storage, options: TeamOptions) -> None:
+    def __init__(self, storage: Storage, clock: Callable[[], float], log: TeamLog) -> None:
         self._storage = storage
-        self._options = options
+        self._clock = clock
+        self._log = log
         self._threads = anyio.CapacityLimiter(_WORKER_THREADS)
         self._refusal_lock = anyio.Lock()  # early refusals are sent one at a time
 
-    def starlette(self) -> Starlette:
-        """Return the application that a server of ASGI runs."""
-        routes = [
-            Route(row.path, partial(self._handle, row), methods=[row.method]) for row in ROUTES
-        ]
-        handlers = {HTTPException: self._refuse_unrouted}
-        result = Starlette(routes=routes, exception_handlers=handlers)
-        result.router.redirect_slashes = False
-        return result
-
-    async def _handle(self, row: TeamRoute, request: Request) -> Response:
+    async def handle(self, row: TeamRoute, request: Request) -> Response:
         """Answer one request of a route: its reply or its error, which is then logged."""
         open_request = _OpenRequest(request, f"{row.method} {row.path}")
         try:
@@ -102,12 +93,12 @@ class _Application:
         except ClientDisconnect:
             response = Response(status_code=400)  # nobody reads it
         except Exception as error:  # noqa: BLE001 - the edge: a fault of one request is no other's
-            fault = ServerFaultError(self._options.log.fault(error))
+            fault = ServerFaultError(self._log.fault(error))
             response = await self._refuse(open_request, fault)
-        self._log(open_request, response)
+        self._report(open_request, response)
         return response
 
-    async def _refuse_unrouted(self, request: Request, error: Exception) -> Response:
+    async def refuse_unrouted(self, request: Request, error: Exception) -> Response:
         """Answer a request for which there is no route, or no such method of its route."""
         open_request = _OpenRequest(request, "none")
         refusal: TeamServerError = MalformedRequestError(RequestPart.METHOD)
@@ -115,19 +106,18 @@ class _Application:
             refusal = NotThereError(requests.ROUTE)
         response = await self._refuse(open_request, refusal)
         response.headers.update(getattr(error, "headers", None) or {})  # Allow
-        self._log(open_request, response)
+        self._report(open_request, response)
         return response
 
     async def _admit_and_answer(self, row: TeamRoute, open_request: "_OpenRequest") -> Response:
         """Check a request, read it, and return its handler's response. Raises TeamServerError."""
-        request, now = open_request.request, self._options.clock()
+        request, now = open_request.request, self._clock()
         headers = requests.single(request.headers.raw)
         if row.token:
             open_request.session = await self._session(headers, now)
         parameters = requests.query(request.scope["query_string"], frozenset(row.query))
         body = await self._read_body(row, open_request, headers)
-        session = open_request.session
-        call = TeamCall(now, session, request.path_params, parameters, headers, body)
+        call = TeamCall(now, open_request.session, request.path_params, parameters, headers, body)
         open_request.admitted = True
         return await self._run_in_thread(self._call_handler, row, call)
 
@@ -189,7 +179,7 @@ class _Application:
             async with self._refusal_lock:
                 await anyio.sleep(_PAUSE_BEFORE_REFUSAL)
         if isinstance(error, StorageUnavailableError):
-            self._options.log.note("storage unavailable", cause=error.cause)
+            self._log.note("storage unavailable", cause=error.cause)
         if error.retry_after:
             headers["Retry-After"] = str(ceil(error.retry_after))
         if isinstance(error, UnauthorisedError):
@@ -201,21 +191,19 @@ class _Application:
             return _LastResponse(open_request, body, error.status, headers)
         return Response(body, error.status, headers, _JSON)
 
-    def _log(self, open_request: "_OpenRequest", response: Response) -> None:
+    def _report(self, open_request: "_OpenRequest", response: Response) -> None:
         """Log a request that was answered, without its content."""
-        seconds = time.monotonic() - open_request.started
-        sent, session = len(response.body), open_request.session
-        status = response.status_code
-        self._options.log.note(
+        session = open_request.session
+        self._log.note(
             "request",
             route=open_request.route,
-            status=status,
+            status=response.status_code,
             kind=open_request.kind,
-            ms=round(seconds * 1000, 1),
+            ms=round((time.monotonic() - open_request.started) * 1000, 1),
             member=session.member if session else "",
             device=session.device if session else "",
             received=open_request.received,
-            sent=sent,
+            sent=len(response.body),
         )
 
     async def _run_in_thread(

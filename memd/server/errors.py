@@ -34,6 +34,7 @@ class RequestPart(StrEnum):
     CONDITION_MISSING = "If-Match: the entry's ETag is needed"
     DEVICE = "device: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
     HEADERS = "headers: each once, and one length"
+    KEY = "key: the path below team/"
     LIMIT = "limit: a number within its bounds"
     MEDIA_TYPE = "Content-Type: application/json, without an encoding"
     MEMBER = "member: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
@@ -165,21 +166,9 @@ class EntriesRefusedError(TeamServerError):
     kind = "refused"
     status = 422
 
-    def __init__(self, entries: Sequence[Answer]) -> None:
-        super().__init__(f"{len(entries)} entries break a rule")
+    def __init__(self, entries: Sequence[Answer], sentence: str = "") -> None:
+        super().__init__(sentence or f"{len(entries)} entries break a rule")
         self.details = {"entries": list(entries)}
-
-
-class IdReusedError(TeamServerError):
-    """The id of an accepted request came with another request."""
-
-    code = 1051
-    kind = "refused"
-    status = 422
-
-    def __init__(self) -> None:
-        super().__init__("this Idempotency-Key was used for another request")
-        self.details = {"entries": []}
 
 
 class TooMuchError(TeamServerError):

@@ -1,24 +1,19 @@
-"""The one table of routes: paths, what they take and answer, and their handlers, which block.
+"""The one table of routes: paths, what they take, and their handlers, which block."""
 
-``docs/team-protocol.md`` is made of it.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from memd.core.text import sha256
 from memd.server import requests
 from memd.server.errors import REPOSITORY, MalformedRequestError, NotThereError, RequestPart
 from memd.server.requests import TeamCall
-from memd.server.storage import PAGE_BYTES, PAGE_ENTRIES, Storage
+from memd.server.storage import ABOVE_ALL, PAGE_ENTRIES, Storage
 from memd.server.values import PutEntry, Repository, Role, Version
 
 _MOST_VERSIONS = 100
-_ABOVE_ALL_REVISIONS = 2**62  # above every revision
 
 
 class RouteAnswer(Struct, frozen=True):
@@ -30,32 +25,24 @@ class RouteAnswer(Struct, frozen=True):
 
 
 class TeamRoute(Struct, frozen=True):
-    """A route of the table.
-
-    ``answer``, ``body`` and the values of ``query`` and ``headers`` (by name) describe them in the
-    documentation. ``errors`` are the statuses beyond those that every route may have. ``token``
-    says whether a request needs a token.
-    """
+    """A route: ``query`` are the names that it knows, ``token`` and ``body`` what it needs."""
 
     method: str
     path: str
     handler: Callable[[Storage, TeamCall], RouteAnswer]
-    answer: str
     token: bool = True
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: str = ""
-    errors: tuple[int, ...] = ()
+    query: tuple[str, ...] = ()
+    body: bool = False
 
 
-class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+class _JoinBody(Struct, forbid_unknown_fields=True):
     """The body of a request to join."""
 
     code: str
     device: str
 
 
-class _EntryBody(msgspec.Struct, forbid_unknown_fields=True):
+class _EntryBody(Struct, forbid_unknown_fields=True):
     """One entry in the body of a put."""
 
     key: str
@@ -64,7 +51,7 @@ class _EntryBody(msgspec.Struct, forbid_unknown_fields=True):
     base: int | None
 
 
-class _PutBody(msgspec.Struct, forbid_unknown_fields=True):
+class _PutBody(Struct, forbid_unknown_fields=True):
     """The body of a put."""
 
     entries: list[_EntryBody]
@@ -125,7 +112,7 @@ def _entries(storage: Storage, call: TeamCall) -> RouteAnswer:
         since=call.query.get("since", ""),
         cursor=call.query.get("cursor", ""),
         limit=requests.number(call.query, RequestPart.LIMIT, PAGE_ENTRIES),
-        view=view,
+        hashes=view == "hashes",
     )
     content = {
         "epoch": page.epoch,
@@ -150,7 +137,6 @@ def _put(storage: Storage, call: TeamCall) -> RouteAnswer:
         entries,
         id=call.headers.get("idempotency-key", ""),
         body_hash=sha256(call.body),
-        if_match=requests.mark(call.headers, "if-match"),
         now=call.now,
     )
     return RouteAnswer(content=content)
@@ -177,12 +163,14 @@ def _remove(storage: Storage, call: TeamCall) -> RouteAnswer:
 
 
 def _history(storage: Storage, call: TeamCall) -> RouteAnswer:
-    """Answer the versions of one key, or of all keys."""
+    """Answer the versions of one key."""
     repository, role = _repository_and_role(storage, call)
+    if "key" not in call.query:
+        raise MalformedRequestError(RequestPart.KEY)
     versions = storage.history(
         repository.id,
-        call.query.get("key", ""),
-        before=requests.number(call.query, RequestPart.BEFORE, _ABOVE_ALL_REVISIONS),
+        call.query["key"],
+        before=requests.number(call.query, RequestPart.BEFORE, ABOVE_ALL),
         limit=requests.number(call.query, RequestPart.LIMIT, _MOST_VERSIONS),
         maintainer=role == Role.MAINTAINER,
     )
@@ -213,84 +201,19 @@ def _version(version: Version) -> dict[str, Any]:
     return result
 
 
-_SINCE = "the text of an ETag: only what changed after it; 410 if too old or of another epoch"
-_ID = "a UUID: repeated, the request has no second effect and gets the first answer (newest 200)"
-_LIMIT = "at most so many: 1 to"
-_REPOSITORY_FIELDS = "{id, remote, role, epoch, revision, limits}"
-_ENTRY_FIELDS = "{key, revision, hash, size, at, member, device, content}"
-_TOMBSTONE_FIELDS = "{key, revision, at, member, reason}"
-
 ROUTES = (
-    TeamRoute(
-        "POST",
-        "/v1/join",
-        _join,
-        "201 `{token, member}`. The token is told once and lasts 365 days.",
-        token=False,
-        body="`{code, device}`: the code of an invitation, good once and for 72 hours, and a name "
-        "for this device",
-        errors=(413, 415),
-    ),
-    TeamRoute(
-        "GET",
-        "/v1/repos",
-        _repositories,
-        f"`{{repos: [{_REPOSITORY_FIELDS}]}}`: those in which the member has a role.",
-        query={"remote": "only that of this normalised remote, as `github.com/acme/app`"},
-    ),
+    TeamRoute("POST", "/v1/join", _join, token=False, body=True),
+    TeamRoute("GET", "/v1/repos", _repositories, query=("remote",)),
     TeamRoute(
         "GET",
         "/v1/repos/{id}/entries",
         _entries,
-        f"`{{epoch, revision, limits, entries: [{_ENTRY_FIELDS}], removed: [{_TOMBSTONE_FIELDS}], "
-        "next}`, by revision and key, with the repository's ETag. `next` is the cursor of the next "
-        "page, null on the last; what changes meanwhile comes on a later page. 304 where "
-        "`If-None-Match` is the repository's ETag.",
-        query={
-            "since": _SINCE,
-            "cursor": "`next` of the page before, with the same other parameters",
-            "limit": f"{_LIMIT} {PAGE_ENTRIES}; a page has {PAGE_BYTES >> 20} MiB of contents",
-            "view": "`hashes`: no content",
-        },
-        headers={"If-None-Match": "the repository's ETag"},
-        errors=(404, 410),
+        query=("since", "cursor", "limit", "view"),
     ),
-    TeamRoute(
-        "PUT",
-        "/v1/repos/{id}/entries",
-        _put,
-        "`{revision, entries: [{key, revision, status}]}`; `status` is `created`, `updated` or "
-        "`unchanged`.",
-        headers={"Idempotency-Key": _ID, "If-Match": "optional: the repository's ETag"},
-        body="`{entries: [{key, content, hash, base}]}`: written all or none, other keys stay. "
-        "`base` is the revision of the entry or the tombstone that it is based on, null for none; "
-        "bytes that are there already match whatever the base. `hash` is the SHA-256 of the "
-        "content in UTF-8, as hex",
-        errors=(403, 404, 409, 412, 413, 415, 422),
-    ),
-    TeamRoute(
-        "DELETE",
-        "/v1/repos/{id}/entries/{key:path}",
-        _remove,
-        "`{revision}`: a tombstone is in the entry's place, its body in the history.",
-        query={"reason": "why, in one line; others read it"},
-        headers={"Idempotency-Key": _ID, "If-Match": 'the entry\'s ETag, `"<epoch>.<revision>"`'},
-        errors=(403, 404, 409, 412, 422, 428),
-    ),
-    TeamRoute(
-        "GET",
-        "/v1/repos/{id}/history",
-        _history,
-        "`{versions: [...]}`, the newest first, entries and tombstones as in a page. Bodies of "
-        "removed entries are for maintainers.",
-        query={
-            "key": "only of this entry",
-            "before": "only below this revision",
-            "limit": f"{_LIMIT} {_MOST_VERSIONS}",
-        },
-        errors=(404,),
-    ),
-    TeamRoute("DELETE", "/v1/token", _leave, "204: the token is worth nothing from now on."),
-    TeamRoute("GET", "/healthz", _healthz, "`{status}`: the process is alive.", token=False),
-    TeamRoute("GET", "/readyz", _readyz, "`{status}`: the storage answers, else 503.", token=False),
+    TeamRoute("PUT", "/v1/repos/{id}/entries", _put, body=True),
+    TeamRoute("DELETE", "/v1/repos/{id}/entries/{key:path}", _remove, query=("reason",)),
+    TeamRoute("GET", "/v1/repos/{id}/history", _history, query=("key", "before", "limit")),
+    TeamRoute("DELETE", "/v1/token", _leave),
+    TeamRoute("GET", "/healthz", _healthz, token=False),
+    TeamRoute("GET", "/readyz", _readyz, token=False),
 )

@@ -1,7 +1,10 @@
-"""The storage of memd-team, with the same interface for both databases.
+"""The storage of memd-team: pages, history, writes and the operator's acts, for both databases.
 
-Every method blocks: call it from a worker thread. Times are seconds since 1970. Every method may
-raise StorageBusyError and StorageUnavailableError, besides the errors in its docstring.
+Rules of this file
+- Every method blocks: call it from a worker thread. Times are seconds since 1970. Every method may
+  raise StorageBusyError and StorageUnavailableError, besides the errors in its docstring.
+- A write is checked in three steps: its id and its own content without a lock, then bases, names
+  and limits with the repository's row locked (``accepting``). A refused write has no effect.
 """
 
 import os
@@ -16,7 +19,7 @@ from memd.core.text import sha256
 from memd.server import accepting, checking
 from memd.server.accepting import OPERATOR, VERSION, Bounds, OpenWrite, Request, repository_row
 from memd.server.access import Access
-from memd.server.driver import Driver, Row, Transaction
+from memd.server.driver import Driver, Row
 from memd.server.errors import (
     ENTRY,
     MalformedRequestError,
@@ -34,16 +37,14 @@ PAGE_ENTRIES = 500
 # JSON may make six bytes of one: a page of such texts still stays below what a client reads.
 PAGE_BYTES = 2 * 1024 * 1024
 _UNKNOWN_REVISIONS = 1_000_000  # more than there are between a copy and its return
-HASHES = "hashes"  # the view of a page without contents
 _LIMITS = Limits()
 _PUT_ENTRIES = "put_entries"
 _NO_STORAGE = "there is none at {path}; memd-team serve or repo add makes one"
-_ABOVE_ALL = 2**62  # above every revision and number
+ABOVE_ALL = 2**62  # above every revision
 _AFTER_ALL = "\x7f"  # behind every key
 _NEWEST_VERSIONS = (
     "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
 )
-_VERSIONS_OF_REPOSITORY = "FROM versions WHERE repository = ?"
 _VERSIONS_OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
 
 
@@ -61,17 +62,15 @@ class Storage(Access):
         since: str = "",
         cursor: str = "",
         limit: int = PAGE_ENTRIES,
-        view: str = "",
+        *,
+        hashes: bool = False,
     ) -> EntryPage:
         """Return a page of the entries and tombstones that changed after the mark ``since``.
 
         ``since`` is the text of an ETag; ``cursor`` is that of the page before. Entries that change
-        while pages are read are on a page in their old or new version. With the view "hashes" there
-        are no contents. Raises NotThereError, MalformedRequestError and MarkGoneError.
+        while pages are read are on a page in their old or new version. With ``hashes`` there are no
+        contents. Raises NotThereError, MalformedRequestError and MarkGoneError.
         """
-        if view not in ("", HASHES):
-            raise MalformedRequestError(RequestPart.VIEW)
-        limit = max(1, min(limit, PAGE_ENTRIES))
         with self.driver.reading() as transaction:
             row = repository_row(transaction, repository)
             # The revision and key after which the page begins.
@@ -82,7 +81,7 @@ class Storage(Access):
             )
             page_rows = rows[:limit]
             contents: dict[str, bytes | None] = {}
-            if view != HASHES and page_rows:
+            if page_rows and not hashes:
                 page_rows = _first_page(page_rows)
                 key, revision = page_rows[-1][:2]
                 contents = dict(
@@ -110,28 +109,24 @@ class Storage(Access):
         id: str,  # noqa: A002 - what the header calls it
         body_hash: str,
         now: float,
-        if_match: str | None = None,
     ) -> Answer:
         """Store all entries or none; return the revision and the status of each entry.
 
-        ``if_match`` is the text of the repository's ETag. Raises MalformedRequestError,
-        NotThereError, RoleMissingError, IdReusedError, OverLimitError, EntriesRefusedError and
-        EntriesChangedError.
+        Raises MalformedRequestError, NotThereError, RoleMissingError, OverLimitError,
+        EntriesRefusedError and EntriesChangedError.
         """
-        request = _write_request(session, repository, id, now, "put", body_hash)
+        limits = self.limits
 
         def check() -> None:
             """Check the entries before anything is stored. Raises TeamServerError."""
-            most = self.limits.put_entries
             if not entries:
                 raise MalformedRequestError(RequestPart.BODY)
-            if len(entries) > most:
-                raise OverLimitError(_PUT_ENTRIES, most, len(entries))
-            checking.check_entries(entries, self.limits.entry_bytes)
+            if len(entries) > limits.put_entries:
+                raise OverLimitError(_PUT_ENTRIES, limits.put_entries, len(entries))
+            checking.check_entries(entries, limits.entry_bytes)
 
-        return self._carry_out(
-            request, check, lambda write: accepting.put(write, entries, if_match, self.limits)
-        )
+        request = _write_request(session, repository, id, now, "put", body_hash)
+        return self._carry_out(request, check, lambda write: accepting.put(write, entries, limits))
 
     def remove(
         self,
@@ -146,10 +141,9 @@ class Storage(Access):
     ) -> Answer:
         """Replace an entry by a tombstone if it has this revision; return the new revision.
 
-        Raises MalformedRequestError, NotThereError, RoleMissingError, IdReusedError,
-        EntriesRefusedError, EntriesChangedError and TooMuchError.
+        Raises MalformedRequestError, NotThereError, RoleMissingError, EntriesRefusedError,
+        EntriesChangedError and TooMuchError.
         """
-        request = _write_request(session, repository, id, now, "remove", key, str(revision), reason)
 
         def check() -> None:
             """Check the reason and the key. Raises TeamServerError."""
@@ -157,42 +151,24 @@ class Storage(Access):
             if not checking.is_key(key):
                 raise NotThereError(ENTRY)
 
+        request = _write_request(session, repository, id, now, "remove", key, str(revision), reason)
         return self._carry_out(
             request, check, lambda write: accepting.remove(write, key, revision, reason)
         )
-
-    def _log(self, repository: str, before: int, limit: int) -> tuple[Version, ...]:
-        """Return the versions of all keys below a revision, without contents, the newest first.
-
-        More than ``limit`` are returned if the entries of one write would be separated otherwise.
-        """
-        with self.driver.reading() as transaction:
-            repository_row(transaction, repository)
-            rows = transaction.rows(
-                f"SELECT {VERSION} {_VERSIONS_OF_REPOSITORY} AND revision < ?"
-                " ORDER BY revision DESC, key LIMIT ?",
-                *(repository, min(before, _ABOVE_ALL), limit + self.limits.put_entries),
-            )
-        versions = [Version(*row) for row in rows]
-        last_revision = versions[:limit][-1].revision if versions else 0
-        return tuple(version for version in versions if version.revision >= last_revision)
 
     def history(
         self,
         repository: str,
         key: str,
         *,
-        before: int = _ABOVE_ALL,
+        before: int = ABOVE_ALL,
         limit: int = PAGE_ENTRIES,
         maintainer: bool = False,
     ) -> tuple[Version, ...]:
         """Return the versions of a key below a revision, the newest first.
 
-        Versions from before a removal have contents only for a maintainer. If ``key`` is "", the
-        versions of all keys are returned, without contents.
+        Versions from before a removal have contents only for a maintainer.
         """
-        if not key:
-            return self._log(repository, before, limit)
         if not checking.is_key(key):
             return ()
         with self.driver.reading() as transaction:
@@ -200,16 +176,16 @@ class Storage(Access):
             rows = transaction.rows(
                 f"SELECT {VERSION} {_VERSIONS_OF_KEY} AND revision < ?"
                 " ORDER BY revision DESC LIMIT ?",
-                *(repository, key, min(before, _ABOVE_ALL), max(1, min(limit, PAGE_ENTRIES))),
+                *(repository, key, min(before, ABOVE_ALL), limit),
             )
             rows = _first_page(rows)
-            least_revision = rows[-1][1] if rows else _ABOVE_ALL
+            least_revision = rows[-1][1] if rows else ABOVE_ALL
             contents: dict[int, bytes | None] = dict(
                 transaction.rows(
                     f"SELECT revision, content {_VERSIONS_OF_KEY} AND revision < ?"
                     " AND revision >= ? AND (? = 1 OR revision >"
                     f" (SELECT coalesce(max(revision), 0) {_VERSIONS_OF_KEY} AND hash = ''))",
-                    *(repository, key, min(before, _ABOVE_ALL), least_revision),
+                    *(repository, key, min(before, ABOVE_ALL), least_revision),
                     *(int(maintainer), repository, key),
                 )
             )
@@ -218,7 +194,8 @@ class Storage(Access):
     def purge(self, repository: str, key: str, *, now: float) -> None:
         """Erase every version of a key and leave a tombstone. Raises NotThereError."""
         with self.driver.writing() as transaction:
-            write = _locked_write(transaction, repository, now)
+            row = repository_row(transaction, repository, lock=True)
+            write = OpenWrite(transaction, row, OPERATOR, now, self.bounds)
             heads = write.heads([key]) if checking.is_key(key) else {}
             if not heads:
                 raise NotThereError(ENTRY)
@@ -280,7 +257,7 @@ def open_storage(database: str, limits: Limits = _LIMITS, *, create: bool = True
         driver = Postgres(database)
     else:
         path = database.removeprefix("sqlite://")
-        if not create and not _is_filled(path):
+        if not create and not (os.path.isfile(path) and os.path.getsize(path)):
             raise StorageFormatError(_NO_STORAGE.format(path=printable(path)))
         driver = SQLite(path)
     try:
@@ -289,20 +266,6 @@ def open_storage(database: str, limits: Limits = _LIMITS, *, create: bool = True
         driver.close()
         raise
     return Storage(driver, limits)
-
-
-def _is_filled(path: str) -> bool:
-    """Return whether there is a file with something in it."""
-    try:
-        return os.path.getsize(path) > 0
-    except OSError:
-        return False
-
-
-def _locked_write(transaction: Transaction, repository: str, now: float) -> OpenWrite:
-    """Lock a repository and return a write of the operator to it. Raises NotThereError."""
-    row = repository_row(transaction, repository, lock=True)
-    return OpenWrite(transaction, row, OPERATOR, now)
 
 
 def _write_request(session: Session, repository: str, id_: str, now: float, *parts: str) -> Request:

@@ -1,6 +1,5 @@
 """The values of the server: repositories, members and roles, entries and their versions."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -36,13 +35,6 @@ class Repository(Struct, frozen=True):
     def mark(self) -> str:
         """Return the text of the repository's ETag."""
         return f"{self.epoch}.{self.revision}"
-
-
-class Member(Struct, frozen=True):
-    """A person with their roles by repository id."""
-
-    name: str
-    roles: Mapping[str, Role]
 
 
 class Session(Struct, frozen=True):

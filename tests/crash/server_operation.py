@@ -54,7 +54,7 @@ def purge(desk: Desk) -> None:
 
 def grant(desk: Desk) -> None:
     """Let another member in."""
-    desk.storage.add_member("ben")
+    desk.storage.invite("ben", {desk.repository.id: Role.MEMBER}, now=desk.now)
 
 
 OPERATIONS: dict[str, Callable[[Desk], None]] = {

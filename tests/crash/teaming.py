@@ -34,7 +34,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.core.places import find
 from memd.core.text import sha256
-from memd.server.app import TeamOptions, application
+from memd.server.app import application
 from memd.server.log import TeamLog
 from memd.server.serving import configured
 from memd.server.storage import open_storage
@@ -233,8 +233,8 @@ class Sweep:
 
     def serve(self, *, stop: bool) -> None:
         """Serve until SIGTERM."""
-        options = TeamOptions(clock=ServerClock(), log=TeamLog(io.StringIO()))
-        served = application(open_storage(self.database), options)
+        log = TeamLog(io.StringIO())
+        served = application(open_storage(self.database), ServerClock(), log)
         if stop:
             os.kill(os.getpid(), signal.SIGSTOP)
         with suppress(KeyboardInterrupt, SystemExit):

@@ -48,9 +48,7 @@ class Desk:
         self.sessions[name] = session
         return session
 
-    def put(
-        self, name: str, *entries: PutEntry, number: str = "", if_match: str | None = None
-    ) -> Answer:
+    def put(self, name: str, *entries: PutEntry, number: str = "") -> Answer:
         """Write entries as a member."""
         said = repr(entries)
         return self.storage.put(
@@ -60,7 +58,6 @@ class Desk:
             id=number or new_id(),
             body_hash=sha256(said.encode()),
             now=self.now,
-            if_match=if_match,
         )
 
     def remove(self, name: str, key: str, revision: int, number: str = "") -> Answer:

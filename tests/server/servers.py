@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from memd.server.app import TeamOptions, application
+from memd.server.app import application
 from memd.server.log import TeamLog
 from memd.server.serving import ListenAddress, configured, listen
 from memd.server.storage import Storage, open_storage
@@ -59,14 +59,13 @@ def copy_database(database: object, path: object) -> None:
 
 @contextmanager
 def team_server(
-    database: object, *, clock: Callable[[], float] = time.time, **options: Any
+    database: object, *, clock: Callable[[], float] = time.time
 ) -> Iterator[TeamServer]:
     """Serve a database, a path or an address of PostgreSQL, until the block ends."""
     storage = open_storage(str(database))
     log = io.StringIO()
-    settings = TeamOptions(clock=clock, log=TeamLog(log), **options)
     listener, url = listen(ListenAddress(port=0))
-    server = configured(application(storage, settings))
+    server = configured(application(storage, clock, TeamLog(log)))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

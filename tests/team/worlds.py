@@ -111,7 +111,7 @@ class World:
     def versions(self) -> list[Version]:
         """Return all that the server's history has of all keys."""
         storage, repository = self.server.storage, self.server.repository
-        page = storage.page(repository, view="hashes")
+        page = storage.page(repository, hashes=True)
         keys = [each.key for each in (*page.entries, *page.removed)]
         return [
             Version(each.key, each.revision, each.hash, each.member)
