@@ -1,13 +1,10 @@
 #!/bin/sh
 # Brings the real clients of `make e2e` into one folder and nowhere else: $MEMD_E2E_PREFIX, or
 # .venv/e2e of this checkout. Each has a folder of its own there and is started by bin/NAME:
-#   claude 2.1.329, codex 0.169.0, gemini 0.61.0, opencode 1.18.33      npm
+#   claude 2.1.332, codex 0.171.0, gemini 0.61.0, opencode 1.18.33      npm
 #   inspector 2.12.0 (the MCP Inspector), node24 (runs it and gemini)   npm
 #   vscode-jsonrpc 10.0.0, and vscode: what clients/vscode is built with  npm, no bin/
 #   python with mcp 2.3.0, fastmcp 4.1.2 and python-lsp-jsonrpc 1.1.2   PyPI, in a venv
-#   claude-mem 13.25.3, and bun 1.4.5, which runs it                    npm
-#   mem0 2.2.1                                                          PyPI, in a venv
-#   basic-memory 0.24.1, with Python 3.13                               PyPI, Debian trixie
 #   browser-python: playwright 1.65.2; axe-core 4.14.1, no bin/        PyPI in a venv, npm
 #   chromium, where /usr/bin has none, with the fonts it needs         Debian bookworm
 #   nvim 0.10 and nc                                                    Debian trixie
@@ -97,12 +94,12 @@ venv() {
 }
 
 case "$(uname -s) $(uname -m)" in
-    "Linux x86_64") claude=linux-x64 bun=linux-x64 ;;
-    "Linux aarch64") claude=linux-arm64 bun=linux-aarch64 ;;
-    "Darwin arm64") claude=darwin-arm64 bun=darwin-aarch64 ;;
-    *) claude= bun= ;;
+    "Linux x86_64") claude=linux-x64 ;;
+    "Linux aarch64") claude=linux-arm64 ;;
+    "Darwin arm64") claude=darwin-arm64 ;;
+    *) claude= ;;
 esac
-if [ -n "$claude" ] && from_npm claude "@anthropic-ai/claude-code-$claude@2.1.329"; then
+if [ -n "$claude" ] && from_npm claude "@anthropic-ai/claude-code-$claude@2.1.332"; then
     # A link, not a wrapper: a process of it is known by the name under which it was started.
     ln -sf "../claude/node_modules/@anthropic-ai/claude-code-$claude/claude" "$to/bin/claude"
 fi
@@ -113,7 +110,7 @@ if unpack trixie trixie neovim netcat-openbsd; then
 fi
 from_npm vscode-jsonrpc vscode-jsonrpc@10.0.0
 from_npm vscode "$here/clients/vscode/package.json"
-from_npm codex @openai/codex@0.169.0 &&
+from_npm codex @openai/codex@0.171.0 &&
     wrapper codex "exec $to/codex/node_modules/.bin/codex \"\$@\""
 run24="PATH=$to/node24/node_modules/node/bin:\$PATH exec"
 from_npm gemini @google/gemini-cli@0.61.0 &&
@@ -126,30 +123,6 @@ if PATH=$to/node24/node_modules/node/bin:$PATH \
 fi
 venv python mcp==2.3.0 fastmcp==4.1.2 python-lsp-jsonrpc==1.1.2 &&
     wrapper python "exec $to/python/bin/python \"\$@\""
-venv mem0 mem0ai==2.2.1 && wrapper mem0-python "exec $to/mem0/bin/python \"\$@\""
-# Of claude-mem's packages its worker needs zod alone; those that it may have next to it are many.
-if [ -n "$bun" ] && from_npm bun "@oven/bun-$bun@1.4.5" &&
-    from_npm claude-mem claude-mem@13.25.3 zod@4.4.3 --legacy-peer-deps --ignore-scripts; then
-    wrapper claude-mem-worker "exec $to/bun/node_modules/@oven/bun-$bun/bin/bun \
-        $to/claude-mem/node_modules/claude-mem/plugin/scripts/worker-service.cjs --daemon"
-fi
-# Basic Memory needs a newer Python than this machine may have; two of its packages have no wheel.
-if [ ! -d "$to/basic-memory" ] && [ -d "$to/python" ] && unpack python313 trixie python3.13; then
-    pip="$to/python/bin/pip --disable-pip-version-check -q"
-    rm -rf "$to/basic-memory.new"
-    { $pip wheel --no-deps -w "$to/wheels" pybars3==0.9.7 PyMeta3==0.5.1 &&
-        $pip install --target "$to/basic-memory.new" --find-links "$to/wheels" \
-            --python-version 3.13 --only-binary=:all: --ignore-requires-python --platform any \
-            --platform "manylinux_2_17_$(uname -m)" --platform "manylinux2014_$(uname -m)" \
-            --platform "manylinux_2_28_$(uname -m)" basic-memory==0.24.1 &&
-        mv "$to/basic-memory.new" "$to/basic-memory"; } > "$to/basic-memory.log" 2>&1 ||
-        missing basic-memory "see $to/basic-memory.log"
-fi
-if [ -d "$to/basic-memory" ]; then
-    unpacked python313 python313 usr/bin/python3.13 "PYTHONHOME=$to/python313/usr"
-    wrapper basic-memory "PYTHONPATH=$to/basic-memory exec $to/bin/python313 \
-        -m basic_memory.cli.main \"\$@\""
-fi
 if unpack bookworm bookworm neovim vim emacs-nox socat; then
     unpacked nvim7 bookworm usr/bin/nvim "VIMRUNTIME=$to/bookworm/usr/share/nvim/runtime"
     unpacked vim bookworm usr/bin/vim.basic "VIMRUNTIME=$to/bookworm/usr/share/vim/vim90"

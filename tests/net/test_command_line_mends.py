@@ -119,7 +119,6 @@ def test_an_option_of_other_commands_is_refused_by_name(own: Home, words: tuple[
             pytest.param(words, marks=FULL)
             for words in (
                 ("team", "join", "https://127.0.0.1:1"),
-                ("team", "push"),
                 ("team", "share", "a.md"),
                 ("team", "remove", "a.md", "--reason", "old"),
                 ("team", "drop", "a.md"),

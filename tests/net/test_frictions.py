@@ -129,7 +129,6 @@ def test_a_command_is_no_session(known: Project) -> None:
 
 
 @pytest.mark.full
-@differs("7.1", "the name of a folder of transcripts is shown")
 def test_a_project_is_named_by_its_folder(own: Home) -> None:
     """The command status names a project by its path, not by a name with dashes."""
     project = own.start().project("shop")

@@ -159,7 +159,7 @@ def test_failures_in_a_row_pause_a_model(own: Home) -> None:
     (breaker,) = own.call("status")["breakers"]
     assert breaker["until"] > breaker["since"]
     asked = len(model.requests)
-    _extract(_said(project, 2), wait=True)
+    _extract(_said(project, 2, "The build is slow again today."), wait=True)
     assert len(model.requests) == asked
     assert project.call("load_prompt")["enabled"]
     assert own.call("resume")["breakers"] == []

@@ -237,7 +237,6 @@ import json, sys, warnings
 warnings.simplefilter("ignore")
 from memd.client.memory_tool import MemoryTool
 
-pytestmark = pytest.mark.full  # each runs a program with the SDK
 tool = MemoryTool(".")
 for command in json.loads(sys.argv[1]):
     print(json.dumps(str(tool.call(command))))

@@ -261,7 +261,7 @@ def _all_state(project: Project) -> object:
     status = project.home.call("status")
     kept = {name: status[name] for name in ("sessions", "jobs", "suggestions", "contexts")}
     report = project.home.call("report")
-    uses = {name: report[name] for name in ("surfaced", "read", "acted")}
+    uses = {name: report[name] for name in ("surfaced", "most")}
     return found, kept, uses, project.tree()
 
 
