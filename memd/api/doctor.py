@@ -269,7 +269,7 @@ async def _rules_check(services: Services, directory: str) -> Check:
     except MemdError as error:
         return Check("rules", "warning", error.sentence, error.hint)
     states = [rule.state for rule in listed.rules]
-    unused_checks = sum(each.written for each in listed.candidates)
+    unused_checks = len(listed.candidates)
     detail = f"{states.count('on')} hold"
     if unused_checks:
         detail += f"; {unused_checks} memories have a line check: that is not switched on"

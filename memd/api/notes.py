@@ -21,10 +21,8 @@ from memd.files.directory import (
 )
 from memd.notes.errors import (
     ForeignNotesError,
-    NotesConflictError,
     NotesNotFoundError,
     NotesTooLargeError,
-    SectionUnknownError,
 )
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
@@ -58,12 +56,6 @@ class NotesPage(Result):
     """Notes of sessions, those that changed last first."""
 
     notes: tuple[ListedNotes, ...]
-
-
-class WrittenNotes(Result):
-    """The hash of the notes as they are now."""
-
-    hash: str
 
 
 class DeletedNotes(Result):
@@ -149,38 +141,6 @@ async def notes_update(
     return await ended(services, result.job, UpdatedNotes)
 
 
-@method(
-    "notes.write",
-    "write",
-    *_READ,
-    MemoryOffError,
-    SectionUnknownError,
-    NotesConflictError,
-    ForeignNotesError,
-    NotesTooLargeError,
-    UnwrittenFileError,
-)
-async def notes_write(
-    services: Services,
-    call: Call,
-    *,
-    cwd: str,
-    session_id: SessionId,
-    section: str,
-    content: str,
-    base_hash: str,
-) -> WrittenNotes:
-    """Write one section of a session's notes, for a client whose own model keeps them.
-
-    ``base_hash`` is that of the notes as they were read, "" where there are none yet.
-    """
-    request = await notes_request(services, call, cwd, session_id)
-    if not request.switches.enabled:
-        raise MemoryOffError(request.project.reason or "notes.enabled is false")
-    written = await services.session_notes.write(request, section, content, base_hash)
-    return WrittenNotes(hash=written)
-
-
 @method("notes.list", "read", NoProjectError)
 async def notes_list(
     services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
@@ -258,4 +218,4 @@ async def delete(services: Services, request: NotesRequest) -> bool:
     return await services.session_notes.delete(request)
 
 
-METHODS = (notes_read, notes_update, notes_write, notes_list, notes_delete)
+METHODS = (notes_read, notes_update, notes_list, notes_delete)

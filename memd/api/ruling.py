@@ -49,8 +49,7 @@ async def rule_list(services: Services, call: Call, *, cwd: str) -> RuleList:
     """The rules of a project, and memories that could be made rules.
 
     A rule holds while its ``state`` is ``on``; it changes when its memory's text differs from the
-    one that the person consented to. A candidate is a memory with a line ``check:``, or one that
-    quotes a command and repeats what the person had said before.
+    one that the person consented to. A candidate is a memory with a line ``check:``.
     """
     return await services.rules.list((await project_of(services, call, cwd)).memory_dir)
 

@@ -12,8 +12,7 @@ _SESSION = Operand(
 _SECTION = Option("--section", "only this section: its title, or how it begins", "TITLE", param="")
 _SHOWN = (
     "What the conversation is about, as it was written down while it ran: the state, the task, "
-    "files, commands, errors and corrections. Below the line (from the transcript) stands what "
-    "was taken from the conversation's record; above it what a person or a model wrote."
+    "files, commands, errors and corrections."
 )
 
 COMMANDS = (
@@ -58,14 +57,11 @@ COMMANDS = (
     Command(
         ("notes", "edit"),
         "change the notes of a session in an editor",
-        "Opens them in VISUAL or EDITOR and writes each section that was changed. The titles and "
-        "the lines in italics stay as they are. What you write is kept when memd goes on writing: "
-        "it only replaces what stands below the line (from the transcript).",
+        "Opens the file in VISUAL or EDITOR. Once you change it, it is yours: memd goes on reading "
+        "it and writes it no more.",
         "notes:edit",
         method="",
         operands=(_SESSION,),
-        options=(_SECTION,),
-        examples=(("memctl notes edit --section current", "say yourself what comes next"),),
     ),
     Command(
         ("notes", "rm"),

@@ -25,6 +25,7 @@ METHODS: Mapping[str, str] = {
     "memory.adopt": "save the memory as the person: memory.write, or memctl edit",
     "memory.restore": "memory.undo with path",
     "metrics": "status, report and the log have what it said",
+    "notes.write": "edit the file that notes.read names",
     "project.list": "status lists the projects",
     "recall.probe": _NO_REPLACEMENT,
     "restart": "shutdown; the next client or the service manager starts memd",

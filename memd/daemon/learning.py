@@ -26,7 +26,7 @@ def extractions(
     joined: Callable[[str], bool],
     covered: CoveredIn,
 ) -> Extractions:
-    """Return the extraction of memories, which also counts what a person had to repeat."""
+    """Return the extraction of memories."""
     return Extractions(
         store,
         Cursors(database),
@@ -37,15 +37,8 @@ def extractions(
         note=note,
         joined=joined,
         covered=covered,
-        said_again=partial(_count_repetition, RuleTable(database)),
         new_suggestions=partial(_count_new_suggestions, SuggestionTable(database)),
     )
-
-
-def _count_repetition(table: RuleTable, directory: str, paths: Sequence[str], at: float) -> None:
-    """Count that the person repeated what these memories say."""
-    with suppress(StateUnusableError):  # a lost count does no harm
-        table.said_again(directory, paths, at)
 
 
 def _count_new_suggestions(table: SuggestionTable, directory: str, texts: Sequence[str]) -> int:

@@ -38,13 +38,11 @@ _NEXT_POINTER = "\n- [Next](next.md)"  # what follows a line of the index
 class Merged(Struct, frozen=True):
     """The change set of candidates, and the texts left out since an instruction file says them.
 
-    ``said_again`` are the paths of memories that already say a candidate; ``refused`` has the
-    secret rule of each candidate whose memory would hold a credential.
+    ``refused`` has the secret rule of each candidate whose memory would hold a credential.
     """
 
     draft: Draft
     already_said: tuple[CoveredText, ...] = ()
-    said_again: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
     def without(self, paths: Container[str]) -> "Merged":
@@ -72,9 +70,7 @@ def merge(
     for statement, candidate in _distinct_statements(candidates).items():
         yield_to_requests()
         work.add(candidate, statement)
-    return Merged(
-        work.draft(), tuple(work.already_said), tuple(work.said_again), tuple(work.refused)
-    )
+    return Merged(work.draft(), tuple(work.already_said), tuple(work.refused))
 
 
 def _distinct_statements(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
@@ -95,7 +91,6 @@ class _Work:
 
     def __init__(self, tree: Tree, session: str, modified: str, covered: Covered) -> None:
         self.already_said: list[CoveredText] = []  # candidates that an instruction file says
-        self.said_again: list[str] = []  # paths of memories that say a candidate already
         self.refused: list[str] = []  # the secret rules of candidates that are not written
         self._tree = tree
         self._covered = covered
@@ -115,7 +110,6 @@ class _Work:
         for path in self._similar_memories(crude_words(new)):
             file = self._tree.read(path)
             if file is not None and key in _keys(file):
-                self.said_again.append(path)
                 return
         file_path = self._covered(new)
         if file_path:

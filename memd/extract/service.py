@@ -84,8 +84,8 @@ class Extractions:
     ``models`` returns the model of the settings; ``runs`` stores the records of its runs;
     ``waiting`` returns a directory's open suggestions, ``new_suggestions`` how many texts are new
     ones; ``note`` writes to the log. ``joined`` returns whether a directory joined a team,
-    ``covered`` a function that finds a text in a project's instruction files. ``said_again`` counts
-    memories that a person had to say again. Both counters and ``joined`` block.
+    ``covered`` a function that finds a text in a project's instruction files. ``new_suggestions``
+    and ``joined`` block.
     """
 
     def __init__(
@@ -100,7 +100,6 @@ class Extractions:
         note: Note,
         joined: Callable[[str], bool] = lambda _: False,
         covered: CoveredIn = in_no_project,
-        said_again: Callable[[str, Sequence[str], float], None] = lambda *_: None,
         new_suggestions: CountTexts = lambda _, texts: len(texts),
     ) -> None:
         self._store = store
@@ -112,7 +111,6 @@ class Extractions:
         self._log = note
         self._is_joined = joined
         self._covered_in = covered
-        self._count_said_again = said_again
         self._count_new = new_suggestions
         self._reader = ConversationReader()
 
@@ -224,18 +222,16 @@ class Extractions:
     ) -> ExtractionResult:
         """Commit a plan together with its result, the suggestions and the cursor."""
         suggestions = suggestions if extraction.settings.extract.suggest else ()
-        directory, now = extraction.project.memory_dir, self._clock.now
+        directory = extraction.project.memory_dir
         texts = [suggestion.text for suggestion in suggestions]
         count_new = partial(self._count_new, directory, texts)
         suggested = await to_thread.run_sync(count_new) if texts else 0
         result = extracted = replace(extracted, suggested=suggested)
-        repeated_paths: tuple[str, ...] = ()
         refused: dict[str, str] = {}  # the secret rules for which the store refuses files, by path
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
-            nonlocal result, repeated_paths
+            nonlocal result
             merged = Merged(Draft()) if _ALL in refused else plan(tree).without(refused)
-            repeated_paths = merged.said_again
             rules = (*merged.refused, *refused.values())
             result = extracted.of(merged.draft).without(merged.already_said).refusing(rules)
             end = JobEnd(extraction.job, requests.COMPLETED, json.dumps(result.facts()))
@@ -261,8 +257,6 @@ class Extractions:
                     raise
                 path = str(error.facts.get("path", _ALL))
                 refused[_ALL if path in refused else path] = str(error.facts["rule"])
-        if repeated_paths:
-            await to_thread.run_sync(self._count_said_again, directory, repeated_paths, now())
         return replace(result, change=committed.change)
 
     async def _run_model(
@@ -319,14 +313,13 @@ class Extractions:
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
-        # The local extractor only finds out which memories the person had to say again.
-        stated = await to_thread.run_sync(candidates.find, new_part.messages, now, session)
-        local_merge = partial(merge, stated.candidates, session=session, at=now, covered=covered)
-
-        def plan(tree: Tree) -> Merged:
-            return Merged(change.plan(tree), said_again=local_merge(tree).said_again)
-
-        return await self._commit(extraction, extracted, run.suggestions, plan, run.origin)
+        return await self._commit(
+            extraction,
+            extracted,
+            run.suggestions,
+            lambda tree: Merged(change.plan(tree)),
+            run.origin,
+        )
 
     async def _make_task(
         self, extraction: Extraction, model: Model, client: Task | None, news: fork.News

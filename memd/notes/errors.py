@@ -16,21 +16,8 @@ class NotesNotFoundError(MemdError):
         super().__init__(f"the session {session} has no notes", session=session)
 
 
-class SectionUnknownError(MemdError):
-    """The notes have no section of this title."""
-
-    code = 1041
-    kind = "section_unknown"
-    hint = "notes.read names the sections"
-    exit_status = 66
-
-    def __init__(self, title: str) -> None:
-        shown = printable(title)
-        super().__init__(f"the notes have no section {shown}", section=shown)
-
-
 class ForeignNotesError(MemdError):
-    """The notes belong to the client itself; memd reads them and never writes them."""
+    """The notes are the client's or a person's; memd reads them and never writes them."""
 
     code = 1042
     kind = "foreign_notes"
@@ -53,12 +40,12 @@ class NotesConflictError(MemdError):
 
 
 class NotesTooLargeError(MemdError):
-    """The notes, or one section, would be larger than allowed."""
+    """The notes would be larger than allowed."""
 
     code = 1007
     kind = "too_large"
     exit_status = 65
 
-    def __init__(self, what: str, size: int, limit: int, unit: str = "bytes") -> None:
-        sentence = f"{printable(what)} would have {size} {unit}; {limit} are written at most"
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        sentence = f"{printable(what)} would have {size} bytes; {limit} are written at most"
         super().__init__(sentence, what=what, size=size, limit=limit)

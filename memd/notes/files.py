@@ -3,7 +3,8 @@
 Rules of this file
 - Notes lie beside the session's transcript, below the folder of the project. An existing file is
   used even if new notes would get another path.
-- Notes without a cursor, or at a path that only another program uses, are never written.
+- Notes without a cursor, with a text that somebody changed since, or at a path that only another
+  program uses, are never written.
 - A reader sees the old file or the new one. The file that a replacement removes is compared with
   what the writer had read, and is put back if it differs.
 - Nothing is opened through a link, and no file that has several names.
@@ -112,7 +113,29 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     NotesConflictError, ForeignNotesError, NotesTooLargeError, UnwrittenFileError and
     PathRefusedError; the old notes are unchanged then.
     """
-    content = text.encode("utf-8", "replace")
+    return _replace(place, text.encode("utf-8", "replace"), expected, disk)
+
+
+def restore(place: NotesPlace, content: bytes, mtime_ns: int) -> bool:
+    """Write notes byte for byte if a session has none; return whether they were written.
+
+    ``mtime_ns`` is their mtime, 0 for now. Raises NotesTooLargeError, UnwrittenFileError and
+    PathRefusedError.
+    """
+    with suppress(errors.ForeignNotesError, errors.NotesConflictError):
+        _replace(place, content, "", mtime_ns=mtime_ns or None)
+        return True
+    return False
+
+
+def _replace(
+    place: NotesPlace,
+    content: bytes,
+    expected: str,
+    disk: Disk | None = None,
+    mtime_ns: int | None = None,
+) -> str:
+    """Replace a session's notes by a content, and return its hash; see ``replace``."""
     if len(content) > NOTES_BYTES:
         raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
     try:
@@ -124,7 +147,8 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
             _check_hash(path, expected, existing.hash if existing else "")
             below = os.path.relpath(path, place.base)
             with directory.parent(below, create=True) as (folder, name):
-                _write_and_swap(disk or real_disk(), (folder, name, path), content, expected)
+                file = (folder, name, path)
+                _write_and_swap(disk or real_disk(), file, content, expected, mtime_ns)
     except FileExistsError as error:  # another program saved it a moment ago
         raise errors.NotesConflictError(place.path, expected, "") from error
     except OSError as error:
@@ -132,31 +156,6 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     except (DirectoryUnusableError, FileUnreadableError) as error:
         raise UnwrittenFileError(place.path, str(error.facts["cause"])) from error
     return sha256(content)
-
-
-def restore(place: NotesPlace, content: bytes, mtime_ns: int, disk: Disk | None = None) -> bool:
-    """Write notes byte for byte if a session has none; return whether they were written.
-
-    ``mtime_ns`` is their mtime, 0 for now. Raises NotesTooLargeError, UnwrittenFileError and
-    PathRefusedError.
-    """
-    if len(content) > NOTES_BYTES:
-        raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
-    try:
-        with Directory(place.base, create=True) as directory:
-            if _load_first(directory, place) is not None:
-                return False
-            below = os.path.relpath(place.path, place.base)
-            with directory.parent(below, create=True) as (folder, name):
-                file = (folder, name, place.path)
-                _write_and_swap(disk or real_disk(), file, content, "", mtime_ns or None)
-    except FileExistsError:  # another program saved it a moment ago
-        return False
-    except OSError as error:
-        raise UnwrittenFileError(place.path, cause_of(error)) from error
-    except (DirectoryUnusableError, FileUnreadableError) as error:
-        raise UnwrittenFileError(place.path, str(error.facts["cause"])) from error
-    return True
 
 
 def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
@@ -298,7 +297,7 @@ def _load(directory: Directory, name: str) -> NotesFile | None:
         hash=sha256(content),
         mtime=status.st_mtime,
         # Writing a file back that is not UTF-8 would damage it.
-        foreign=not is_own or notes.cursor is None or text.encode() != content,
+        foreign=not is_own or notes.cursor is None or notes.changed or text.encode() != content,
     )
 
 

@@ -2,21 +2,21 @@
 
 Rules of this file
 - Reading a conversation and replacing its notes is one step under the session's lock. A model's run
-  takes the lock only before and after, so the local writer never waits for a model. Its changes are
-  merged into the notes as they are at the end of the run.
+  takes the lock only before and after, so the local writer never waits for a model.
+- One writer at a time has the notes: a model takes over local ones, never the reverse. Notes that a
+  person changed are read and not written.
 - The cursor is written together with the notes that it describes, in one replacement.
 """
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.conversation.history import CompactionPlan, estimate_text
+from memd.conversation.history import CompactionPlan
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
@@ -26,9 +26,8 @@ from memd.notes.conversations import SessionReader
 from memd.notes.facts import FindStatements
 from memd.notes.files import NotesFile, NotesPlace
 from memd.notes.fork import NotesUpdate
-from memd.notes.merging import merged, with_local_lines_of
 from memd.notes.requests import NotesRequest, NotesView, SectionSize, UpdateResult, skipped
-from memd.notes.sections import SECTION_TOKENS, NotesCursor, SessionNotes
+from memd.notes.sections import NotesCursor, SessionNotes
 from memd.notes.templates import NotesTemplate, chosen_template
 from memd.projects.project import transcript_folders
 from memd.transcripts.stream import message_pieces
@@ -105,7 +104,8 @@ class NotesKeeper:
     def write_locally(self, request: NotesRequest) -> UpdateResult:
         """Update the notes without a model, whatever their age, and return the result.
 
-        Skipped if a gate is closed or there is no message. Raises TranscriptRefusedError.
+        Skipped if a gate is closed, there is no message or a model wrote the notes. Raises
+        TranscriptRefusedError.
         """
         with self._open_session(request) as opened:
             reader = opened.reader
@@ -116,38 +116,42 @@ class NotesKeeper:
                 gate = gates.YOUNG
             if gate:
                 return skipped(gate)
+            if (
+                opened.file
+                and opened.file.notes.cursor
+                and opened.file.notes.cursor.engine == MODEL
+            ):
+                return replace(skipped(gates.FOREIGN), path=opened.file.path)
             cursor = opened.cursor(LOCAL, self._clock.now())
-            change = partial(local.with_new_lines, new=local.lines(reader.facts))
-            result = self._write_changed(request, opened, change, cursor)
-            reader.count_from_here(cursor)
-            return result
+            before = self._notes(request, opened)
+            after = local.with_new_lines(before, local.lines(reader.facts))
+            return self._write(opened, before, after, cursor)
 
     def begin(self, request: NotesRequest) -> BegunUpdate:
         """Return the notes, the new messages and the next cursor, at the start of a model's run."""
         with self._open_session(request) as opened:
-            template = self._template(request)
-            before = opened.file.notes if opened.file else sections.parse(template.text)
             path = opened.file.path if opened.file else opened.place.path
-            news = opened.reader.news.messages
-            update = NotesUpdate(before, path, template, news, request.project.memory_dir)
+            update = NotesUpdate(
+                self._notes(request, opened),
+                path,
+                self._template(request),
+                opened.reader.news.messages,
+                request.project.memory_dir,
+            )
             return BegunUpdate(update, opened.cursor(MODEL, self._clock.now()))
 
     def end(self, request: NotesRequest, begun: BegunUpdate, text: str) -> UpdateResult:
-        """Merge the sections that a model's run changed into the notes as they are now.
+        """Write the notes' ``text`` after a model's run; refused changes are ``faults``.
 
-        ``text`` is the notes' text after the run. Conflicts and refused changes are ``faults``.
+        Skipped if somebody changed the notes meanwhile.
         """
         before = begun.update.notes
         after, faults = sections.checked_edit(before, text)
         with self._open_session(request) as opened:
-            conflicts: dict[str, None] = {}
-            change = partial(merged, before, after, conflicts)
-            result = self._write_changed(request, opened, change, begun.cursor)
-            reader = opened.reader
-            # If the conversation went on, the next update reads it again from the new cursor.
-            if (reader.cursor, reader.facts.last_id) == (before.cursor, begun.cursor.covers):
-                reader.count_from_here(begun.cursor)
-            return replace(result, faults=(*faults, *conflicts))
+            if opened.file and opened.file.foreign:
+                return skipped(gates.FOREIGN)
+            result = self._write(opened, before, after, begun.cursor)
+            return replace(result, faults=faults)
 
     def refresh(self, request: NotesRequest) -> bool:
         """Update stale notes without a model; return whether they remain stale.
@@ -196,28 +200,6 @@ class NotesKeeper:
         with suppress(MemdError), self._open_session(request) as opened:
             return opened.reader.ends_at_boundary
         return False
-
-    def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
-        """Replace a section's content; return the notes' hash. Raises SectionUnknownError."""
-        with self._locked_session(request) as (_, place):
-            file = files.read(place)
-            notes = file.notes if file else sections.parse(self._template(request).text)
-            section = notes.section(title)
-            if section is None:
-                raise errors.SectionUnknownError(title)
-            size = estimate_text(content.strip())
-            # Lines of the local writer may be included; longer text is not searched for secrets.
-            if size > 2 * SECTION_TOKENS:
-                raise errors.NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
-            filled = section.filled(local.authored(sections.redacted(content)))
-            size = sections.section_tokens(filled)
-            if size > SECTION_TOKENS:
-                raise errors.NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
-            notes = notes.with_section(with_local_lines_of(section, filled))
-            at = iso_time(self._clock.now())
-            cursor = notes.cursor or NotesCursor(request.session, "", 0, MODEL, at)
-            notes = replace(notes, cursor=replace(cursor, engine=MODEL, at=at))
-            return files.replace(place, sections.rendered(notes), base_hash)
 
     def delete(self, request: NotesRequest) -> bool:
         """Remove the notes and return whether there were any."""
@@ -280,35 +262,30 @@ class NotesKeeper:
         session.root = root
         return reader
 
-    def _write_changed(
-        self,
-        request: NotesRequest,
-        opened: _OpenSession,
-        change: Callable[[SessionNotes], SessionNotes],
-        cursor: NotesCursor,
-    ) -> UpdateResult:
-        """Write the notes with ``change`` applied, and the cursor that they will have.
+    def _notes(self, request: NotesRequest, opened: _OpenSession) -> SessionNotes:
+        """Return a session's notes, those of the template if there are none."""
+        return opened.file.notes if opened.file else sections.parse(self._template(request).text)
 
-        It is tried once more if another program changed the notes meanwhile.
+    def _write(
+        self, opened: _OpenSession, before: SessionNotes, after: SessionNotes, cursor: NotesCursor
+    ) -> UpdateResult:
+        """Write notes that were changed from ``before`` to ``after``, with their new cursor.
+
+        Skipped if somebody changes the file in this moment.
         """
-        file, is_second_try = opened.file, False
-        while True:
-            before = file.notes if file else sections.parse(self._template(request).text)
-            after = replace(change(before), cursor=cursor)
-            text = sections.rendered(after)
-            try:
-                if file is None or text != file.text:
-                    files.replace(opened.place, text, file.hash if file else "")
-                break
-            except errors.NotesConflictError:
-                if is_second_try:
-                    raise
-            file, is_second_try = files.read(opened.place), True
+        file, reader = opened.file, opened.reader
+        text = sections.rendered(replace(after, cursor=cursor))
+        try:
+            if file is None or text != file.text:
+                files.replace(opened.place, text, file.hash if file else "")
+        except errors.NotesConflictError:
+            return skipped(gates.FOREIGN)
+        if reader.facts.last_id == cursor.covers:
+            reader.count_from_here(cursor)  # else the next update reads on from the new cursor
         pairs = zip(before.sections, after.sections, strict=True)
-        changed = tuple(new.title for old, new in pairs if old != new)
         return UpdateResult(
             engine=cursor.engine,
-            sections=changed,
+            sections=tuple(new.title for old, new in pairs if old != new),
             path=file.path if file else opened.place.path,
             covers=cursor.covers,
             tokens=cursor.tokens,

@@ -1,13 +1,12 @@
 """Write the lines of session notes that need no model: the local writer. Pure.
 
 Rules of this file
-- Text between backticks is copied from the transcript; the rest are the words of ``_LABELS``.
+- Text between backticks is copied from the transcript; the rest are labels, numbers and times.
 - A quotation is one line without invisible characters, credentials or the end of a tag or comment.
 - The most important lines come first; lines that do not fit are left out.
-- The writer replaces only its own lines.
+- Notes that a model or a person wrote last are not the writer's to change.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,14 +16,7 @@ from msgspec.structs import replace
 
 from memd.conversation.history import estimate_text
 from memd.notes.facts import DOCUMENT, CallUse, FileUse, SessionFacts, TurnFacts
-from memd.notes.sections import (
-    MARKER,
-    NotesSection,
-    SessionNotes,
-    redacted,
-    split_local,
-    with_local,
-)
+from memd.notes.sections import NotesSection, SessionNotes, redacted
 from memd.text import quoting
 
 _REQUEST_CHARACTERS, _SENTENCE_CHARACTERS, _USUAL_CHARACTERS, _TITLE_CHARACTERS = (
@@ -35,14 +27,6 @@ _REQUEST_CHARACTERS, _SENTENCE_CHARACTERS, _USUAL_CHARACTERS, _TITLE_CHARACTERS 
 )  # characters of a quotation
 _TITLE_WORDS, _WORKLOG_WORDS = 10, 12  # of a quotation
 _MOST_TOOLS = 8  # of a turn, shown at most
-# A list item of labels, numbers and times, from which the quotations were removed.
-_LABELS = re.compile(
-    r"- (?:[\d:,;-]|\s|(?<!\w)(?:last|first|requests?|left|out|in|progress|open|assistant's|words"
-    r"|read|edited|times|passed|failed|running|later|person|address|after|edits|errors)(?!\w))*"
-)
-# A text between two equal runs of backticks.
-_SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
-_LEFT_OUT = "requests left out"
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999
 K = TypeVar("K")
 V = TypeVar("V")
@@ -56,7 +40,7 @@ def lines(facts: SessionFacts) -> dict[str, list[str]]:
     requests = _fitting_items(1_900, _request_lines(facts))
     left_out = facts.requests_count - len(requests)
     if left_out:
-        requests.append(f"- {left_out} {_LEFT_OUT}")
+        requests.append(f"- {left_out} requests left out")
     names = _newest(facts.files)  # paths and web addresses
     files = (_file_line(name, use) for name, use in names if "://" not in name)
     commands = (_command_line(command, use) for command, use in _newest(facts.commands))
@@ -79,36 +63,14 @@ def lines(facts: SessionFacts) -> dict[str, list[str]]:
 
 
 def with_new_lines(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNotes:
-    """Return notes in which new lines of the local writer replace its old ones.
-
-    Its old lines are recognised by their form; other lines below the marker move above it.
-    """
+    """Return notes in which the local writer's new lines are the content of their sections."""
 
     def updated_section(old: NotesSection) -> NotesSection:
-        """Return a section with the new lines, unchanged if it has neither old nor new ones."""
-        _, old_lines = split_local(old.body)
-        new_lines = new.get(old.title.strip(), ())
-        if not (old_lines or new_lines):
-            return old
-        return replace(old, body=with_local(authored(old.body), new_lines))
+        """Return a section with its new lines, unchanged if there are none."""
+        content = "\n".join(new.get(old.title.strip(), ()))
+        return replace(old, body=f"\n{content}\n\n") if content else old
 
     return replace(notes, sections=tuple(map(updated_section, notes.sections)))
-
-
-def authored(body: str) -> str:
-    """Return the lines of a section that a person or a model wrote, above or below the marker."""
-    above, below = split_local(body)
-    lines = [above] if above else []
-    lines += [line for line in below if not _is_local(line)]
-    return "\n".join(lines)
-
-
-def _is_local(line: str) -> bool:
-    """Return whether a line has the local writer's form: only quotations and labels."""
-    labels, quotations = _SPAN.subn("", line)
-    if not quotations and _LEFT_OUT not in line:
-        return False
-    return _LABELS.fullmatch(labels) is not None
 
 
 @lru_cache(maxsize=1_024)  # an update quotes mostly the same texts as the last one
@@ -121,7 +83,7 @@ def quoted(
 
 def _fitting_items(most_tokens: int, lines: Iterable[str]) -> list[str]:
     """Return the lines with a quotation, as list items, up to ``most_tokens`` tokens."""
-    result = [MARKER]
+    result: list[str] = []
     for line in lines:
         if "`" not in line:  # it has no quotation
             continue
@@ -129,7 +91,7 @@ def _fitting_items(most_tokens: int, lines: Iterable[str]) -> list[str]:
         if estimate_text("\n".join(result)) > most_tokens:
             result.pop()
             break
-    return result[1:]  # without the marker, which was only counted
+    return result
 
 
 def _newest(entries: dict[K, V]) -> list[tuple[K, V]]:

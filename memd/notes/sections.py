@@ -5,8 +5,8 @@ Rules of this file
 - A heading is a line ``# Title`` outside of a code fence, or anywhere if an italic line follows, so
   that an unclosed fence hides no section of the template.
 - Titles and italic lines are never changed; an edit changes the content of a section.
-- The cursor is a comment in the last line that is not blank, exactly as memd writes it. Notes
-  without one are not memd's.
+- The cursor is a comment in the last line that is not blank, exactly as memd writes it, with a hash
+  of the text above it. Notes without one, or with another text above it, are not memd's.
 """
 
 import re
@@ -19,17 +19,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.conversation.history import estimate_text
+from memd.core.text import sha256
 from memd.documents import secrets
 
 SECTION_TOKENS = 2_000  # that a reader gets of a section
 NOTES_TOKENS = 12_000  # that a reader gets of all sections
-MARKER = "- (from the transcript)"  # the line above the lines of the local writer
 _CUT_TOKENS = 3_000  # a section that a model writes is cut beyond this
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ITALIC = re.compile(r"([_*])(?![\s_*]).*\1\s*")
 _CURSOR = re.compile(
-    r"<!-- memd notes 1 session=(\S+) covers=(\S*) tokens=(\d{1,15})"
-    r" engine=(model|local) at=(\S*) -->"
+    r"<!-- memd notes 2 session=(\S+) covers=(\S*) tokens=(\d{1,15})"
+    r" engine=(model|local) hash=([0-9a-f]{16}) at=(\S*) -->"
 )
 _UNQUOTED = ":+.-_"  # characters that stand in a cursor as they are
 # The order in which sections of too long notes are cut; "||" stands for all other sections.
@@ -84,60 +84,56 @@ class NotesCursor(Struct, frozen=True):
     engine: str
     at: str
 
-    def rendered(self) -> str:
-        """Return the cursor's comment; special characters in its values are percent-encoded."""
+    def rendered(self, text_hash: str) -> str:
+        """Return the cursor's comment below a text with this hash.
+
+        Special characters in its values are percent-encoded.
+        """
         session = quote(self.session, _UNQUOTED, errors="replace")
         covers = quote(self.covers, _UNQUOTED, errors="replace")
         at = quote(self.at, _UNQUOTED, errors="replace")
         return (
-            f"<!-- memd notes 1 session={session} covers={covers} tokens={self.tokens}"
-            f" engine={self.engine} at={at} -->"
+            f"<!-- memd notes 2 session={session} covers={covers} tokens={self.tokens}"
+            f" engine={self.engine} hash={text_hash} at={at} -->"
         )
 
 
 class SessionNotes(Struct, frozen=True):
-    """Notes of one session; ``head`` is the text above the first section, usually empty."""
+    """Notes of one session; ``head`` is the text above the first section, usually empty.
+
+    ``changed`` says that somebody changed the text above the cursor since memd wrote it.
+    """
 
     head: str
     sections: tuple[NotesSection, ...]
     cursor: NotesCursor | None = None
+    changed: bool = False
 
     @property
     def title(self) -> str:
         """The first line of the first section's content, "" if there is none."""
         lines = self.sections[0].content.split("\n") if self.sections else []
-        return next((line.strip("-`* ") for line in lines if line.rstrip() != MARKER), "")
-
-    def section(self, title: str) -> NotesSection | None:
-        """Return the first section with a title, ``None`` if there is none."""
-        return next((s for s in self.sections if s.title.strip() == title.strip()), None)
-
-    def with_section(self, section: NotesSection) -> "SessionNotes":
-        """Return the notes in which a section replaces the first one with its title."""
-        sections = list(self.sections)
-        sections[[s.title for s in sections].index(section.title)] = section
-        return replace(self, sections=tuple(sections))
+        return lines[0].strip("-`* ") if lines else ""
 
 
 def parse(text: str) -> SessionNotes:
     """Return a text parsed as notes; a text without headings becomes the head."""
-    above, cursor = _split_cursor(text)
+    above, cursor, changed = _split_cursor(text)
     lines = re.findall(r"[^\n]*\n|[^\n]+", above)
     headings, _ = _headings(lines)
     edges = (0, *headings, len(lines))
     head, *sections = ["".join(lines[start:end]) for start, end in pairwise(edges)]
-    return SessionNotes(head, tuple(map(_parse_section, sections)), cursor)
+    return SessionNotes(head, tuple(map(_parse_section, sections)), cursor, changed)
 
 
 def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
     """Return the text of notes, byte for byte as parsed, with or without the cursor."""
-    parts = [notes.head, *(section.rendered() for section in notes.sections)]
-    if cursor and notes.cursor:
-        parts.append(f"{notes.cursor.rendered()}\n")
     text = ""
-    for part in parts:
-        needs_newline = part and text and not text.endswith("\n")
-        text += f"\n{part}" if needs_newline else part
+    for part in (notes.head, *(section.rendered() for section in notes.sections)):
+        text = _on_new_line(text) + part if part else text
+    if cursor and notes.cursor:
+        text = _on_new_line(text)
+        text += f"{notes.cursor.rendered(_hash(text))}\n"
     return text
 
 
@@ -150,27 +146,6 @@ def is_empty(notes: SessionNotes, template: str) -> bool:
 def section_tokens(section: NotesSection) -> int:
     """Return about how many tokens the content of a section has."""
     return estimate_text(section.content)
-
-
-def split_local(body: str) -> tuple[str, list[str]]:
-    """Return the text above the local writer's marker, and the lines below it."""
-    lines = _trimmed(body).split("\n")
-    markers = [number for number, line in enumerate(lines) if line.rstrip() == MARKER]
-    if not markers:
-        return "\n".join(lines).rstrip(), []
-    above, below = lines[: markers[0]], lines[markers[0] :]
-    local = [line for line in below if line.strip() and line.rstrip() != MARKER]
-    return "\n".join(above).rstrip(), local
-
-
-def with_local(body: str, lines: Sequence[str]) -> str:
-    """Return a section's body in which ``lines`` replace those below the local writer's marker."""
-    authored, _ = split_local(body)
-    parts = [authored] if authored else []
-    if lines:
-        parts += [MARKER, *lines]
-    content = "\n".join(parts)
-    return f"\n{content}\n\n" if content else "\n\n"
 
 
 def redacted(text: str) -> str:
@@ -331,17 +306,28 @@ def beginning(text: str, most_size: int, measure: Callable[[str], int]) -> str:
     return f"{text[:length]}…" if length > 0 else ""
 
 
-def _split_cursor(text: str) -> tuple[str, NotesCursor | None]:
-    """Return a text without its cursor, and the cursor; ``None`` if it has none."""
+def _on_new_line(text: str) -> str:
+    """Return a text with a line end, unless it is empty or has one."""
+    return f"{text}\n" if text and not text.endswith("\n") else text
+
+
+def _hash(text: str) -> str:
+    """Return the hash of a text in a cursor."""
+    return sha256(text.encode("utf-8", "replace"))[:16]
+
+
+def _split_cursor(text: str) -> tuple[str, NotesCursor | None, bool]:
+    """Return a text without its cursor, the cursor or ``None``, and whether the text changed."""
     text_to_cursor = text.rstrip()
     start = text_to_cursor.rfind("\n") + 1
     match = _CURSOR.fullmatch(text_to_cursor[start:])
     if match is None:
-        return text, None
-    session, covers, tokens, engine, at = match.groups()
+        return text, None, False
+    session, covers, tokens, engine, text_hash, at = match.groups()
     cursor = NotesCursor(unquote(session), unquote(covers), int(tokens), engine, unquote(at))
-    # A comment that memd would write differently is somebody else's.
-    return (text[:start], cursor) if cursor.rendered() == match[0] else (text, None)
+    if cursor.rendered(text_hash) != match[0]:  # memd would write it differently
+        return text, None, False
+    return text[:start], cursor, _hash(text[:start]) != text_hash
 
 
 def _headings(lines: Sequence[str]) -> tuple[list[int], str]:

@@ -174,14 +174,6 @@ class Notes:
         """Return the local writer's lines about a list of messages, by section."""
         return await self._in_thread(partial(self._keeper.lines, messages))
 
-    async def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
-        """Replace a section's content for a client, and return the hash of the notes.
-
-        ``base_hash`` is that of the notes that the client read. Raises SectionUnknownError.
-        """
-        write = partial(self._keeper.write, request, title, content, base_hash)
-        return await self._in_thread(write)
-
     async def list(
         self, base: str, keys: Collection[str] | None, limit: int
     ) -> tuple[ListedNotes, ...]:
@@ -254,7 +246,7 @@ class Notes:
                     return result
                 gate, problem = gates.CAP, result
         result = await self._in_thread(partial(self._keeper.write_locally, request))
-        return replace(result, gate=result.gate or gate, problem=problem)
+        return replace(result, gate=gate or result.gate, problem=problem)
 
     async def _update_by_model(
         self, request: NotesRequest, model: Model, job: str, progress: Progress

@@ -1,8 +1,7 @@
 """Build the rule of a memory, and the hash of its words that a person consents to. Pure."""
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -16,7 +15,6 @@ from memd.text import invisible
 
 _NO_LINE = "it has no line check:"
 _NAME_CHARACTERS, _WORDS_CHARACTERS = 100, 300  # so that a client shows the whole reason
-_QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`")  # two words at least, since one may be any name
 
 
 class RuleWords(Struct, frozen=True):
@@ -134,33 +132,14 @@ def load_rule(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
         return LoadedRule(stored, "changed", words)
 
 
-def candidates(
-    files: Sequence[MemoryFile], repeated: Mapping[str, int]
-) -> tuple[RuleCandidate, ...]:
-    """Return the memories that could be rules, those repeated most often first.
-
-    These have a valid line ``check:``, or quote a command and were repeated by the person.
-    ``repeated`` has the number of repetitions by path.
-    """
+def candidates(files: Sequence[MemoryFile]) -> tuple[RuleCandidate, ...]:
+    """Return the memories that could be rules by path: those with a valid line ``check:``."""
     result = []
-    for file in files:
-        path, times = file.header.path, repeated.get(file.header.path, 0)
-        words = words_of(file.content, path)
-        check = ""
-        if words:
-            check = words.check
-        elif times:
-            check = _quoted_command(file)
-        if check and _is_check(check):
-            result.append(RuleCandidate(path, file.header.name, check, bool(words), times))
-    return tuple(sorted(result, key=lambda each: (-each.repeated, each.path)))
-
-
-def _quoted_command(file: MemoryFile) -> str:
-    """Return the first text in backquotes that is a valid check, or "" if there is none."""
-    texts = (file.header.description, file.body)
-    quoted = (normal(words) for text in texts for words in _QUOTED.findall(text))
-    return next((command for command in quoted if _is_check(command)), "")
+    for file in sorted(files, key=lambda file: file.header.path):
+        words = words_of(file.content, file.header.path)
+        if words and _is_check(words.check):
+            result.append(RuleCandidate(file.header.path, file.header.name, words.check))
+    return tuple(result)
 
 
 def _is_check(text: str) -> bool:

@@ -224,8 +224,7 @@ class ToolRules:
             if not reason_against_rule(each) and each.path not in listed
         ]
         files = self._store.reading.read_many(directory, paths[:_MOST_CANDIDATES])
-        repeated = self._table.repeated(directory)
-        return RuleList(tuple(rule.shown() for rule in rules), candidates(files, repeated))
+        return RuleList(tuple(rule.shown() for rule in rules), candidates(files))
 
     def _counts(self) -> RuleCounts:
         """Return how many rules are in each state. Blocks."""

@@ -73,16 +73,11 @@ class ToolRule(Struct, frozen=True):
 
 
 class RuleCandidate(Struct, frozen=True):
-    """A memory that could be a rule: its ``check``, and whether that is ``written`` in it.
-
-    ``repeated`` is how often the person repeated what the memory says.
-    """
+    """A memory that could be a rule, with its ``check``."""
 
     path: str
     name: str
     check: str
-    written: bool
-    repeated: int
 
 
 class RuleList(Struct, frozen=True):

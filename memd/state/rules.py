@@ -1,4 +1,4 @@
-"""Store the rules that a person switched on, and which memories they had to repeat.
+"""Store the rules that a person switched on.
 
 Rules of this file
 - Only a person's consent (``rule.add``) creates a row. It names a memory and the hash of the text
@@ -8,7 +8,6 @@ Rules of this file
 """
 
 import os
-from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -27,28 +26,11 @@ CREATE TABLE IF NOT EXISTS rules (
     last_at REAL,
     UNIQUE (directory, path)
 ) STRICT;
-CREATE TABLE IF NOT EXISTS said_again (
-    directory TEXT NOT NULL,
-    path TEXT NOT NULL,
-    times INTEGER NOT NULL,
-    last_at REAL NOT NULL,
-    PRIMARY KEY (directory, path)
-) STRICT, WITHOUT ROWID;
 """
-_MOST_REPEATED = 1000  # repeated memories stored for one directory
 _ADD = """
 INSERT INTO rules (directory, path, digest, answer, enabled, at) VALUES (?, ?, ?, ?, 1, ?)
 ON CONFLICT (directory, path) DO UPDATE SET
     digest = excluded.digest, answer = excluded.answer, enabled = 1, at = excluded.at
-"""
-_SAY = """
-INSERT INTO said_again VALUES (?, ?, 1, ?)
-ON CONFLICT (directory, path) DO UPDATE SET times = times + 1, last_at = excluded.last_at
-"""
-# All repeated memories of a directory but the latest ones, whose number is the second value.
-_FORGET = """
-DELETE FROM said_again WHERE directory = ?1 AND path IN (
-    SELECT path FROM said_again WHERE directory = ?1 ORDER BY last_at DESC LIMIT -1 OFFSET ?2)
 """
 
 
@@ -102,17 +84,3 @@ class RuleTable:
                 (at, number),
             )
             return cursor.rowcount == 1
-
-    def said_again(self, directory: str, paths: Iterable[str], at: float) -> None:
-        """Count that a person repeated what these memories already say."""
-        real = os.path.realpath(directory)
-        with self._database.transaction(synced=False) as cursor:
-            cursor.executemany(_SAY, [(real, path, at) for path in paths])
-            cursor.execute(_FORGET, (real, _MOST_REPEATED))
-
-    def repeated(self, directory: str) -> Mapping[str, int]:
-        """Return how often a person repeated what each memory of a directory says, by path."""
-        rows = self._database.read(
-            "SELECT path, times FROM said_again WHERE directory = ?", (os.path.realpath(directory),)
-        )
-        return {row["path"]: row["times"] for row in rows}

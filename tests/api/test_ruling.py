@@ -11,7 +11,6 @@ from anyio import run_process, to_thread
 
 from memd.client.aio import AsyncClient
 from memd.core.values import ORIGINS
-from tests.api import transcripts
 from tests.api.caller import Caller
 from tests.api.ruling import ASKED, FILE, FORCE, WORDS, add, before, remember, states
 from tests.support.clock import FakeClock
@@ -186,25 +185,6 @@ with Client({caller.home.places.socket!r}) as client:
     assert await states(caller) == ["on" if refused else "off"]
 
 
-async def test_what_a_person_says_again_is_a_candidate(caller: Caller) -> None:
-    """A memory that a conversation states once more, and that quotes a command, could be a rule."""
-    said = "From now on, never run `npm publish` by hand, always use the release job."
-    for session in ("s1", "s2", "s3"):
-        path = Path(caller.home.path) / ".claude" / "projects" / "x" / f"{session}.jsonl"
-        line = transcripts.user(said)
-        where = transcripts.write(path, line)
-        done = await caller.call(
-            "extract", session_id=session, transcript_path=str(where), wait=True
-        )
-        assert done["status"] == "completed"
-    listed = await caller.call("rule.list")
-    (candidate,) = listed["candidates"]
-    assert (candidate["check"], candidate["written"]) == ("npm publish", False)
-    assert candidate["repeated"] == 2
-    added = await caller.call("rule.add", path=candidate["path"], check=candidate["check"])
-    assert (added["rule"]["state"], (await caller.call("rule.list"))["candidates"]) == ("on", [])
-
-
 async def test_a_line_in_a_memory_switches_nothing_on(caller: Caller) -> None:
     """Whoever writes a line check:, it is a candidate, and one of others' words not even that."""
     folder = await caller.folder()
@@ -323,7 +303,7 @@ async def test_a_lost_state_file_switches_rules_off(home: Home, clock: FakeClock
         found = await caller.call("rule.list")
         assert found["rules"] == []
         (candidate,) = found["candidates"]
-        assert (candidate["check"], candidate["written"]) == ("git push --force", True)
+        assert candidate["check"] == "git push --force"
         checks = {check["name"]: check for check in (await caller.call("doctor"))["checks"]}
         assert "1 memories have a line check: that is not switched on" in checks["rules"]["detail"]
         await caller.call("rule.add", path=FILE)

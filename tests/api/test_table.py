@@ -19,7 +19,7 @@ SPECIFIED = {
     "suggestion.list", "suggestion.accept", "suggestion.dismiss",
     "suggestion.offer",
     "rule.add", "rule.list", "rule.test", "rule.off",
-    "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
+    "notes.read", "notes.update", "notes.list", "notes.delete",
     "context.plan", "context.spill", "context.restore",
     "context.forget", "context.show", "context.list", "context.compact",
     "instructions",

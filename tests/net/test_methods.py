@@ -198,7 +198,7 @@ GONE = {
     "context.count", "context.observe", "metrics", "debug", "recall.probe", "unsubscribe",
     "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
     "agent.merge", "job.get", "job.retry", "memory.adopt", "memory.restore", "restart",
-    "spend", "usage.list", "usage.recent", "project.list",
+    "spend", "usage.list", "usage.recent", "project.list", "notes.write",
 }  # fmt: skip
 THERE = differs("6.5", "the method still exists")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.notes_talk import TITLES, Session, form
 from tests.net.wire import RpcError
 
@@ -53,7 +53,6 @@ def test_the_last_line_is_for_no_reader(session: Session) -> None:
     assert "<!--" not in session.project.memctl("notes", "show", "s1").stdout
 
 
-@differs("11.1", "the last line has version 1 and no hash of the text")
 def test_the_last_line_has_a_hash(session: Session) -> None:
     """The last line is of version 2 and has a hash of the text above it."""
     last = written(session).rstrip().splitlines()[-1]
@@ -132,7 +131,6 @@ def test_words_below_the_last_line_are_a_persons(session: Session) -> None:
     assert session.file.read_text() == text
 
 
-@differs("11.1", "memd goes on writing around a person's words")
 def test_a_text_that_a_person_changed_is_theirs(session: Session) -> None:
     """Notes that a person changed are read and never written again."""
     text = written(session).replace("Build the importer", "Build it by Friday", 1)

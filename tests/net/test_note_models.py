@@ -214,7 +214,6 @@ def test_a_person_may_write_meanwhile(session: Session, model: Recorder) -> None
     assert "- by the model" not in session.section("Current State")
 
 
-@differs("11.1", "the local writer goes on in notes of a model")
 def test_the_local_writer_leaves_a_models_notes(session: Session) -> None:
     """Notes that a model wrote are not taken over by the local writer."""
     session.project.home.configure("[notes]\nuse_model = false\n")
@@ -319,7 +318,7 @@ def test_a_repository_supplies_nothing(project: Project) -> None:
 @pytest.mark.parametrize(
     "status",
     [
-        pytest.param(400, marks=differs("11.1", "the local writer goes on in a model's notes")),
+        pytest.param(400, marks=differs("11.2", "a model that refuses is named as a cap")),
         429,
         500,
     ],

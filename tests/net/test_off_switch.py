@@ -161,13 +161,11 @@ def test_every_method_is_off(known: Project, switch: str) -> None:
         spilled = client.call("context.spill", **cwd, session_id="s1", **LARGE)
         assert spilled["spilled"] is False
         assert client.call("suggestion.offer", **cwd, session_id="s1")["block"] == ""
-        section = {"session_id": "s1", "section": "Current State", "base_hash": ""}
         view = {"command": "view", "path": "/memories"}
         for method, params in (
             ("memory.write", {"path": "x.md", **NEW}),
             ("memory.write", {"path": "x.md", "agent": "reviewer", "scope": "project", **NEW}),
             ("memory.tool", {"command": view}),
-            ("notes.write", {**section, "content": "all is well"}),
         ):
             error = refused(client, method, **cwd, **params)
             assert error.kind == "memory_off", method

@@ -13,6 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from msgspec.structs import replace
+
 from memd.core.values import Project
 from memd.notes import files
 from memd.notes.sections import NotesCursor, parse, rendered
@@ -22,9 +24,10 @@ from tests.support.faults import FaultyDisk
 def text(covers: str) -> str:
     """Return notes that say how far they go in their cursor and in a section."""
     cursor = NotesCursor("s", covers, 10, "local", "2026-03-03T09:00:00Z")
-    notes = parse(f"# A\n_a_\n\n# B\n_b_\n{cursor.rendered()}\n")
+    notes = replace(parse("# A\n_a_\n\n# B\n_b_\n"), cursor=cursor)
     lines = "\n".join(f"- {covers} covers this line" for _ in range(500))
-    return rendered(notes.with_section(notes.sections[0].filled(lines)))
+    first, second = notes.sections
+    return rendered(replace(notes, sections=(first.filled(lines), second)))
 
 
 def operations(

@@ -1,6 +1,6 @@
 """edit: open a memory in the user's editor and write it back if nobody changed it meanwhile.
 
-``edited_text`` does the same for any other text.
+``edited_text`` does the same for any other text, ``run_editor`` opens a file where it lies.
 """
 
 import os
@@ -67,7 +67,7 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
             file.write(original)
         os.utime(draft, (0, 0))  # a save gives it another time
         try:
-            _run_editor(invocation, draft)
+            run_editor(invocation, draft)
             yield EditedText(invocation.read(draft), os.stat(draft).st_mtime > 0)
         except (MemdError, KeyboardInterrupt):
             # The temporary folder is deleted, so the person's text is saved elsewhere first.
@@ -75,7 +75,7 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
             raise
 
 
-def _run_editor(invocation: Invocation, draft: str) -> None:
+def run_editor(invocation: Invocation, draft: str) -> None:
     """Run the user's editor on a draft and wait for it. Raise EditorFailedError."""
     environ = invocation.surroundings.environ
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"

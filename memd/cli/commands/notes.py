@@ -1,11 +1,10 @@
 """notes show|list|path|edit|rm: a person's commands for the notes of conversations."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from memd.cli import output
-from memd.cli.commands.editing import edited_text
+from memd.cli.commands.editing import run_editor
 from memd.cli.invocation import Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
@@ -14,7 +13,6 @@ from memd.core.text import iso_time, one_line
 _LINE_CHARACTERS = 400  # of a title; --json has all of it
 _MAX_SESSIONS = 1000  # whose notes are deleted at a time
 _FOREIGN_NOTES = "foreign_notes"  # the error for another program's notes, which memd never writes
-_SECTION_HEAD = re.compile(r"# .*\n(?:([_*]).*\1[ \t]*\n)?")  # a title and its line in italics
 
 
 class NoNotesError(MemdError):
@@ -31,15 +29,6 @@ class NoSuchSectionError(MemdError):
 
     def __init__(self, section: str, titles: Sequence[str]) -> None:
         super().__init__(f"no section is {section}; there are: {', '.join(titles)}")
-
-
-class HeadChangedError(MemdError):
-    """A title, or a line in italics below one, is not as it was."""
-
-    hint = "write below the line in italics; the titles and these lines never change"
-
-    def __init__(self) -> None:
-        super().__init__("a title or a line in italics was changed; nothing was written")
 
 
 def show(invocation: Invocation) -> None:
@@ -79,31 +68,12 @@ def path(invocation: Invocation) -> None:
 
 
 def edit(invocation: Invocation) -> None:
-    """Open notes in an editor and write each changed section, except those too long to show."""
+    """Open the file of a session's notes in an editor; once it is changed memd never writes it."""
     session = _chosen_session(invocation)
-    read = invocation.ask("notes.read", session_id=session)
-    before = _split_sections(read["content"], _titles(read))
-    section = invocation.options.section
-    if section:
-        title = _find_title(section, read)
-        before = {"": "", title: before[title]}
-    hash_ = read["hash"]
-    cut_titles = [each["title"] for each in read["sections"] if each["cut"]]
-    for title in cut_titles:
-        if before.pop(title, ""):
-            invocation.screen.note(f"{title} is left out: it is long; change it in {read['path']}")
-    with edited_text(invocation, f"{session}.md", "".join(before.values())) as (text, _):
-        after = _split_sections(text, [title for title in before if title])
-        if _all_fixed_lines(after) != _all_fixed_lines(before):
-            raise HeadChangedError
-        changed = [title for title, part in after.items() if part != before[title]]
-        for title in changed:
-            content = after[title].removeprefix(_fixed_lines(title, after[title]))
-            change = {"section": title, "content": content, "base_hash": hash_}
-            # Each write changes the file, so the next one has to name the new hash.
-            hash_ = invocation.ask("notes.write", session_id=session, **change)["hash"]
-    words = f"wrote {', '.join(changed)}" if changed else "nothing was changed"
-    invocation.screen.answer({"session": session, "sections": changed, "hash": hash_}, words)
+    path = invocation.ask("notes.read", session_id=session)["path"]
+    run_editor(invocation, path)
+    words = f"{path}: if you changed it, memd leaves it to you and writes it no more"
+    invocation.screen.answer({"session": session, "path": path}, words)
 
 
 def remove(invocation: Invocation) -> int:
@@ -176,16 +146,3 @@ def _split_sections(content: str, titles: Sequence[str]) -> dict[str, str]:
             title = next_titles.pop(0)
         parts[title] += line
     return parts
-
-
-def _all_fixed_lines(sections: dict[str, str]) -> list[str]:
-    """Return the lines of each section that may not be edited."""
-    return [_fixed_lines(title, section) for title, section in sections.items()]
-
-
-def _fixed_lines(title: str, section: str) -> str:
-    """Return the lines of a section that may not be edited: its title and the line in italics."""
-    if not title:  # the text above the first title
-        return section
-    match = _SECTION_HEAD.match(section)
-    return match[0] if match else ""

@@ -80,13 +80,9 @@ def _rule_lines(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
 
 def _candidate_lines(candidate: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines about a memory that could be a rule, with the command that adds it."""
-    path, check = candidate["path"], candidate["check"]
-    reason = "it has a check"
-    if candidate["repeated"]:
-        reason = f"you said it again {candidate['repeated']} times"
-    yield f"{path} could be a rule, {reason}: {_check_words(check)}"
-    option = "" if candidate["written"] else f" --check {shlex.quote(check)}"
-    yield f"    memctl rule add {shlex.quote(path)}{option}"
+    path = candidate["path"]
+    yield f"{path} could be a rule: {_check_words(candidate['check'])}"
+    yield f"    memctl rule add {shlex.quote(path)}"
 
 
 def _check_words(check: str) -> str:
