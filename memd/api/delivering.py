@@ -29,7 +29,7 @@ from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.messages.errors import AgentNameTakenError
-from memd.messages.service import name_from
+from memd.messages.service import ShownBlock, name_from
 from memd.messages.values import Registration
 from memd.rpc.connection import Call, Connection
 
@@ -54,9 +54,9 @@ class MessageDeliveries:
     """The messages that hooks were given and have not printed yet."""
 
     def __init__(self) -> None:
-        # What each connected hook was given: the agent, and the receipt of its messages.
-        self._receipts: weakref.WeakKeyDictionary[Connection, tuple[AgentKey, int]]
-        self._receipts = weakref.WeakKeyDictionary()
+        # What each connected hook was given: the agent, and the block of its messages.
+        self._given: weakref.WeakKeyDictionary[Connection, tuple[AgentKey, ShownBlock]]
+        self._given = weakref.WeakKeyDictionary()
         # By agent the hook that has not printed yet, and until when other hooks wait for it.
         self._printing: Recent[AgentKey, tuple[weakref.ref[Connection], float]] = Recent(_AGENTS)
 
@@ -120,25 +120,25 @@ class MessageDeliveries:
         if is_connected and now < until:
             return ""
         claim = self._printing[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)
-        receipt = 0
+        shown = None
         try:
             with suppress(MemdError):
-                text, receipt = await messages.deliver(*key, room=room)
-                return text
-            return ""
+                shown = await messages.deliver(*key, room=room)
+            return shown.text if shown else ""
         finally:
-            if receipt:
-                self._receipts[connection] = (key, receipt)
+            if shown:
+                self._given[connection] = (key, shown)
             elif self._printing.get(key) is claim:
                 self._printing.pop(key, None)
 
-    def printed(self, services: Services, connection: Connection) -> bool:
+    def printed(self, connection: Connection) -> bool:
         """Note that the hook of a connection has printed; say whether it had messages to print."""
-        key, receipt = self._receipts.pop(connection, (("", "", ""), 0))
-        if receipt:
+        given = self._given.pop(connection, None)
+        if given is not None:
+            key, shown = given
             self._printing.pop(key, None)
-            services.messages.printed(receipt)
-        return bool(receipt)
+            shown.printed = True
+        return given is not None
 
 
 async def _is_unrelated(services: Services, call: Call, session: str) -> bool:
@@ -233,11 +233,11 @@ def _client_of(find: Callable[[int], SystemProcess | None], pid: int) -> int:
 def printed_row(deliveries: MessageDeliveries) -> Method[..., Printed]:
     """Return the method ``hook.printed``, which notes in ``deliveries`` what was printed."""
 
-    async def printed(services: Services, call: Call) -> Printed:
+    async def printed(_services: Services, call: Call) -> Printed:
         """Note that a hook has printed the answer that came on this connection.
 
         Messages in it count as read at the session's next event; otherwise they come again.
         """
-        return Printed(messages=deliveries.printed(services, call.connection))
+        return Printed(messages=deliveries.printed(call.connection))
 
     return method("hook.printed", "write")(printed)

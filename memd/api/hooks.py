@@ -156,11 +156,11 @@ class HookMethod:
             response = await tool_uses.spill_result(services, received, until)
         elif kind is Event.SESSION_START:
             texts = await self._start_texts(services, call, received, until)
-            notice = await self._notice(services, call, received)
+            notice = await self._saved_line(services, received)
         elif kind is Event.PROMPT:
             messages = await self._deliver(services, call, received)
             texts = (messages, *await self._prompt_texts(services, call, received, until))
-            notice = await self._notice(services, call, received)
+            notice = await self._saved_line(services, received)
         return answer(received.dialect, received.name, *texts, notice=notice, response=response)
 
     async def _deliver(self, services: Services, call: Call, received: Received) -> str:
@@ -173,13 +173,6 @@ class HookMethod:
         if text and received.payload.prompt and not received.payload.tool_name:
             self._used_units[received.session] = used + quoting.units(text)
         return text
-
-    async def _notice(self, services: Services, call: Call, received: Received) -> str:
-        """Return one line for the person: memories that were saved, and messages for them."""
-        lines = [await self._saved_line(services, received)]
-        if received.messages:
-            lines.append(services.messages.notices(call.caller.client, received.session))
-        return "; ".join(line for line in lines if line)
 
     async def _start_texts(
         self, services: Services, call: Call, received: Received, until: float

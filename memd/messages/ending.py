@@ -5,6 +5,7 @@ that was not read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from msgspec import Struct, field
 
@@ -27,28 +28,23 @@ class CopyEnd(Struct, frozen=True):
 
 
 class Arrival(Struct, frozen=True):
-    """A message that now waits for an agent.
-
-    ``number`` is 0 for memd's own notices. ``due`` is when it expires or an answer to it is
-    overdue, in seconds since 1970, and 0 if that is unknown.
-    """
+    """A message that now waits for an agent; ``number`` is 0 for memd's own notices."""
 
     agent: Agent
     number: int
     sender: str
     summary: str
-    due: float = 0.0
 
 
 class StepEffects(Struct):
     """What a step changed under the lock, to be published after the step.
 
-    ``held_for`` are the ids of agents for whom one more message is held until the person decides.
-    The agents with the ids in ``released`` can lease messages again.
+    ``due`` is when the first new copy expires or its answer is overdue, in seconds since 1970. The
+    agents with the ids in ``released`` can lease messages again.
     """
 
     arrived: list[Arrival] = field(default_factory=list)
-    held_for: list[int] = field(default_factory=list)
+    due: float = inf
     ended: list[CopyEnd] = field(default_factory=list)
     released: set[int] = field(default_factory=set)
 

@@ -31,6 +31,7 @@ _TO_PARENT = "it goes from an agent to the one that it works for"
 # A strict form, since it is shown beside the label, outside of the quoted text.
 _MESSAGE_ID = re.compile(r"m[0-9]{1,18}")
 _WRONG_REPLY_TO = "reply_to is the id of a message, such as m12"
+_WRONG_TTL = f"ttl is {TTL_SHORTEST:.0f} to {TTL_LONGEST:.0f} seconds"
 _NO_BODY = "a message needs a body or a summary"
 _NO_DECISION = "a response says approve: true or false, and names its request"
 _WRONG_MEMBERS = "request, approve, reason and feedback are for requests and responses"
@@ -43,19 +44,10 @@ class MessageShapeError(WrongParameterError):
         super().__init__(f"the message is none: {cause}", cause=cause)
 
 
-class MessageTimeError(WrongParameterError):
-    """The lifetime of a message, ``ttl`` in seconds, is too short or too long."""
-
-    def __init__(self, ttl: float) -> None:
-        super().__init__(
-            f"ttl is {TTL_SHORTEST:.0f} to {TTL_LONGEST:.0f} seconds, not {ttl:g}", ttl=ttl
-        )
-
-
 def check_shape(request: SendRequest) -> MessageKind:
     """Check that a request has the members of its kind, and return the kind.
 
-    Raises MessageShapeError, MessageTimeError and, for a notice, MessageRefusedError.
+    Raises MessageShapeError and, for a notice, MessageRefusedError.
     """
     kind = MessageKind(request.kind)
     if kind is MessageKind.NOTICE:
@@ -63,7 +55,7 @@ def check_shape(request: SendRequest) -> MessageKind:
     if request.reply_to and not _MESSAGE_ID.fullmatch(request.reply_to):
         raise MessageShapeError(_WRONG_REPLY_TO)
     if request.ttl is not None and not TTL_SHORTEST <= request.ttl <= TTL_LONGEST:
-        raise MessageTimeError(request.ttl)
+        raise MessageShapeError(_WRONG_TTL)
     if kind in _REQUEST_OF_RESPONSE:
         if request.approve is None or not request.request:
             raise MessageShapeError(_NO_DECISION)

@@ -16,6 +16,7 @@ _UPPER = "an agent's name is in lower case"
 _RESERVED = "it is reserved"
 _ADDRESS_CHARACTERS = 4_096 + 300  # a path of a socket, and an address behind it
 _EMPTY = "it is empty"
+_NOT_AN_AGENT = "it names no agent of this daemon"
 _ADDRESS_TOO_LONG = "it is too long"
 _TOO_MANY_PARTS = "it has more than one /"
 _SLUG = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,219}")
@@ -26,19 +27,12 @@ _SHOWN_ADDRESSES = 3  # the most similar addresses that an error names
 _COMPARED_ADDRESSES = 6  # the most addresses that are compared in full
 
 
-class Everyone(Struct, frozen=True):
-    """All agents of the sender's project."""
-
-
 class AgentAddress(Struct, frozen=True):
     """The parts of an agent's address: its name, its parent's name and a project's slug, or ""."""
 
     name: str
     parent: str = ""
     slug: str = ""
-
-
-Address = Everyone | AgentAddress
 
 
 class AgentNameRefusedError(NameRefusedError):
@@ -75,7 +69,7 @@ def without_socket(address: str, socket: str) -> str:
     return name
 
 
-def parse(address: str) -> Address:
+def parse(address: str) -> AgentAddress:
     """Return the parts of an address.
 
     Raises AddressRefusedError, NameRefusedError and, for another machine, NoBridgeError.
@@ -85,7 +79,7 @@ def parse(address: str) -> Address:
     if len(address) > _ADDRESS_CHARACTERS:
         raise AddressRefusedError(address, _ADDRESS_TOO_LONG)
     if address == "*":
-        return Everyone()
+        raise AddressRefusedError(address, _NOT_AN_AGENT)
     if address.startswith("bridge:"):
         raise NoBridgeError(address)
     names, at_sign, slug = address.partition("@")

@@ -35,14 +35,6 @@ def runs(find: FindProcess, agent: Agent) -> bool:
     return process is not None and is_same(agent, process)
 
 
-def is_anothers(find: FindProcess, agent: Agent, caller: int) -> bool:
-    """Return whether an agent's process runs and is neither above nor below a caller's.
-
-    A ``caller`` of 0 is trusted, and the result is then false.
-    """
-    return bool(caller) and runs(find, agent) and are_strangers(find, agent.pid, caller)
-
-
 def are_strangers(find: FindProcess, pid: int, other: int) -> bool:
     """Return whether neither of two processes, given by number, is above the other."""
     above_other = {process.pid for process in lineage(find, other)}

@@ -24,17 +24,14 @@ from memd.core.agents import (
     Agent,
     AgentState,
 )
-from memd.messages import addressing, names, processes
+from memd.messages import names, processes
 from memd.messages.errors import (
-    AddressRefusedError,
     AgentEndedError,
     AgentKeyError,
     AgentNotFoundError,
 )
-from memd.messages.names import AgentAddress
+from memd.projects.project import slug
 from memd.state.tables import AgentTable
-
-_NOT_AN_AGENT = "it names no agent of this daemon"
 
 
 class Roster:
@@ -146,9 +143,13 @@ class Roster:
         """
         self.load()
         parsed = names.parse(address)
-        if not isinstance(parsed, AgentAddress):
-            raise AddressRefusedError(address, _NOT_AN_AGENT)
-        matching = addressing.matching(self._agents, parsed, root)
+        place = (parsed.name, parsed.parent)
+        matching = [
+            agent
+            for agent in self.agents()
+            if (agent.name, self._parent_name(agent)) == place
+            and (slug(agent.root) == parsed.slug if parsed.slug else agent.root == root)
+        ]
         active = [agent for agent in matching if agent.ended is None]
         if len({agent.root for agent in active}) == 1:  # two projects may have the same slug
             return active[0]
@@ -158,8 +159,19 @@ class Roster:
         raise AgentNotFoundError(address, names.nearest(address, addresses))
 
     def address(self, agent: Agent, root: str) -> str:
-        """Return the address of an agent as an agent of the project ``root`` writes it."""
-        return addressing.address(self._agents, agent, root)
+        """Return the address of an agent as an agent of the project ``root`` writes it.
+
+        It is NAME, PARENT/NAME for a sub-agent, and NAME@PROJECT for an agent of another project,
+        where PROJECT is the project's whole path as ``slug`` writes it.
+        """
+        parent = self._parent_name(agent)
+        name = f"{parent}/{agent.name}" if parent else agent.name
+        return name if agent.root == root else f"{name}@{slug(agent.root)}"
+
+    def _parent_name(self, agent: Agent) -> str:
+        """Return the name of the agent that a sub-agent works for, "" for any other agent."""
+        parent = self._agents.get(agent.parent)
+        return parent.name if parent else ""
 
     def state(self, agent: Agent) -> AgentState:
         """Return whether an agent is live, idle, gone or ended at this moment."""
@@ -180,8 +192,12 @@ class Roster:
         return AgentState.IDLE if is_idle else AgentState.LIVE
 
     def is_anothers(self, agent: Agent, caller: int) -> bool:
-        """Return whether an agent's process runs and is neither above nor below a caller's."""
-        return processes.is_anothers(self.find, agent, caller)
+        """Return whether an agent's process runs and is neither above nor below a caller's.
+
+        A ``caller`` of 0 is trusted, and the result is then false.
+        """
+        is_running = bool(caller) and processes.runs(self.find, agent)
+        return is_running and processes.are_strangers(self.find, agent.pid, caller)
 
     def touch(self, id_: int, *, turn: bool = False) -> None:
         """Note in memory that an agent called, and with ``turn`` that it has a turn."""

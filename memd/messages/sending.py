@@ -18,12 +18,14 @@ from memd.core.agents import (
 )
 from memd.core.settings import MessagesSettings
 from memd.core.text import one_line, sha256
-from memd.messages import kinds, names, policy
+from memd.documents import secrets
+from memd.messages import kinds, names
 from memd.messages.ending import Arrival, StepEffects
 from memd.messages.errors import (
     AgentNotFoundError,
     MailboxFullError,
     MessageRefusedError,
+    MessageSecretError,
     MessageSizeError,
     MessagesOffError,
     RequestNotOpenError,
@@ -139,15 +141,15 @@ class PostOffice(StoredMessages):
         effects: StepEffects,
     ) -> None:
         """Count a stored copy that is queued or held, and add it to the effects."""
+        if copy.state is not MessageState.REFUSED:
+            due = copy.until if message.answer_by is None else message.answer_by
+            effects.due = min(effects.due, due)
         if copy.state is MessageState.QUEUED:
             if message.sender.agent:
                 self._exchanges.count(message.sender.agent, receiver.id, self._monotonic())
             self.mailboxes.count_added(receiver.id)
-            due = copy.until if message.answer_by is None else message.answer_by
             sender = message.sender.address
-            effects.arrived.append(Arrival(receiver, number, sender, message.summary, due))
-        elif copy.state is MessageState.HELD:
-            effects.held_for.append(receiver.id)
+            effects.arrived.append(Arrival(receiver, number, sender, message.summary))
 
     def _has_mail(self, agent: int) -> bool:
         """Return whether messages wait for an agent, also those that are held for the person."""
@@ -224,7 +226,11 @@ class PostOffice(StoredMessages):
 
         ``size`` is the bytes of the message, ``ttl`` its lifetime in seconds.
         """
-        decision = policy.inbound(self._settings(receiver.root), sender, receiver)
+        settings = self._settings(receiver.root)
+        decision = settings.inbound_unregistered
+        if sender.agent:
+            is_near = sender.root == receiver.root
+            decision = settings.inbound if is_near else settings.inbound_across
         now = self._monotonic()
         state, reason = MessageState.QUEUED, ""
         if decision == "refuse":
@@ -264,7 +270,9 @@ def _check_content(request: SendRequest) -> MessageKind:
         raise MessageSizeError(*_BODY_AND_UNIT, size, BODY_BYTES)
     if len(request.summary) > SUMMARY_CHARACTERS:
         raise MessageSizeError(*_SUMMARY_AND_UNIT, len(request.summary), SUMMARY_CHARACTERS)
-    policy.check_secrets(summary=request.summary, body=body)
+    for part, text in (("summary", request.summary), ("body", body)):
+        for finding in secrets.find(text):
+            raise MessageSecretError(finding.rule, part, finding.line)
     return kind
 
 

@@ -28,6 +28,7 @@ from memd.messages import block
 from memd.messages.ending import StepEffects
 from memd.messages.errors import AgentKeyMissingError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
+from memd.messages.hooking import ShownBlock as ShownBlock
 from memd.messages.mailboxes import LeaseHolder as LeaseHolder
 from memd.messages.mailboxes import Mailboxes, NextMessages, number_of
 from memd.messages.names import name_from as name_from
@@ -248,27 +249,23 @@ class Messages:
 
     async def deliver(
         self, client: str, session: str, child: str = "", room: int = HOOK_MESSAGE_CHARACTERS
-    ) -> tuple[str, int]:
-        """Return a block of messages for an event of a session, and its receipt for ``printed``.
+    ) -> ShownBlock | None:
+        """Return a block of messages for an event of a session, ``None`` if none waits.
 
         The messages of the event before are first acknowledged or queued again (``next_event``).
-        The block has at most ``room`` UTF-16 units; it is "", with receipt 0, if no message waits.
+        The block has at most ``room`` UTF-16 units; the caller sets its ``printed``.
         """
         agent = self.register.by_session(client, session, child)
         if agent is None or not self.waiting(client, session, child):
-            return "", 0
+            return None
         await self.next_event(client, session, child)
         room = min(room, HOOK_MESSAGE_CHARACTERS)
 
-        def lease(effects: StepEffects) -> tuple[str, int]:
+        def lease(effects: StepEffects) -> ShownBlock | None:
             self._office.sweep(effects)
             return self._hooks.lease(agent.id, HOOK_MESSAGES, room)
 
         return await self._run_step(lease)
-
-    def printed(self, receipt: int) -> None:
-        """Note that a hook printed the block with this receipt."""
-        self._hooks.printed(receipt)
 
     async def next_event(self, client: str, session: str, child: str = "") -> None:
         """Acknowledge the messages that the session's last event printed; queue others again."""
@@ -300,13 +297,6 @@ class Messages:
         """Note that a person prompted a session's agent."""
         if (agent := self.register.by_session(client, session)) is not None:
             self._office.prompted(agent.id)
-
-    def notices(self, client: str, session: str) -> str:
-        """Return one line for the person on newly held messages, "" if there are none."""
-        agent = self.register.by_session(client, session)
-        count = self._hooks.take_held_count(agent.id) if agent else 0
-        what = "message waits" if count == 1 else "messages wait"
-        return f"{count} {what} for you: memctl message held" if count else ""
 
     async def _lease(
         self, speaker: Speaker, holder: LeaseHolder, limit: int
@@ -362,7 +352,6 @@ class Messages:
             facts: dict[str, Any] = {"id": id_, "address": agent.name, "sender": arrival.sender}
             facts |= {"summary": arrival.summary, "count": self._mailboxes.unread(agent.id)}
             self._events.publish(Event(MESSAGE_PENDING, agent.directory, facts))
-        self._hooks.count_held(effects.held_for)
         for end in effects.ended:
             params = {"id": f"m{end.message.number}", "address": end.address}
             params |= {"state": end.state.value, "reason": end.reason}
@@ -372,7 +361,7 @@ class Messages:
         for agent_id in effects.released:
             self._wake(agent_id)
         # The timer is woken only if something is due before the time for which it is set.
-        if effects.held_for or any(each.due < self._next_due for each in effects.arrived):
+        if effects.due < self._next_due:
             self._timer_wakeup.set()
 
     def _wake(self, agent: int) -> None:

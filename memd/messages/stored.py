@@ -71,6 +71,7 @@ class StoredMessages(Endings):
                 until = self.mailboxes.steady_now() + stored.ttl
                 if self._table.accept(number, copy.receiver, until):
                     self.mailboxes.recount(copy.receiver)
+                    effects.due = min(effects.due, until)
                     sender = stored.sender.address
                     effects.arrived.append(Arrival(receiver, number, sender, stored.summary))
             else:

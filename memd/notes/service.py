@@ -216,16 +216,8 @@ class Notes:
             return
         began, ended = self._running[key]
         seconds = min(began + _LONG_UPDATE_SECONDS - self._clock.monotonic(), _WAIT_SECONDS)
-        async with anyio.create_task_group() as group:
-
-            async def end_after_time() -> None:
-                """End the wait after its time."""
-                await self._clock.sleep(max(0.0, seconds))
-                group.cancel_scope.cancel()
-
-            group.start_soon(end_after_time)
+        with self._clock.move_on_after(max(0.0, seconds)):
             await ended.wait()
-            group.cancel_scope.cancel()
 
     async def _update(
         self, request: NotesRequest, job: str, progress: Progress, *, allow_model: bool

@@ -5,7 +5,6 @@ Rules of this file
 - A round ends before the next begins, so there is one request per agent at a time.
 - If a model is configured and the client has sent its own request, the model writes the line. Else,
   and after any failure, the line is made from the last tool call (``table``).
-- A model that failed three times in a row is not called for five minutes.
 """
 
 from collections import OrderedDict
@@ -23,7 +22,6 @@ from memd.core.errors import MemdError
 from memd.core.events import AGENT_PROGRESS, Event, EventSink
 from memd.core.settings import Settings
 from memd.model.configured import Models
-from memd.model.errors import CapReachedError
 from memd.model.port import LOCAL
 from memd.progress import fork, lines
 from memd.progress.following import ActiveAgent, AgentSource, Following
@@ -35,8 +33,6 @@ SECONDS = 30.0
 _CONCURRENT_REQUESTS = 4  # requests to the model
 _MOST_PREFIXES = 8  # stored client requests; each may be large
 _NO_LINE = "", ""  # no model and no line
-_FAILURES_BEFORE_BREAK = 3
-_BREAK_SECONDS = 300.0
 
 
 class ProgressLines:
@@ -67,8 +63,6 @@ class ProgressLines:
         self._request_limiter = CapacityLimiter(_CONCURRENT_REQUESTS)
         self._prefixes: OrderedDict[str, Mapping[str, Any]] = OrderedDict()  # requests by session
         self._last_lines: dict[int, str] = {}  # the last line of each agent
-        self._failures_in_row = 0  # of the model
-        self._break_end = 0.0  # until then the model is not called, in monotonic seconds
 
     def subscribed(self) -> None:
         """Wake ``run``, because there may be a new subscriber."""
@@ -139,28 +133,15 @@ class ProgressLines:
         # Loading the library takes seconds, which a run of five has not.
         await self._models.warm(settings)
         async with self._request_limiter:
-            if self._clock.monotonic() < self._break_end or not self._listening():
+            if not self._listening():
                 return _NO_LINE
             try:
                 tools = fork.NoToolBench()
                 run_end = await agent.run(task, model, tools, self._clock, _ignore_phase)
             except StateUnusableError:  # the cost cannot be recorded
                 return _NO_LINE
-        self._count_failures(run_end)
         line = await to_thread.run_sync(lines.parse_reply, run_end.text) if run_end.finished else ""
         return name, line
-
-    def _count_failures(self, run_end: agent.RunEnd) -> None:
-        """Count failures of the model in a row, and stop calling it for a while after three.
-
-        A reached spending cap does not count, as it is no failure of the model.
-        """
-        if isinstance(run_end.error, CapReachedError):
-            return
-        self._failures_in_row = 0 if run_end.finished else self._failures_in_row + 1
-        if self._failures_in_row >= _FAILURES_BEFORE_BREAK:
-            self._failures_in_row = 0
-            self._break_end = self._clock.monotonic() + _BREAK_SECONDS
 
 
 def _ignore_phase(_phase: str, **_facts: Any) -> None:

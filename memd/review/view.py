@@ -36,7 +36,6 @@ class ProposalView(Struct, frozen=True):
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
     ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.
-    ``kind`` is dream or import.
     """
 
     id: str
@@ -48,7 +47,6 @@ class ProposalView(Struct, frozen=True):
     problems: tuple[str, ...]
     said: str
     files: tuple[FileView, ...]
-    kind: str = "dream"
 
 
 def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:

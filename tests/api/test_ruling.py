@@ -19,19 +19,6 @@ from tests.support.daemon import Home, daemon_here
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_rule_answers_with_the_words_that_were_consented_to(caller: Caller) -> None:
-    """Before a forbidden command the person is asked, with the memory's words; others run."""
-    added = await add(caller)
-    assert added["rule"]["state"] == "on"
-    assert (added["rule"]["words"], added["change"][:1]) == (WORDS, "c")
-    assert b"  check: git push --force\n" in (await caller.folder() / FILE).read_bytes()
-    assert await before(caller) == {"hookSpecificOutput": ASKED}
-    assert await before(caller, {"command": "git push"}) is None
-    assert await before(caller, {"command": 'git commit -m "no git push --force"'}) is None
-    (rule,) = (await caller.call("rule.list"))["rules"]
-    assert (rule["answered"], rule["last_at"]) == (1, caller.clock.now())
-
-
 @pytest.mark.parametrize(
     ("client", "answer", "expected"),
     [
@@ -53,29 +40,6 @@ async def test_each_client_is_answered_in_its_own_form(
     words = result.get("permissionDecisionReason") or result["reason"]
     assert words.startswith(WORDS)
     assert ("cannot ask the person" in words) == (answer == "ask")
-
-
-async def test_a_check_that_is_refused_is_written_nowhere(caller: Caller) -> None:
-    """What could not be shown or would never fit leaves the memory as it is."""
-    await remember(caller)
-    content = (await caller.folder() / FILE).read_bytes()
-    for check in ("Bash /(/", "git push; rm", "git\u202epush --force", "x" * 9_000):
-        assert (await caller.refused("rule.add", path=FILE, check=check)).code == -32602
-    assert (await caller.folder() / FILE).read_bytes() == content
-    assert await states(caller) == []
-
-
-async def test_other_tools_are_compared_with_patterns(caller: Caller) -> None:
-    """A rule on a path answers the tools that write there, by rule.test as by the hook."""
-    added = await add(caller, check=r"Write /\.env$/", answer="deny")
-    given = {"file_path": f"{caller.cwd}/.env", "content": "x"}
-    tested = await caller.call("rule.test", tool="Write", input=given)
-    assert (tested["answer"], tested["rule"]) == ("deny", added["rule"]["id"])
-    assert await before(caller, given, "Write") is not None
-    tested = await caller.call("rule.test", tool="Read", input=given)
-    assert tested == {"answer": "allow", "rule": None, "words": ""}
-    (rule,) = (await caller.call("rule.list"))["rules"]
-    assert rule["answered"] == 1
 
 
 async def test_what_changes_switches_the_rule_off(caller: Caller) -> None:

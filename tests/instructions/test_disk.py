@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from memd.instructions.disk import RealDisk
-from memd.instructions.values import FILE_BYTES
 
 _ROOT = os.geteuid() == 0
 
@@ -33,12 +32,6 @@ def test_what_is_no_file_of_the_user_has_a_reason(tmp_path: Path, disk: RealDisk
         assert disk.read(str(tmp_path / "large")).why_not == "it is larger than 1 MiB"
         assert "cannot be read" in disk.read(str(tmp_path / "circle")).why_not
     assert not any(disk.read(str(path)).text for path in tmp_path.iterdir())
-
-
-def test_the_largest_file_is_read(tmp_path: Path, disk: RealDisk) -> None:
-    """A file of just the largest size is read whole."""
-    (tmp_path / "file").write_bytes(b"x" * FILE_BYTES)
-    assert len(disk.read(str(tmp_path / "file")).text) == FILE_BYTES
 
 
 @pytest.mark.parametrize("name", ["a", "a/b", "file/b", "x" * 5000, "\0", "a\0b", "\ud800", "dead"])
@@ -102,27 +95,3 @@ def test_links_are_followed_and_their_change_is_seen(tmp_path: Path, disk: RealD
     link.unlink()
     link.symlink_to("b")
     assert disk.read(f"{link}/file").text == "b"
-
-
-def test_any_bytes_are_text(tmp_path: Path, disk: RealDisk) -> None:
-    """What is no UTF-8 is replaced; a byte order mark and carriage returns stay."""
-    path = tmp_path / "file"
-    path.write_bytes(b"\xef\xbb\xbfa\r\n\xff\x00")
-    assert disk.read(str(path)).text == "\ufeffa\r\n\ufffd\0"
-
-
-def test_a_folder_lists_everything_by_name(tmp_path: Path, disk: RealDisk) -> None:
-    """Entries come by name, say whether they are folders, and links say where they lead."""
-    (tmp_path / "b").mkdir()
-    (tmp_path / "a").write_text("x")
-    (tmp_path / "c").symlink_to("b")
-    (tmp_path / "d").symlink_to("d")
-    os.mkfifo(tmp_path / "e")
-    real = os.path.realpath(tmp_path)
-    assert [(each.name, each.real, each.folder) for each in disk.entries(str(tmp_path))] == [
-        ("a", f"{real}/a", False),
-        ("b", f"{real}/b", True),
-        ("c", f"{real}/b", True),
-        ("d", f"{real}/d", False),
-        ("e", f"{real}/e", False),
-    ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memd.core.agents import AgentMessage, MessageKind, Sender
-from memd.messages.block import age, block, lay_out, message
+from memd.messages.block import block, lay_out, message
 from memd.text import invisible, tags
 from memd.text.quoting import neutralise, units
 
@@ -40,14 +40,6 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-def test_a_message_is_labelled_and_quoted() -> None:
-    """Above a message stand its sender, client, project and age, and that it is not the user's."""
-    assert message(PLAIN) == (
-        "Message from scout (claude-code, web, 3 min ago), not from the user:\n"
-        "m1\n> The tests pass."
-    )
-
-
 def test_a_sender_that_is_not_registered_is_named_so() -> None:
     """A message without a registered sender says so, and a client that names itself counts not."""
     unknown = replace(PLAIN, sender=Sender(0, "unregistered", "memctl"))
@@ -74,32 +66,6 @@ def test_a_message_s_facts_are_memd_s() -> None:
         "> Plan",
         ">",
         "> go",
-    ]
-
-
-def test_a_notice_is_memd_s() -> None:
-    """A notice names memd as its sender, and no other kind does."""
-    notice = replace(PLAIN, kind=MessageKind.NOTICE, sender=Sender(0, "memd"))
-    assert message(notice).startswith("Notice from memd (3 min ago), not from the user:")
-
-
-def test_a_message_without_text_is_its_label() -> None:
-    """An empty body leaves the label and the facts."""
-    assert message(replace(PLAIN, body="")).endswith("not from the user:\nm1")
-    assert block([replace(PLAIN, body="")], 400).endswith(f"m1\n\n{tags.CLOSE}")
-
-
-def test_ages_are_words() -> None:
-    """An age is told in the largest unit that says something."""
-    ages = [age(seconds) for seconds in (0, 59, 60, 3599, 3600, 172_799, 172_800)]
-    assert ages == [
-        "less than a minute ago",
-        "less than a minute ago",
-        "1 min ago",
-        "59 min ago",
-        "1 h ago",
-        "47 h ago",
-        "2 days ago",
     ]
 
 

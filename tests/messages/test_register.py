@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from memd.core.agents import AGENTS, CHILDREN, Agent, AgentState
+from memd.core.agents import CHILDREN, Agent, AgentState
 from memd.core.errors import MemdError
 from memd.messages.errors import (
     AgentNameTakenError,
-    AgentNotFoundError,
     TooManyAgentsError,
 )
 from memd.messages.service import Register
@@ -111,18 +110,6 @@ def test_nobody_takes_a_running_session_from_elsewhere(
     assert len(register.agents()) == 1
 
 
-def test_a_project_is_named_by_its_folder(register: Register) -> None:
-    """The folder's name will do where one project has it; of two neither is taken."""
-    for root in ("/src/my_app", "/src/web"):
-        added(register, replace(ANN, root=root, session=f"s {root}"))
-    assert register.resolve("ann@my_app", "/q").root == "/src/my_app"
-    assert register.resolve("ann@-src-my-app", "/q").root == "/src/my_app"
-    added(register, replace(ANN, root="/other/my_app", session="s3"))
-    with pytest.raises(AgentNotFoundError) as caught:
-        register.resolve("ann@my_app", "/q")
-    assert "ann@-src-my-app" in str(caught.value)
-
-
 def test_the_nearest_ancestor_speaks(register: Register, processes: ProcessTable) -> None:
     """A bridge speaks for the agent whose process started it, however many lie between."""
     outer = added(register, replace(ANN, pid=processes.run(10)))
@@ -192,17 +179,3 @@ def test_a_name_goes_from_who_is_gone_without_mail(register: Register, clock: Fa
     mail.clear()
     second = added(register, replace(ANN, session="s2"))
     assert (register.get(first.id), register.resolve("ann", "/p").id) == (None, second.id)
-
-
-def test_the_most_silent_makes_room(register: Register, clock: FakeClock) -> None:
-    """With 500 agents the one whose last call is oldest ends for the next, and 500 ended stay."""
-    keys = [key(register, Registration("/p", "/m", f"a{number}")) for number in range(AGENTS)]
-    clock.advance(1)
-    for each in keys[1:]:
-        register.by_key(each)
-    registered, ended = register.register(ANN)
-    assert [register.get(each).name for each in ended if register.get(each)] == ["a0"]  # type: ignore[union-attr]
-    assert register.by_key(registered.key).name == "ann"
-    for number in range(AGENTS):
-        register.register(Registration("/q", "/m", f"b{number}"))
-    assert len(register.agents()) == 2 * AGENTS

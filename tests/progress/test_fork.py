@@ -18,17 +18,6 @@ READ = RecordedCall("t", "Read", "Read /p/parser.py")
 WAITING = [*CLIENT["messages"], {"role": "assistant", "content": [{"type": "tool_use", "id": "t"}]}]
 
 
-def test_the_clients_prefix_goes_first_to_the_cheapest_model() -> None:
-    """Its system text, tools and messages stay as they are, and no tool of the list is run."""
-    task = fork.task(CLIENT, [READ], "small", "/m")
-    assert task is not None
-    assert (list(task.system), list(task.tools)) == (CLIENT["system"], CLIENT["tools"])
-    assert list(task.messages[:-1]) == CLIENT["messages"]
-    assert "Read /p/parser.py" in task.messages[-1]["content"]
-    assert (task.model, task.kind, task.project) == ("small", "progress", "/m")
-    assert task.runs == frozenset()
-
-
 def test_a_line_takes_thirty_tokens_and_five_seconds() -> None:
     """How the client's model thinks is no part of the request."""
     task = fork.task(CLIENT, [READ], "small", "/m")
