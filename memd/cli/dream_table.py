@@ -18,11 +18,7 @@ COMMANDS = (
         "dreaming:dream",
         options=(
             Option("--force", "whatever the gates say; a running dream still wins"),
-            Option(
-                "--wait",
-                "wait for the end; on a terminal, show turn by turn what is done",
-                param="",
-            ),
+            Option("--wait", "wait for the end", param=""),
             Option("--last", "print what the newest dream did, as Markdown", param=""),
             Option(
                 "--status",

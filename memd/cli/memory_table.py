@@ -86,7 +86,7 @@ COMMANDS = (
             ),
             Option("--messages", "a JSON array of messages; - is standard input", "FILE"),
             _SESSION,
-            Option("--wait", "wait for the end; on a terminal, show where it is", param=""),
+            Option("--wait", "wait for the end", param=""),
         ),
         examples=(
             ("memctl extract --transcript s1.jsonl --wait", "read it and say what was saved"),

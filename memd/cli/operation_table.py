@@ -91,8 +91,7 @@ COMMANDS = (
     Command(
         ("job", "wait"),
         "wait for a job to end",
-        "Prints it then; on a terminal, shows meanwhile what it does. The status is 1 when it "
-        "failed or was cancelled.",
+        "Prints it then. The status is 1 when it failed or was cancelled.",
         "jobs:wait",
         operands=(_JOB,),
     ),

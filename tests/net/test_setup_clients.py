@@ -118,7 +118,6 @@ def test_opencode_gets_plugin_and_server(own: Home) -> None:
 
 
 @pytest.mark.full
-@differs("7.4", "the file is written")
 @pytest.mark.parametrize("client", ["cursor", "zed"])
 def test_other_clients_get_a_snippet(own: Home, client: str) -> None:
     """For a client that is not set up the snippet and its file are printed, and none is written."""

@@ -13,19 +13,12 @@ from tests.net.wire import BIN
 KEY = "sk-of-the-person-0123456789"
 JSON = f'{{\n  "env": {{"KEY": "{KEY}"}},\n  "a": 1\n}}\n'.encode()
 TOML = f'key = "{KEY}"\n\n[a]\nb = 1\n'.encode()
-YAML = f"key: {KEY}\n".encode()
 RC = f"export KEY={KEY}\n".encode()
 FILES = {
     "claude-code": {".claude/settings.json": JSON},
     "codex": {".codex/hooks.json": JSON, ".codex/config.toml": TOML},
     "gemini": {".gemini/settings.json": JSON},
-    "cursor": {".cursor/mcp.json": JSON},
-    "vscode": {".config/Code/User/mcp.json": JSON},
-    "zed": {".config/zed/settings.json": JSON},
     "opencode": {".config/opencode/opencode.jsonc": b"// mine\n" + JSON},
-    "claude-desktop": {".config/Claude/claude_desktop_config.json": JSON},
-    "copilot": {".copilot/mcp-config.json": JSON},
-    "goose": {".config/goose/config.yaml": YAML},
     "neovim": {".config/nvim/init.lua": b"-- mine\n"},
     "bash": {".bashrc": RC},
     "zsh": {".zshrc": RC},

@@ -42,13 +42,8 @@ def show(invocation: Invocation) -> None:
 
 
 def wait(invocation: Invocation) -> int:
-    """Wait for a job, live on a terminal, and print it; return 1 unless it completed."""
-    if invocation.screen.live:
-        from memd.cli.live import join  # noqa: PLC0415 - only on a terminal
-
-        job = join(invocation, invocation.options.job)
-    else:
-        job = invocation.request(cwd=None, seconds=JOB_SECONDS)
+    """Wait for a job and print it; return 1 unless it completed."""
+    job = invocation.request(cwd=None, seconds=JOB_SECONDS)
     invocation.screen.answer(job, _job_text(invocation, job))
     return 0 if job["state"] == "completed" else 1
 

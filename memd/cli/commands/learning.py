@@ -12,7 +12,6 @@ from memd.cli.invocation import (
     InputUnreadableError,
     Invocation,
 )
-from memd.cli.job_facts import result_of_job
 from memd.client.errors import AnswerTimeoutError, RemoteError
 from memd.core.errors import MemdError
 
@@ -55,21 +54,16 @@ def extract(invocation: Invocation) -> int:
 def start_job(invocation: Invocation, **overrides: object) -> int:
     """Start the command's job and print its status; return 1 if it failed or was killed.
 
-    With ``--wait`` the job's end is awaited, live on a terminal. ``overrides`` are parameters that
-    replace those of the command line.
+    With ``--wait`` the job's end is awaited. ``overrides`` are parameters that replace those of the
+    command line.
     """
     wait = invocation.options.wait
     if wait and _is_paused(invocation):
         invocation.screen.note(_WORK_PAUSED)
-    if wait and invocation.screen.live:
-        from memd.cli.live import follow  # noqa: PLC0415 - only on a terminal
-
-        result = follow(invocation, **overrides)
-    else:
-        # Not awaited by the request itself: a person who stops waiting must know the job's id.
-        result = invocation.request(seconds=ANSWER_SECONDS, wait=None, **overrides)
-        if wait and result.get("job") and result["status"] not in _ENDED_STATES:
-            result = _wait_for(invocation, result)
+    # Not awaited by the request itself: a person who stops waiting must know the job's id.
+    result = invocation.request(seconds=ANSWER_SECONDS, wait=None, **overrides)
+    if wait and result.get("job") and result["status"] not in _ENDED_STATES:
+        result = _wait_for(invocation, result)
     reason = result.get("reason") or result.get("gate")
     job = f" as {result['job']}" if result.get("job") else ""
     words = f": {reason}" if reason else ""
@@ -86,7 +80,13 @@ def _wait_for(invocation: Invocation, answer: dict[str, Any]) -> dict[str, Any]:
         facts = invocation.call("job.wait", seconds=JOB_SECONDS, job=job)
     except AnswerTimeoutError as error:
         raise JobGoesOnError(job, float(error.facts["seconds"] or 0)) from error
-    return result_of_job(answer, facts)
+    except KeyboardInterrupt:
+        invocation.screen.note(f"{job} goes on in the daemon; end it with: memctl job cancel {job}")
+        raise
+    ended = {**answer, "status": facts["state"]}
+    if facts.get("error"):
+        ended["reason"] = facts["error"].get("message")
+    return {**ended, **(facts.get("result") or {})}
 
 
 def _is_paused(invocation: Invocation) -> bool:

@@ -14,7 +14,7 @@ from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.setup.checks import client_checks, enabled_plugin, memory_switch
-from memd.cli.setup.clients import ClientRow, MachineFacts, table
+from memd.cli.setup.clients import ClientRow, MachineFacts, Snippet, snippets, table
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
 from memd.cli.setup.plan import (
@@ -74,6 +74,12 @@ class SetupReport(Struct):
 
 
 def setup(invocation: Invocation) -> int:
+    """Connect or disconnect the named client or all in use, or print what a client needs."""
+    snippet = snippets(_machine_facts(invocation)).get(invocation.options.client)
+    return _print_snippet(invocation, snippet) if snippet else _set_up(invocation)
+
+
+def _set_up(invocation: Invocation) -> int:
     """Connect or disconnect the named client or all in use; return 78 if one failed."""
     options, screen = invocation.options, invocation.screen
     removes = _removes_all(invocation)
@@ -115,16 +121,33 @@ def setup(invocation: Invocation) -> int:
 
 
 def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
-    """Return the clients that memd knows, with their files for this user."""
+    """Return the clients that memd sets up, with their files for this user."""
+    return table(_machine_facts(invocation))
+
+
+def _machine_facts(invocation: Invocation) -> MachineFacts:
+    """Return the facts that decide what is written into the files of clients."""
     home = invocation.surroundings.home
     hook = hook_file.hook_path(invocation.places)
     context = service_unit.settings_table(invocation.places.config, "context") or {}
     spills = context.get("hook_spill") is True
     agents = service_unit.settings_table(invocation.places.config, "agents") or {}
     memctl, subagents = _memctl_path(home), bool(agents.get("memory"))
-    return table(
-        MachineFacts(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents)
-    )
+    return MachineFacts(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents)
+
+
+def _print_snippet(invocation: Invocation, snippet: Snippet) -> int:
+    """Print what a person adds to, or takes out of, a file that memd does not write."""
+    options, screen = invocation.options, invocation.screen
+    for duty in (MESSAGES, RULES):
+        if getattr(options, duty):
+            sentence, hint = _DUTY_REFUSED[duty], _DUTY_HINTS[duty]
+            raise CommandLineError(sentence, snippet.title, hint=hint)
+    path = options.settings or snippet.path
+    verb = "take out of" if options.remove else "add to"
+    screen.note(f"{snippet.title}: memd does not write its file; {verb} {path}:")
+    screen.answer({"client": options.client, "path": path, "text": snippet.text}, snippet.text)
+    return 0
 
 
 def check(invocation: Invocation) -> list[dict[str, str]]:
@@ -212,8 +235,6 @@ def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
         for row in client_checks(client, places, invocation.environ):
             if row["state"] != "ok":
                 screen.note(f"{row['name']}: {row['detail']}\n  → {row['remedy']}")
-        if client.untried_note:
-            screen.note(f"{client.title}: {client.untried_note}")
     try:
         invocation.client(start=False)
         answer = invocation.call("status")
@@ -319,7 +340,7 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
             invocation.screen.note(str(error))
         if is_in_use or invocation.options.client:
             complete = complete and set_up == INSTALLED
-        remarks = [client.untried_note] if client.untried_note else []
+        remarks: list[str] = []
         if set_up not in {"failed", ABSENT}:
             remarks += [f"with {duty}" for duty in (MESSAGES, RULES) if has_duty(client, duty)]
         if set_up != ABSENT:

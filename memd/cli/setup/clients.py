@@ -1,9 +1,9 @@
 """The table of clients: the configuration files of each, and what memd writes into them.
 
-An environment variable that moves a client's folder is honoured. A client with an ``untried_note``
-was set up by its documentation only, never tested with the program itself.
+An environment variable that moves a client's folder is honoured.
 """
 
+import json
 import os
 import shlex
 import sys
@@ -14,7 +14,6 @@ from importlib import metadata
 
 from msgspec import Struct
 
-from memd.cli.setup import toml, yaml
 from memd.cli.setup.hooks import MESSAGES, RULES, Hooks
 from memd.cli.setup.lines import Line
 from memd.cli.setup.pieces import Copy, JsonFile, Piece, TableEntry
@@ -50,10 +49,7 @@ _GEMINI_EVENTS: dict[str, str | None] = {
 _CLAUDE_MESSAGE_EVENTS: dict[str, str | None] = dict.fromkeys(
     ("PostToolUse", "SubagentStart", "SubagentStop")
 )
-# The key above the MCP servers in a client's file; others call it mcpServers.
-_SERVER_GROUPS = {"vscode": "servers", "zed": "context_servers"}
 _START_ANEW = "start it anew"
-_DOCUMENTED = "by its documentation; not tried with the program itself"
 
 
 class Switch(Struct, frozen=True):
@@ -108,14 +104,20 @@ class ClientRow(Struct, frozen=True):
     folder: str
     pieces: tuple[Piece, ...]
     next_step: str = _START_ANEW
-    untried_note: str = ""
     switches: tuple[Switch, ...] = ()
+
+
+class Snippet(Struct, frozen=True):
+    """What a person adds to a client's file so that it runs memd's MCP server."""
+
+    title: str
+    path: str
+    text: str
 
 
 def table(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return all clients that memd knows how to set up."""
-    rows = (*_with_hooks(machine), *_with_servers(machine), *_with_plugins(machine))
-    return (*rows, *_shells(machine))
+    return (*_with_hooks(machine), *_with_plugins(machine), *_shells(machine))
 
 
 def _with_hooks(machine: MachineFacts) -> tuple[ClientRow, ...]:
@@ -161,7 +163,7 @@ def _with_hooks(machine: MachineFacts) -> tuple[ClientRow, ...]:
             codex,
             (
                 JsonFile(f"{codex}/hooks.json", of_codex),
-                TableEntry(f"{codex}/config.toml", toml, "mcp_servers", server),
+                TableEntry(f"{codex}/config.toml", "mcp_servers", server),
             ),
             "it runs hooks only once you trust them: start it anew and say yes, or use /hooks",
             switches=(Switch(f"{codex}/config.toml", ("features", "hooks"), off=False),),
@@ -197,39 +199,42 @@ def _claude_switches(folder: str, machine: MachineFacts) -> tuple[Switch, ...]:
     )
 
 
-def _with_servers(machine: MachineFacts) -> tuple[ClientRow, ...]:
-    """Return the clients that get memd's MCP server and no hooks."""
-    server = {"command": machine.memctl, "args": ["mcp"]}
-    home, config = machine.home, machine.folder("XDG_CONFIG_HOME", ".config")
-    vscode = f"{machine.config}/Code/User"
-    zed = f"{home}/.config/zed" if machine.platform == "darwin" else f"{config}/zed"
-    vscode_server = {"type": "stdio", **server}
-    copilot_server = {"type": "local", **server, "tools": ["*"]}
-    desktop = f"{machine.config}/Claude/claude_desktop_config.json"
+def snippets(machine: MachineFacts) -> dict[str, Snippet]:
+    """Return the clients whose files memd does not write, by name."""
+    server: dict[str, object] = {"command": machine.memctl, "args": ["mcp"]}
+    config = machine.folder("XDG_CONFIG_HOME", ".config")
+    zed = f"{machine.home}/.config" if machine.platform == "darwin" else config
     copilot = f"{machine.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
-    extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": machine.memctl}
-    extension |= {"args": ["mcp"], "timeout": 60}
-    goose = TableEntry(f"{config}/goose/config.yaml", yaml, "extensions", extension)
-    return (
-        _server_client(
-            "cursor", "Cursor", "cursor cursor-agent", f"{home}/.cursor/mcp.json", server
+    goose = (
+        "extensions:\n  memd:\n    enabled: true\n    type: stdio\n    name: memd\n"
+        f"    cmd: {json.dumps(machine.memctl)}\n    args: [mcp]\n    timeout: 60"
+    )
+    return {
+        "cursor": _json_snippet("Cursor", f"{machine.home}/.cursor/mcp.json", server),
+        "vscode": _json_snippet(
+            "Visual Studio Code",
+            f"{machine.config}/Code/User/mcp.json",
+            {"type": "stdio", **server},
+            "servers",
         ),
-        _server_client("vscode", "Visual Studio Code", "code", f"{vscode}/mcp.json", vscode_server),
-        _server_client("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
-        _server_client("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
-        _server_client("copilot", "Copilot CLI", "copilot", copilot, copilot_server),
-        ClientRow("goose", "goose", "goose", f"{config}/goose", (goose,), untried_note=_DOCUMENTED),
-    )
+        "zed": _json_snippet(
+            "Zed", f"{zed}/zed/settings.json", {**server, "env": {}}, "context_servers"
+        ),
+        "claude-desktop": _json_snippet(
+            "Claude Desktop", f"{machine.config}/Claude/claude_desktop_config.json", server
+        ),
+        "copilot": _json_snippet(
+            "Copilot CLI", copilot, {"type": "local", **server, "tools": ["*"]}
+        ),
+        "goose": Snippet("goose", f"{config}/goose/config.yaml", goose),
+    }
 
 
-def _server_client(
-    name: str, title: str, programs: str, path: str, value: Mapping[str, object]
-) -> ClientRow:
-    """Return the row of a client whose one JSON file gets the server ``value`` under "memd"."""
-    file = JsonFile(path, None, {(_SERVER_GROUPS.get(name, "mcpServers"), "memd"): value})
-    return ClientRow(
-        name, title, programs, os.path.dirname(path), (file,), untried_note=_DOCUMENTED
-    )
+def _json_snippet(
+    title: str, path: str, server: dict[str, object], group: str = "mcpServers"
+) -> Snippet:
+    """Return the snippet of a client that keeps its servers in an object of a JSON file."""
+    return Snippet(title, path, json.dumps({group: {"memd": server}}, indent=2))
 
 
 def _with_plugins(machine: MachineFacts) -> tuple[ClientRow, ...]:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.cli.setup import jsonc
+from memd.cli.setup import jsonc, toml
 from memd.cli.setup.files import FileRefusedError
 from memd.cli.setup.hooks import MESSAGES, RULES, Hooks, deadline_ms, delivers_messages, is_ours
 
@@ -206,13 +206,9 @@ class JsonFile(Struct, frozen=True):
 
 
 class TableEntry(Struct, frozen=True):
-    """An entry under the name ``memd`` in a group of a TOML or YAML file.
-
-    ``language`` is the module ``toml`` or ``yaml``.
-    """
+    """A table under the name ``memd`` in a group of a TOML file."""
 
     path: str
-    language: Any
     group: str
     values: Mapping[str, Any]
 
@@ -228,19 +224,15 @@ class TableEntry(Struct, frozen=True):
         """Return the content without memd's entry, ``None`` if nothing else is left."""
         if self.state(content) in {ABSENT, FOREIGN}:
             return content
-        others = _edit(
-            self.path, content, lambda text: self.language.remove(text, self.group, _NAME)
-        )
+        others = _edit(self.path, content, lambda text: toml.remove(text, self.group, _NAME))
         return None if original is None and not others.strip() else others
 
     def _state(self, text: str) -> str:
         """Return the state of memd's entry in a text."""
-        present = self.language.find(text, self.group, _NAME)
+        present = toml.find(text, self.group, _NAME)
         if present is None:
             return ABSENT
-        # Compare with what ``insert`` makes, because YAML values are read as they are written.
-        fresh = self.language.insert("", self.group, _NAME, self.values)
-        if present == self.language.find(fresh, self.group, _NAME):
+        if present == self.values:
             return INSTALLED
         return OUTDATED if _runs_memctl(present) else FOREIGN
 
@@ -251,8 +243,8 @@ class TableEntry(Struct, frozen=True):
             raise ValueError(_foreign_message(f"{self.group}.{_NAME}"))
         if state == INSTALLED:
             return text
-        text = self.language.remove(text, self.group, _NAME)
-        return str(self.language.insert(text, self.group, _NAME, self.values))
+        text = toml.remove(text, self.group, _NAME)
+        return toml.insert(text, self.group, _NAME, self.values)
 
 
 class Copy(Struct, frozen=True):

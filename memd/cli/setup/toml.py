@@ -7,6 +7,7 @@ but the one table would change.
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -27,7 +28,7 @@ def parse(text: str) -> dict[str, Any]:
         raise NotTomlError(str(error)) from error
 
 
-def insert(text: str, group: str, name: str, table: dict[str, Any]) -> str:
+def insert(text: str, group: str, name: str, table: Mapping[str, Any]) -> str:
     """Return the text with the table ``[group.name]`` at its end.
 
     Raise NotTomlError if the table exists already.

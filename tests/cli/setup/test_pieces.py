@@ -72,20 +72,22 @@ def test_a_hook_under_another_matcher_or_twice_is_outdated(home: Home) -> None:
 
 def test_values_of_others_under_memd_s_name_stay(home: Home) -> None:
     """A server named memd that runs something else is refused, and removing leaves it alone."""
-    foreign = b'{"mcpServers": {"memd": {"command": "other", "args": ["memctl"]}}}'
-    path = Path(home.path) / ".cursor" / "mcp.json"
-    path.parent.mkdir()
-    path.write_bytes(foreign)
-    for client, place in (("cursor", path), ("codex", Path(home.path) / ".codex/config.toml")):
-        place.parent.mkdir(exist_ok=True)
-        if place != path:
-            place.write_text('[mcp_servers.memd]\ncommand = "other"\n')
-        before = place.read_bytes()
+    home_path = Path(home.path)
+    foreign = {
+        "gemini": (
+            home_path / ".gemini/settings.json",
+            '{"mcpServers": {"memd": {"command": "x"}}}',
+        ),
+        "codex": (home_path / ".codex/config.toml", '[mcp_servers.memd]\ncommand = "other"\n'),
+    }
+    for client, (path, text) in foreign.items():
+        path.parent.mkdir()
+        path.write_text(text)
         ran = memctl(home, "setup", client)
         assert (ran.status, "not memd's own" in ran.err) == (78, True)
         assert "foreign" in memctl(home, "setup", client, "--status").out
         memctl(home, "setup", client, "--remove")
-        assert place.read_bytes() == before
+        assert path.read_text() == text
 
 
 def test_values_of_an_older_memd_make_way(home: Home) -> None:

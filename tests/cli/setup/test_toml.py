@@ -1,10 +1,10 @@
-"""A table of TOML and an entry of YAML, in and out by their place."""
+"""A table of TOML, in and out by its place."""
 
 import tomllib
 
 import pytest
 
-from memd.cli.setup import toml, yaml
+from memd.cli.setup import toml
 
 TABLE = {"command": "/a/memctl", "args": ["mcp"]}
 GROUP = "mcp_servers"
@@ -32,17 +32,6 @@ TOML = [
     "[a]\n# about nothing\n\n",
     "x = '''\r\nmemd\r\n'''\r\n",
     "d = 2026-11-22T10:00:00Z\n",
-]
-YAML = [
-    "",
-    "a: 1",
-    "a: 1\n",
-    "# goose\nGOOSE_MODEL: x\n",
-    "---\na: 1\n",
-    "extensions:\n  developer:\n    enabled: true\n",
-    "extensions:\n    developer:\n        enabled: true\nz: 1",
-    "extensions: # mine\n  # none of these\n  a:\n    x: 1\n\n  b:\n    y: 2\n",
-    'a: "x: y"\nlist:\n- 1\n- 2\nextensions:\r\n  a:\r\n    x: 1\r\n',
 ]
 
 
@@ -92,35 +81,3 @@ def test_a_table_that_is_written_otherwise_stays() -> None:
     """Taken out is only what stands as a table of its own."""
     with pytest.raises(toml.NotTomlError):
         toml.remove('[mcp_servers]\nmemd = { command = "memctl" }\n', GROUP, "memd")
-
-
-@pytest.mark.parametrize("text", YAML)
-def test_an_entry_goes_in_and_out(text: str) -> None:
-    """The entry is there, the other lines stay, and taken out again leaves the same text."""
-    into = yaml.insert(text, "extensions", "memd", TABLE)
-    assert yaml.find(into, "extensions", "memd") == {"command": '"/a/memctl"', "args": '["mcp"]'}
-    assert set(text.splitlines()) <= set(into.splitlines())
-    assert yaml.remove(into, "extensions", "memd") == text
-    assert yaml.remove(text, "extensions", "memd") == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{a: 1}\n",
-        "extensions: {}\n",
-        "extensions:\n",
-        "extensions:\nother: 1\n",
-        "extensions: &x\n  a: 1\n",
-        "extensions:\n  - a\n",
-        "extensions:\n  a: 1\nextensions:\n  b: 1\n",
-        "a: 1\n---\nb: 1\n",
-        "? a\n: 1\n",
-        "\ta: 1\n",
-        "- a\n- b: [\n",
-    ],
-)
-def test_yaml_of_another_kind_is_refused(text: str) -> None:
-    """Only a plain mapping in block style is edited."""
-    with pytest.raises(yaml.NotYamlError, match="line"):
-        yaml.insert(text, "extensions", "memd", TABLE)
