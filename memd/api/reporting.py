@@ -1,4 +1,4 @@
-"""report: what was learnt, changed and surfaced in some days, the cost, and open questions."""
+"""report: what was learnt, changed and surfaced in some days, and the cost."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -65,15 +65,6 @@ class Spent(Result):
     dollars: float
 
 
-class WaitingProposals(Result):
-    """How many proposals of a project wait for a person."""
-
-    project: str
-    cwd: str
-    directory: str
-    proposals: int
-
-
 class Report(Result):
     """The events between ``since`` and ``until`` (ISO 8601); ten of each list, newest first.
 
@@ -82,7 +73,6 @@ class Report(Result):
     ``surfaced`` counts what went out to sessions of assistants, ``most`` are the memories that did
     most often. ``dreams`` counts those that ended; ``dollars`` and ``tokens`` are those of these
     calendar days, also by day (the newest first) and by kind of work (the dearest first).
-    ``questions`` are proposals that wait for a person.
     """
 
     since: str
@@ -100,7 +90,6 @@ class Report(Result):
     tokens: int
     spent_by_day: list[Spent]
     spent_by_kind: list[Spent]
-    questions: list[WaitingProposals]
 
 
 @method("report", "read", NoProjectError)
@@ -118,27 +107,23 @@ async def report(
     """
     directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
     known = await services.exports.projects()
-    waiting = await services.reviews.waiting()
     now = services.clock.now()
     often_surfaced = services.recall.ledger.often_surfaced
     surfaced = await to_thread.run_sync(often_surfaced, now - days * _DAY_SECONDS, now)
-    facts = (known, waiting, surfaced)
-    return await to_thread.run_sync(partial(_report, services, facts, directory, now, days=days))
+    make = partial(_report, services, known, surfaced, directory)
+    return await to_thread.run_sync(partial(make, now, days=days))
 
 
 def _report(
     services: Services,
-    facts: tuple[Iterable[KnownProject], Mapping[str, int], Iterable[Surfacings]],
+    known: Iterable[KnownProject],
+    surfaced: Iterable[Surfacings],
     directory: str,
     now: float,
     *,
     days: int,
 ) -> Report:
-    """Return a report of one memory directory, "" for all. Blocks.
-
-    ``facts`` are the known projects, the proposals that wait, and what was surfaced.
-    """
-    known, waiting, surfaced = facts
+    """Return a report of one memory directory, "" for all. Blocks."""
     real = os.path.realpath(directory) if directory else ""
     span = Span(now - days * _DAY_SECONDS, now, real)
     events = services.period.memories(span)
@@ -167,11 +152,6 @@ def _report(
         tokens=total.tokens,
         spent_by_day=_spent(spent, "day"),
         spent_by_kind=sorted(_spent(spent, "kind"), key=lambda row: -row.dollars),
-        questions=[
-            WaitingProposals(**_of_project(projects, place), proposals=count)
-            for place, count in sorted(waiting.items())
-            if real in ("", place) and os.path.isdir(place)
-        ],
     )
 
 

@@ -66,8 +66,7 @@ class JobFacts(Result):
 
     A ``parked`` job failed, and its request is kept. ``holder`` is the PID of the daemon that runs
     it. ``record`` has the turns of its last run of a model, if they were requested. ``progress`` is
-    filled where one running job was asked for: its newest facts, its ``phase``, and ``texts``, the
-    model's last 30 turns with the tools that it called, oldest first.
+    filled where one running job was asked for: its newest facts and its ``phase``.
     """
 
     job: str

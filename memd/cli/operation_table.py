@@ -1,6 +1,6 @@
 """The table of the commands for the daemon, its jobs, and the set-up of clients."""
 
-from memd.cli.grammar import YES, Command, Operand, Option, moment, number
+from memd.cli.grammar import YES, Command, Operand, Option, number
 from memd.core.events import LOG_LEVELS
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
@@ -244,9 +244,6 @@ COMMANDS = (
             Option("--follow", "go on with what comes", short="-f"),
             Option("--lines", "how many lines at first (default: 50)", "N", number),
             Option("--level", "only lines of this level or a worse one", choices=LOG_LEVELS),
-            Option("--event", "only lines about this event", "NAME"),
-            Option("--client", "only faults of requests of this program", "NAME"),
-            Option("--since", "only lines from then on", "TIME", moment),
         ),
         examples=(
             ("memctl logs -f --level warning", "what somebody should look at, as it happens"),

@@ -2,8 +2,6 @@
 
 from memd.cli.grammar import Command, Option, number
 
-_HERE = Option("--here", "only the current project", param="")
-
 COMMANDS = (
     Command(
         ("report",),
@@ -13,9 +11,8 @@ COMMANDS = (
         "team brought, and what was taken back, is not among it.",
         "reporting:report",
         options=(
-            Option("--week", "the last seven days, as without an option", param=""),
             Option("--days", "how many days (default: 7)", "N", number),
-            _HERE,
+            Option("--here", "only the current project", param=""),
         ),
         examples=(
             ("memctl report", "the last week, of all projects"),

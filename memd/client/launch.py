@@ -38,7 +38,6 @@ __all__ = [
     "last_words",
     "main",
     "wait_until_gone",
-    "wait_until_up",
 ]
 
 # -P: a folder memd in the working directory must not be taken for the program.
@@ -183,24 +182,6 @@ def _last_line(path: str) -> str:
     except OSError:
         return ""
     return text.rstrip().rpartition("\n")[2]
-
-
-def wait_until_up(places: Places, deadline: float = 10.0) -> None:
-    """Wait until a daemon listens at the socket; none is started.
-
-    ``deadline`` is in seconds from now. Raises DaemonUnavailableError when it has passed.
-    """
-    until = time.monotonic() + deadline
-    while True:
-        try:
-            Client(places.socket).close()
-        except DaemonUnavailableError as error:
-            if time.monotonic() >= until:
-                cause = f"{error.facts['cause']}, for {deadline:g} s"
-                raise DaemonUnavailableError(places.socket, cause, places.log) from error
-            time.sleep(_PAUSE_SECONDS)
-        else:
-            return
 
 
 class _Starter:

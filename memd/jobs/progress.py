@@ -1,14 +1,12 @@
-"""Record and publish the progress of running jobs: phases, facts and their models' last texts.
+"""Record and publish the progress of running jobs: phases and facts.
 
 Rules of this file
-- Everything is bounded: ``FACTS`` facts of ``FACT_BYTES`` each, and ``TEXTS`` texts of
-  ``TEXT_CHARACTERS`` for each job.
+- Everything is bounded: ``FACTS`` facts of ``FACT_BYTES`` each for each job.
 - A fact stays until the job reports it again, so a client that connects later sees all of them.
 - It is only in memory: it is dropped when a job ends or goes back to the queue.
 """
 
 import json
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,11 +17,8 @@ from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.core.text import cut_bytes
 from memd.state.tables import Job
 
-TEXTS = 30  # of one job, the latest
-TEXT_CHARACTERS = 400
 FACTS = 24  # of one job
 FACT_BYTES = 4_000  # as JSON
-_FACTS_OF_TEXT = ("turn", "tools")  # facts of a report that are stored with its text
 
 
 class _JobProgress(Struct):
@@ -31,7 +26,6 @@ class _JobProgress(Struct):
 
     phase: str
     facts: dict[str, Any] = field(default_factory=dict)
-    texts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=TEXTS))
 
 
 class Progress:
@@ -48,18 +42,20 @@ class Progress:
             """Record a report and publish it at once."""
             reported = self._reported.setdefault(job.id, _JobProgress(phase))
             reported.phase = phase
-            _record(reported, facts)
+            for name, value in facts.items():
+                if name in reported.facts or len(reported.facts) < FACTS:
+                    reported.facts[name] = _bounded(value)
             params = {"job": job.id, "kind": job.kind, "phase": phase, **facts}
             self._events.publish(Event(JOB_PROGRESS, job.directory, params))
 
         return report
 
     def of(self, job: str) -> dict[str, Any] | None:
-        """Return a job's ``phase``, facts and ``texts`` (the oldest first), ``None`` if unknown."""
+        """Return a job's ``phase`` and facts, ``None`` if unknown."""
         reported = self._reported.get(job)
         if reported is None:
             return None
-        return {**reported.facts, "phase": reported.phase, "texts": list(reported.texts)}
+        return {**reported.facts, "phase": reported.phase}
 
     def phase(self, job: str) -> str:
         """Return the phase that a job reported last, "" if none."""
@@ -82,17 +78,6 @@ class Progress:
     def forget(self, job: str) -> None:
         """Drop a job's progress."""
         self._reported.pop(job, None)
-
-
-def _record(reported: _JobProgress, facts: dict[str, Any]) -> None:
-    """Store the facts of a report, and its ``text`` with the facts beside it."""
-    for name, value in facts.items():
-        if name in reported.facts or len(reported.facts) < FACTS:
-            reported.facts[name] = _bounded(value)
-    text = facts.get("text")
-    if isinstance(text, str):
-        about_text = {name: _bounded(facts[name]) for name in _FACTS_OF_TEXT if name in facts}
-        reported.texts.append(about_text | {"text": text[:TEXT_CHARACTERS]})
 
 
 def _bounded(value: Any) -> Any:

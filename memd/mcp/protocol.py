@@ -22,14 +22,8 @@ PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -326
 UNSUPPORTED = -32022  # the modern era's code for a version that is not served
 NO_RESOURCE = -32002  # the handshake era's; the modern one calls it invalid parameters
 SERVER = {"name": "memd", "title": "Memories of this project", "version": __version__}
-CAPABILITIES: dict[str, Any] = {
-    "tools": {},
-    "prompts": {},
-    "resources": {"listChanged": True},
-    "completions": {},
-}
+CAPABILITIES: dict[str, Any] = {"tools": {}, "prompts": {}, "resources": {}}
 _PREFIX = "io.modelcontextprotocol/"
-SUBSCRIPTION = f"{_PREFIX}subscriptionId"
 _NO_OBJECT = "a message is one JSON object"
 _NO_VERSION = 'jsonrpc must be "2.0"'
 _NO_ID = "an id is a string or a whole number"
@@ -37,9 +31,8 @@ _NO_METHOD = "method must be a string"
 _NO_PARAMS = "params must be an object"
 _NO_META = f"_meta must have {_PREFIX}clientCapabilities, an object"
 _NOT_SERVED = "this protocol version is not served"
-_CACHE_MS = (
-    60 * 60 * 1000
-)  # for the results of _FIXED_METHODS, which change only with the version of memd
+# For the results of _FIXED_METHODS, which change only with the version of memd.
+_CACHE_MS = 60 * 60 * 1000
 _FIXED_METHODS = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
 # Methods whose results have a time to live; it is 0 where memories can change the result.
 _CACHED_METHODS = (*_FIXED_METHODS, "resources/list", "resources/read")
@@ -128,7 +121,7 @@ def _modern_request(
 def result_answer(request: McpRequest, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a request, with the members that its era requires in a result."""
     if request.modern:
-        meta = {f"{_PREFIX}serverInfo": SERVER, **result.get("_meta", {})}
+        meta = {f"{_PREFIX}serverInfo": SERVER}
         result = {"resultType": "complete", **result, "_meta": meta}
         if request.method in _CACHED_METHODS:
             milliseconds = _CACHE_MS if request.method in _FIXED_METHODS else 0

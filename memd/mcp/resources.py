@@ -1,4 +1,4 @@
-"""Offer memories and session notes as resources, the system prompt as a prompt, completions.
+"""Offer memories and session notes as resources, and the system prompt as a prompt.
 
 ``memory://index`` is the index, ``memory://memories/PATH`` a memory, ``memory://notes`` the notes
 that changed last and ``memory://notes/SESSION`` those of a session. A memory with foreign words
@@ -16,11 +16,8 @@ from memd.text.quoting import neutralise
 INDEX = "memory://index"
 MEMORY = "memory://memories/"
 NOTES = "memory://notes"
-_TEMPLATE = f"{MEMORY}{{+path}}"
-_NOTES_TEMPLATE = f"{NOTES}/{{session}}"
 _INDEX_FILE = "MEMORY.md"
 _PAGE_LIMIT = 200  # resources
-_MAX_COMPLETIONS = 100  # as many as the protocol allows
 _MARKDOWN = "text/markdown"
 _NO_NOTES = "No conversation of this project has notes yet.\n"
 _NO_URI = "no such resource"
@@ -72,31 +69,6 @@ def _newest_session(ask: Ask) -> str:
     """Return the session whose notes changed last, "" where the project has none."""
     notes = ask("notes.list", limit=1)["notes"]
     return text_of(notes[0]["session"]) if notes else ""
-
-
-def completions(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the paths or sessions that contain a text, those that begin with it first.
-
-    Raises ProtocolError for a request of the wrong shape.
-    """
-    reference, argument = params.get("ref"), params.get("argument")
-    if not isinstance(reference, dict) or not isinstance(argument, dict):
-        raise ProtocolError(PARAMS, _NO_URI)
-    candidates: list[str] = []
-    match reference.get("uri"), argument.get("name"):
-        case (template, "path") if template == _TEMPLATE:
-            candidates = [memory["path"] for memory in ask("memory.list")["memories"]]
-        case (template, "session") if template == _NOTES_TEMPLATE:
-            candidates = [each["session"] for each in ask("notes.list")["notes"]]
-    beginning = text_of(argument.get("value")).casefold()
-    values = [value for value in candidates if beginning in value.casefold()]
-    values.sort(key=lambda value: not value.casefold().startswith(beginning))
-    completion = {
-        "values": values[:_MAX_COMPLETIONS],
-        "total": len(values),
-        "hasMore": len(values) > _MAX_COMPLETIONS,
-    }
-    return {"completion": completion}
 
 
 def prompt_messages(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from memd.client.errors import DaemonUnavailableError
@@ -22,7 +22,6 @@ from memd.core.errors import MemdError
 from memd.core.places import Places
 from memd.core.text import read_json
 from memd.mcp import protocol, resources, tools
-from memd.mcp.changes import ChangeFeed, Send
 from memd.mcp.link import DaemonLink
 from memd.mcp.messages import MessageTools
 from memd.mcp.protocol import McpReply, McpRequest, ProtocolError
@@ -43,18 +42,16 @@ _ROOTS_NEWS = ("notifications/initialized", "notifications/roots/list_changed")
 # Methods whose result may ask the client for its roots first.
 _MAY_NEED_ROOTS = ("tools/call", "resources/read", "prompts/get")
 _ROOTS_REQUEST = {"method": "roots/list"}
-_DAEMON_METHODS = (*_MAY_NEED_ROOTS, "resources/list", "completion/complete")
+_DAEMON_METHODS = (*_MAY_NEED_ROOTS, "resources/list")
+Send = Callable[[Mapping[str, Any]], None]
 
 
 class McpServer:
     """Answers the messages of one client. ``send`` writes one message."""
 
-    def __init__(
-        self, link: DaemonLink, directory: WorkingDirectory, feed: ChangeFeed, send: Send
-    ) -> None:
+    def __init__(self, link: DaemonLink, directory: WorkingDirectory, send: Send) -> None:
         self._link = link
         self._directory = directory
-        self._feed = feed
         self._send = send
         # Requests for the thread that calls the daemon; ``None`` ends that thread.
         self._queue: queue.Queue[McpRequest | None] = queue.Queue(_MAX_QUEUED)
@@ -78,7 +75,6 @@ class McpServer:
                     self._handle(single_message)
         self._queue.put(None)
         self._worker.join(_END_SECONDS)
-        self._feed.close()
 
     def _send_error(self, code: int, sentence: str) -> None:
         """Send an error about a message that has no readable id."""
@@ -97,8 +93,6 @@ class McpServer:
             elif request.method in _DAEMON_METHODS:
                 self._unanswered.add(request.id)
                 self._queue.put(request)
-            elif request.modern and request.method == "subscriptions/listen":
-                self._feed.listen(request.id, request.params.get("notifications"))
             else:
                 self._send(protocol.result_answer(request, self._immediate_result(request)))
         except ProtocolError as error:
@@ -109,7 +103,6 @@ class McpServer:
         if request.method == "notifications/cancelled":
             id_ = request.params.get("requestId")
             if isinstance(id_, str | int):
-                self._feed.remove(id_)
                 self._unanswered.discard(id_)
             return
         needs_roots = self._has_roots and not self._directory.fixed
@@ -194,15 +187,11 @@ class McpServer:
                     raise ProtocolError(protocol.PARAMS, _NO_TOOL)
                 return result
             case "resources/list":
-                if not request.modern:
-                    self._feed.add(None)
                 return resources.list_page(ask, params)
             case "resources/read":
                 uri = protocol.text_of(params.get("uri"))
                 return resources.read(ask, uri, modern=request.modern)
-            case "prompts/get":
-                return resources.prompt_messages(ask, params)
-        return resources.completions(ask, params)
+        return resources.prompt_messages(ask, params)
 
     def _call_daemon(self, method: str, **params: Any) -> Any:
         """Call a method of the daemon for the client's working directory."""
@@ -233,9 +222,8 @@ def serve(
         except OSError:  # the output is closed; only a signal ends the thread that reads
             os.kill(os.getpid(), signal.SIGTERM)
 
-    feed = ChangeFeed(places, environ, lambda: directory.path, send)
     with open(0, "rb", closefd=False) as stream:
-        McpServer(DaemonLink(places, environ, start=start), directory, feed, send).run(stream)
+        McpServer(DaemonLink(places, environ, start=start), directory, send).run(stream)
 
 
 def _may_ask_for_roots(request: McpRequest) -> bool:

@@ -44,7 +44,6 @@ _AGENT_WORDS = (
 )
 _NO_HITS = "No memory matches. Try other words, or read MEMORY.md, the index."
 _MEMORY_EXISTS = "there is a memory {path} already. Read it; to replace it, save with its path."
-_NO_SUGGESTION = "{action} needs suggestion, an id that action list shows."
 _WORD = re.compile("[a-z0-9]+")
 # The types of arguments in a schema: the type in Python, and words for the model.
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
@@ -161,23 +160,12 @@ def _undo(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
     return words, data
 
 
-def _suggestions(ask: Ask, arguments: Mapping[str, Any]) -> Answer | str:
-    """List the person's suggestions, or accept or dismiss one of them."""
-    action, id_ = arguments.get("action", "list"), arguments.get("suggestion", "")
+def _suggestions(ask: Ask, _: Mapping[str, Any]) -> Answer:
+    """Return the person's suggestions that wait, as lines and as data."""
     suggestions = ask("suggestion.list")["suggestions"]
-    waiting = [each for each in suggestions if each["origin"] == _PERSON]
-    if action == "list":
-        rows = _rows(waiting, "id", "text")
-        lines = [f'{row["id"]}: "{one_line(row["text"], _LINE_CHARACTERS)}"' for row in rows]
-        return "\n".join(lines) or "Nothing waits.", {"suggestions": rows}
-    if id_ not in {each["id"] for each in waiting}:
-        return _NO_SUGGESTION.format(action=action)
-    extra = {name: arguments[name] for name in ("text", "type") if name in arguments}
-    if action == "dismiss":
-        ask("suggestion.dismiss", suggestion=id_)
-        return f"{id_} is dismissed.", {"suggestion": id_}
-    result = ask("suggestion.accept", suggestion=id_, **extra)
-    return f"Saved as {result['path']}.", {**result}
+    rows = _rows((each for each in suggestions if each["origin"] == _PERSON), "id", "text")
+    lines = [f'{row["id"]}: "{one_line(row["text"], _LINE_CHARACTERS)}"' for row in rows]
+    return "\n".join(lines) or "Nothing waits.", {"suggestions": rows}
 
 
 def _file_name(kind: str, name: str) -> str:

@@ -84,7 +84,7 @@ _TEXT_AND_TYPE = ("text", "type")
 ACTIONS = (
     Action("write", "memory", _write, _MEMORY),
     Action("delete", "project", _form_call("memory.delete", "path", needs=_HASH_AND_REQUEST)),
-    Action("undo", "history", _form_call("memory.undo", "change", needs=_REQUEST)),
+    Action("undo", "project", _form_call("memory.undo", "change", needs=_REQUEST)),
     Action(
         "take", "review", _form_call("suggestion.accept", "suggestion", optional=_TEXT_AND_TYPE)
     ),
@@ -130,5 +130,5 @@ def _undo_page(_: PageQuery, answers: Answers) -> Context:
 FORMS = (
     PageView("edit", "Edit a memory", _edit_calls, _edit_page, tab="project"),
     PageView("confirm-delete", "Delete a memory", _edit_calls, _edit_page, tab="project"),
-    PageView("confirm-undo", "Undo a change", _undo_calls, _undo_page, tab="history"),
+    PageView("confirm-undo", "Undo a change", _undo_calls, _undo_page, tab="project"),
 )

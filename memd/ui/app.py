@@ -8,7 +8,6 @@ Rules of this file
 - A failure of the daemon is shown as a page with its sentence and its hint.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -227,15 +226,10 @@ class PageServer:
 _CLOSE = {"connection": "close"}  # the rest of a refused request is not read
 
 
-def _static(name: str, request: Request) -> Response:
-    """Return a static file, or 304 if the browser's copy of it is current."""
+def _static(name: str, _: Request) -> Response:
+    """Return a static file."""
     with open(os.path.join(_STATIC, name), "rb") as file:
-        content = file.read()
-    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    headers = {"etag": etag, "cache-control": "private, no-cache"}
-    if request.headers.get("if-none-match") == etag:
-        return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=_MEDIA_TYPES[os.path.splitext(name)[1]])
+        return Response(file.read(), media_type=_MEDIA_TYPES[os.path.splitext(name)[1]])
 
 
 def _request_head(scope: Scope) -> RequestHead:

@@ -14,37 +14,23 @@ _COUNTS = ("created", "changed", "merged", "removed", "left", "listed")
 
 
 def _review_calls(query: PageQuery) -> Calls:
-    proposed = query.optional_call("dream.review", all=bool(query.get("decided")))
+    proposed = query.optional_call("dream.review")
     return {"suggested": query.optional_call("suggestion.list"), "proposed": proposed}
 
 
 def _review_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the suggestions, and the proposals with the paths of their open files."""
+    """Return the suggestions, and the proposals with the diffs of their files."""
+    whole = bool(query.get("all"))
     proposals = result_or_none(answers, "proposed", "proposals") or ()
+    shown = [
+        (proposal, [(file, shown_diff(file, whole=whole)) for file in proposal["files"]])
+        for proposal in proposals
+    ]
     return {
         "suggestions": result_or_none(answers, "suggested", "suggestions") or (),
-        "proposals": [{**proposal, "waiting": _open_paths(proposal)} for proposal in proposals],
+        "proposals": shown,
         "types": tuple(MemoryType),
-        "decided": query.get("decided"),
     }
-
-
-def _open_paths(proposal: Mapping[str, Any]) -> list[str]:
-    """Return the paths of the open files of an open proposal, none of a decided one."""
-    files = proposal["files"] if proposal["state"] == "open" else ()
-    return [file["path"] for file in files if file["state"] == "open"]
-
-
-def _proposal_calls(query: PageQuery) -> Calls:
-    return {"proposed": query.project_call("dream.review", proposal=query["proposal"])}
-
-
-def _proposal_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the proposal, its files with their diffs, and the paths of the open ones."""
-    (proposal,) = answers["proposed"]["proposals"]
-    whole = bool(query.get("all"))
-    files = [(file, shown_diff(file, whole=whole)) for file in proposal["files"]]
-    return {"proposal": proposal, "files": files, "waiting": _open_paths(proposal)}
 
 
 def _dreams_calls(query: PageQuery) -> Calls:
@@ -84,6 +70,5 @@ def _job_report(job: Mapping[str, Any]) -> Context:
 
 VIEWS = (
     PageView("review", "To decide", _review_calls, _review_page, tab="review"),
-    PageView("proposal", "A proposal", _proposal_calls, _proposal_page, tab="review"),
     PageView("dreams", "Dreams", _dreams_calls, _dreams_page, tab="dreams"),
 )

@@ -1,4 +1,4 @@
-"""The views of one memory and of the changes of a project. Pure."""
+"""The view of one memory with its history. Pure."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.instants import written
 from memd.core.names import INDEX
 from memd.ui import diffs, texts
 from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
@@ -78,7 +77,7 @@ def _memory_page(query: PageQuery, answers: Answers) -> Context:
     """Return the memory's parts, its writers, and its history with diffs."""
     content = result_or_none(answers, "memory", "content") or ""
     head, body = split(content)
-    page = history_page(query, answers)
+    page, whole = history_page(query, answers), bool(query.get("all"))
     ids = [change["id"] for change in page["changes"]]
     diffed_files = {name: result_or_none(answers, name, "files") or () for name in ids}
     why = result_or_none(answers, "why") or {}
@@ -87,38 +86,14 @@ def _memory_page(query: PageQuery, answers: Answers) -> Context:
         "is_index": query["path"] == INDEX,
         "gone": "" if content else getattr(answers["memory"], "sentence", ""),
         "head": head,
-        "body": texts.cut(body, whole=bool(query.get("all"))),
+        "body": texts.cut(body, whole=whole),
         "editable": is_editable(content),
         "writers": [(name.capitalize(), why[name]) for name in ("first", "last") if why.get(name)],
-        "diffs": {name: list(map(shown_diff, files)) for name, files in diffed_files.items()},
+        "diffs": {
+            name: [shown_diff(file, whole=whole) for file in files]
+            for name, files in diffed_files.items()
+        },
     }
 
 
-def _history_calls(query: PageQuery) -> Calls:
-    page = {"limit": CHANGES, "before": query.get("before")}
-    return {"history": query.project_call("memory.history", **page)}
-
-
-def _change_calls(query: PageQuery) -> Calls:
-    """Return the calls for a change's diff, and for the history in the second of the change."""
-    at = written(query.get("at"))
-    times = {"since": at, "until": at + 1} if at else {"limit": 1}
-    diff = query.project_call("memory.diff", change=query["change"])
-    return {"diff": diff, "near": query.optional_call("memory.history", **times)}
-
-
-def _change_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the change's record, if it is in the history, and its diffs."""
-    near = result_or_none(answers, "near", "changes") or ()
-    whole = bool(query.get("all"))
-    return {
-        "facts": next((change for change in near if change["id"] == query["change"]), None),
-        "files": [shown_diff(file, whole=whole) for file in answers["diff"]["files"]],
-    }
-
-
-VIEWS = (
-    PageView("memory", "Memory", _memory_calls, _memory_page, _later_memory_calls, "project"),
-    PageView("history", "Changes", _history_calls, history_page, tab="history"),
-    PageView("change", "A change", _change_calls, _change_page, tab="history"),
-)
+VIEWS = (PageView("memory", "Memory", _memory_calls, _memory_page, _later_memory_calls, "project"),)

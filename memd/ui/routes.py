@@ -18,7 +18,6 @@ _TABS = (
     ("search", "Search"),
     ("review", "To decide"),
     ("dreams", "Dreams"),
-    ("history", "Changes"),
     ("notes", "Notes"),
 )
 _FORM_RESULT = re.compile(r"yes|c[0-9]{1,12}")  # "yes", or the id of the change that was made

@@ -13,8 +13,9 @@ import pytest
 
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.client.launch import connect, supervisor, wait_until_up
+from memd.client.launch import connect, supervisor
 from memd.core.places import Places, find
+from tests.support.waiting import wait_until_up
 
 # A daemon with nothing in it but the lock and the server; each start leaves a line in a file.
 DAEMON = (

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.client.launch import wait_until_up
 from tests.crash import kill
 from tests.support.daemon import Home, daemon_process, throw_away_home
+from tests.support.waiting import wait_until_up
 
 _CALLS = "umask,mkdir,mkdirat,bind,chmod,fchmod,fchmodat,chown,fchown,fchownat,rename"
 _UMASK = re.compile(r"umask\((0\d*|0)\)")

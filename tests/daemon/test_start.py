@@ -13,6 +13,7 @@ from memd.client.blocking import Client
 from memd.client.errors import RemoteError
 from memd.client.launch import connect
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.waiting import wait_until_up
 
 MEMD = [sys.executable, "-m", "memd"]
 STARTERS = 8
@@ -174,8 +175,6 @@ def _over(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def _connected(home: Home) -> Client:
-    from memd.client.launch import wait_until_up  # noqa: PLC0415 - only these tests wait
-
     wait_until_up(home.places, 30)
     return client(home)
 

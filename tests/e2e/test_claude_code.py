@@ -11,7 +11,6 @@ from statistics import median
 
 import pytest
 
-from memd.client.launch import wait_until_up
 from tests.e2e.claude import Turn, conversation, once, stop
 from tests.e2e.hooks import blocks
 from tests.e2e.programs import learn_from_scripts, memctl
@@ -19,6 +18,7 @@ from tests.e2e.relay import FACTS
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
 from tests.support.steps import ReceivedMessage, ScriptedReply
+from tests.support.waiting import wait_until_up
 
 pytestmark = pytest.mark.e2e
 FACT = FACTS[0]

@@ -22,7 +22,7 @@ AXE = INSTALLED / "axe-core" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<script>alert(1)</script> \u202e [x](javascript:alert(1)) " + "W" * 65_000
 KINDS = ("user", "feedback", "project", "reference")
 LOOKS = (("keyboard", "write"), ("dark",), ("narrow",), ("narrow", "dark"), ("noscript",))
-VIEWS = {"projects", "report", "health", "project", "search", "review", "dreams", "history"}
+VIEWS = {"projects", "report", "health", "project", "search", "review", "dreams"}
 VIEWS |= {"notes"}
 
 
@@ -99,4 +99,4 @@ def test_each_view_is_sound_in_a_real_browser(count: int, look: tuple[str, ...])
     assert {name: seen[name] for name in expected} == expected
     if "keyboard" in look:
         assert seen["steps"][0] == "skipped to #main"
-        assert [seen["steps"][-4], seen["steps"][-1]] == ["saved: True", "undone: history"]
+        assert [seen["steps"][-4], seen["steps"][-1]] == ["saved: True", "undone: project"]

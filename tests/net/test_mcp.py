@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.wire import Mcp, RpcError
 
 TOOLS = {
@@ -156,13 +156,6 @@ def test_memories_and_notes_are_resources(mcp: Mcp, project: Project) -> None:
     assert memory["text"] == project.read("port.md")
 
 
-def test_a_client_hears_of_new_memories(mcp: Mcp, project: Project) -> None:
-    """After a list of resources a change by anybody else is notified."""
-    mcp.call("resources/list")
-    project.write("port.md", "Port 9911.")
-    mcp.event("notifications/resources/list_changed", lambda _: True)
-
-
 def test_the_prompts(mcp: Mcp, project: Project) -> None:
     """load_prompt is the memory section, and remember quotes the person's statement."""
     project.write("port.md", "Port 9911.", description="the port of the broker")
@@ -194,7 +187,6 @@ def test_suggestions_are_listed(mcp: Mcp) -> None:
     assert _text(result)
 
 
-@differs("7.5", "the tool also accepts and dismisses")
 def test_only_the_person_decides_a_suggestion(mcp: Mcp) -> None:
     """The tool has no argument that decides one."""
     listed = mcp.call("tools/list")["tools"]

@@ -191,7 +191,7 @@ def test_a_form_of_another_page_changes_nothing(writer: Page, name: str) -> None
     assert writer.project.tree() == before
 
 
-VIEWS = ("", "project", "search", "review", "dreams", "history", "notes", "report", "health")
+VIEWS = ("", "project", "search", "review", "dreams", "notes", "report", "health")
 
 
 def test_every_view_is_a_page_of_our_own(reader: Page) -> None:
@@ -211,7 +211,7 @@ def test_a_memory_is_shown_with_its_history(reader: Page) -> None:
     text = reader.view("memory", path=PATH).text
     assert "The zebra broker listens on 9911." in text
     assert "the zebra broker" in text
-    assert "history" in text or "change?" in text
+    assert re.search(r">History<.*<code>c\d+</code>", text, re.DOTALL)
     assert PATH in reader.view("search", q="zebra broker").text
     assert PATH in reader.view("project").text
 
@@ -244,7 +244,7 @@ def test_the_text_of_a_memory_never_acts(project: Project, reader: Page) -> None
     head = f"---\nname: evil\ndescription: {HOSTILE[:25]}\ntype: user\n---\n"
     project.put("evil.md", f"{head}\n{HOSTILE}\n")
     try:
-        for view in ("memory", "project", "search", "history"):
+        for view in ("memory", "project", "search"):
             text = reader.view(view, path="evil.md", q="alert").text
             assert "<script>alert" not in text
             assert "<img" not in text

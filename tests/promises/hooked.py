@@ -13,9 +13,10 @@ from typing import Any
 
 from memd.client import hook_file
 from memd.client.errors import DaemonUnavailableError
-from memd.client.launch import Client, wait_until_up
+from memd.client.launch import Client
 from tests.api import transcripts
 from tests.support.daemon import Home, client, throw_away_home
+from tests.support.waiting import wait_until_up
 
 SECONDS = 60.0
 

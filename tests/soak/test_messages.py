@@ -16,9 +16,9 @@ from anyio import to_thread
 
 from memd.client.aio import AsyncClient
 from memd.client.errors import DaemonUnavailableError, RemoteError
-from memd.client.launch import wait_until_up
 from tests.soak.figures import FIGURE
 from tests.support.daemon import Home, throw_away_home
+from tests.support.waiting import wait_until_up
 
 pytestmark = pytest.mark.anyio
 Record = Callable[[str, object], None]

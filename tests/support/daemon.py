@@ -12,13 +12,14 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
-from memd.client.launch import Client, wait_until_up
+from memd.client.launch import Client
 from memd.core.clock import Clock
 from memd.core.places import Places, find
 from memd.daemon.app import Log, Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.rpc.listener import make_listener
 from tests.support.leaks import SETTLING_SECONDS, no_leaks_here, no_leaks_of
+from tests.support.waiting import wait_until_up
 
 _STOP_SECONDS = 70  # in which a daemon must end
 _MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from memd.client.launch import wait_until_up
 from tests.support.daemon import Home, client, daemon_here, throw_away_home
 from tests.support.leaks import LeakError, no_leaks_here, no_leaks_of
+from tests.support.waiting import wait_until_up
 
 # A real daemon, which keeps something more with each request that concerns a project.
 LEAKING = """

@@ -1,10 +1,10 @@
 """config and logs: the user's settings file and the daemon's log."""
 
-import argparse
 import json
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 
@@ -14,7 +14,6 @@ from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 from memd.core import settings, settings_file
 from memd.core.events import LOG_LEVELS
-from memd.core.instants import written
 from memd.core.options import Layer
 from memd.core.places import SYSTEM_POLICY
 from memd.core.text import read_object
@@ -67,19 +66,21 @@ def _load(path: str) -> tuple[Layer, str]:
 def logs(invocation: Invocation) -> None:
     """Print the last lines of a log, and follow it if asked to. Raises InputUnreadableError."""
     options, screen = invocation.options, invocation.screen
-    path, log_filter = options.file or invocation.places.log, LogFilter(options)
+    path = options.file or invocation.places.log
+    levels = LOG_LEVELS[LOG_LEVELS.index(options.level) :] if options.level else ()
+    passes = partial(_passes, levels)
     # Standard input is never rotated, so it is read below like a file.
     if options.follow and path != "-":
         log = GrowingFile(path)
-        last_lines = deque(filter(log_filter.passes, log.lines()), options.lines or _LOG_LINES)
-        for line in chain(last_lines, filter(log_filter.passes, log.follow(screen))):
+        last_lines = deque(filter(passes, log.lines()), options.lines or _LOG_LINES)
+        for line in chain(last_lines, filter(passes, log.follow(screen))):
             _print_line(screen, line)
         return
     if path != "-" and not os.path.exists(path):
         screen.note(f"{path} is not there: no client started a daemon yet")
         return
     source = invocation.surroundings.stdin if path == "-" else invocation.read(path).splitlines()
-    lines: Iterable[str] = (line.rstrip("\n") for line in filter(log_filter.passes, source))
+    lines: Iterable[str] = (line.rstrip("\n") for line in filter(passes, source))
     if not options.follow:
         lines = deque(lines, options.lines or _LOG_LINES)
         if screen.as_json:
@@ -90,27 +91,9 @@ def logs(invocation: Invocation) -> None:
         _print_line(screen, line)
 
 
-class LogFilter:
-    """Filters lines of a log by the options; without any of them, every line passes."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        # The levels that pass, the given one and those above it; all levels pass if it is empty.
-        self._levels = LOG_LEVELS[LOG_LEVELS.index(options.level) :] if options.level else ()
-        self._facts = {"event": options.event, "client": options.client}  # values that must match
-        self._since = options.since  # seconds since 1970
-        self._passes_all = not (self._levels or self._since or any(self._facts.values()))
-
-    def passes(self, line: str) -> bool:
-        """Return whether a line matches; a line that is no JSON object matches no option."""
-        if self._passes_all:
-            return True
-        facts = read_object(line)
-        if not facts or (self._levels and facts.get("level") not in self._levels):
-            return False
-        if any(facts.get(name) != value for name, value in self._facts.items() if value):
-            return False
-        timestamp = written(str(facts.get("timestamp"))) or 0
-        return not self._since or timestamp >= self._since
+def _passes(levels: Sequence[str], line: str) -> bool:
+    """Return whether a line has one of the levels; every line passes if there are none."""
+    return not levels or read_object(line).get("level") in levels
 
 
 def _print_line(screen: Screen, line: str) -> None:

@@ -5,27 +5,14 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import Invocation
-from memd.core.errors import MemdError
 
 _MAX_MEMORIES = 3  # memories of one list; --json has ten
 _MAX_DAYS = 7  # of those on which models were asked; --json has all
-_WEEK_DAYS = 7
-
-
-class TwoSpansError(MemdError):
-    """A week and another number of days were asked for."""
-
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("--week is seven days: leave it or --days out")
 
 
 def report(invocation: Invocation) -> None:
     """Print a summary of memd's work, without the lines for which there is nothing."""
     options = invocation.options
-    if options.week and options.days not in (None, _WEEK_DAYS):
-        raise TwoSpansError
     answer = invocation.request(cwd=invocation.cwd if options.here else None)
     days = "day" if answer["days"] == 1 else f"{answer['days']} days"
     span = f"{days} since {answer['since'][:16]}Z"
@@ -51,7 +38,7 @@ def _use_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
 
 
 def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
-    """Yield the pairs about suggestions, dreams, cost and questions to the person."""
+    """Yield the pairs about suggestions, dreams and cost."""
     counts = [(count, name) for name, count in answer["suggestions"].items() if count]
     yield "suggestions", ", ".join(f"{count} {name}" for count, name in counts)
     if answer["suggestions"]["open"]:
@@ -62,10 +49,6 @@ def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     for row in (*answer["spent_by_kind"], *answer["spent_by_day"][:_MAX_DAYS]):
         requests = _count_noun(row["requests"], "request")
         yield "", f"{row['label']}: ${row['dollars']:.4f}, {row['tokens']:,} tokens, {requests}"
-    for question in answer["questions"]:
-        place = question["cwd"] or question["directory"]
-        waits = f"{_count_noun(question['proposals'], 'proposal')} for you in {place}"
-        yield "questions", f"{waits}: memctl dream review"
 
 
 def _count_and_names(counted: Mapping[str, Any]) -> str:

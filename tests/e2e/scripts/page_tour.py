@@ -152,7 +152,7 @@ class Tour:
         with page.expect_navigation():
             self.keys("Enter")
         self.look("search-results", script=True)
-        for tab in ("To decide", "Dreams", "Changes", "Notes"):
+        for tab in ("To decide", "Dreams", "Notes"):
             self.enter(tab)
         if write:
             self._changes(root)
