@@ -26,9 +26,6 @@ def markdown(rows: Sequence[Method[Any, Any]], errors: Iterable[type[MemdError]]
         parts += [row.description.replace("``", "`") + "\n"] if row.description else []
         parts.append(_members("Parameters", described["params"]))
         parts.append(_result(described["result"]["schema"], document["components"]["schemas"]))
-        if row.errors:
-            kinds = sorted({f"`{error.kind}` ({error.code})" for error in row.errors})
-            parts.append(f"Errors: {', '.join(kinds)}.\n")
     parts.append(_errors(errors))
     return "\n".join(parts)
 

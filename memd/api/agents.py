@@ -8,19 +8,10 @@ from anyio import to_thread
 from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
 from memd.core.agents import Agent
-from memd.core.names import NameRefusedError
 from memd.core.text import iso_time
 from memd.documents.secrets import scrub
-from memd.messages.errors import (
-    AgentEndedError,
-    AgentKeyError,
-    AgentNameTakenError,
-    MessagesOffError,
-    TooManyAgentsError,
-)
 from memd.messages.service import Speaker
 from memd.messages.values import AgentEnded, AgentRow, Registered, Registration
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call, Connection
 
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -34,17 +25,7 @@ class AgentRows(Result):
     agents: tuple[AgentRow, ...]
 
 
-@method(
-    "agent.register",
-    "write",
-    NoProjectError,
-    MessagesOffError,
-    NameRefusedError,
-    AgentNameTakenError,
-    AgentKeyError,
-    AgentEndedError,
-    TooManyAgentsError,
-)
+@method("agent.register", "write")
 async def agent_register(
     services: Services,
     call: Call,
@@ -85,7 +66,7 @@ async def agent_register(
     return result
 
 
-@method("agent.list", "read", NoProjectError)
+@method("agent.list", "read")
 async def agent_list(
     services: Services, call: Call, *, cwd: str = "", all_: bool = False
 ) -> AgentRows:
@@ -97,7 +78,7 @@ async def agent_list(
     return AgentRows(agents=rows)
 
 
-@method("agent.end", "write", AgentKeyError, AgentEndedError)
+@method("agent.end", "write")
 async def agent_end(services: Services, _call: Call, *, key: Key) -> AgentEnded:
     """End an agent and its child agents; their unread messages end as refused."""
     return await services.messages.end_speaker(Speaker(key))

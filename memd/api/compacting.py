@@ -25,10 +25,8 @@ from memd.conversation.history import CompactionBoundary, CompactionPlan, bounda
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, sha256
 from memd.model.errors import CapReachedError, PromptTooLongError
-from memd.projects.project import NoProjectError, SessionRefusedError
 from memd.rpc.connection import Call
 from memd.transcripts import reading
-from memd.transcripts.reading import TranscriptRefusedError
 
 Strategy = Literal["notes", "api", "model", "local"]
 Instructions = Annotated[str, msgspec.Meta(max_length=20_000)]
@@ -97,20 +95,7 @@ class _Work(Struct, frozen=True):
     retry: bool
 
 
-@method(
-    "context.compact",
-    "write",
-    NoProjectError,
-    SessionRefusedError,
-    NothingToReadError,
-    TranscriptRefusedError,
-    MessagesRefusedError,
-    ConversationChangedError,
-    PromptTooLongError,
-    BreakerOpenError,
-    CapReachedError,
-    SummaryFailedError,
-)
+@method("context.compact", "write")
 async def context_compact(
     services: Services,
     call: Call,

@@ -7,11 +7,6 @@ import msgspec
 
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
-from memd.context.errors import (
-    ConversationChangedError,
-    MessagesRefusedError,
-    StoredResultTooLargeError,
-)
 from memd.context.service import (
     ContextRequest,
     ContextView,
@@ -21,13 +16,6 @@ from memd.context.service import (
     SpilledResult,
 )
 from memd.core.errors import WrongParameterError
-from memd.files.directory import (
-    DirectoryMissingError,
-    DirectoryUnusableError,
-    FileUnreadableError,
-    PathRefusedError,
-    UnwrittenFileError,
-)
 from memd.projects.project import NoProjectError, SessionRefusedError, slug
 from memd.rpc.connection import Call
 from memd.state.database import StateUnusableError
@@ -64,7 +52,7 @@ class ContextPage(Result):
     contexts: tuple[ListedContext, ...]
 
 
-@method("context.plan", "write", *_READ, MessagesRefusedError, ConversationChangedError)
+@method("context.plan", "write")
 async def context_plan(
     services: Services,
     call: Call,
@@ -115,18 +103,7 @@ async def context_plan(
     return await services.contexts.plan(request)
 
 
-@method(
-    "context.spill",
-    "write",
-    *_READ,
-    OneResultError,
-    MessagesRefusedError,
-    PathRefusedError,
-    DirectoryMissingError,
-    DirectoryUnusableError,
-    FileUnreadableError,
-    StoredResultTooLargeError,
-)
+@method("context.spill", "write")
 async def context_spill(
     services: Services,
     call: Call,
@@ -148,7 +125,7 @@ async def context_spill(
     )
 
 
-@method("context.restore", "write", *_READ, MessagesRefusedError)
+@method("context.restore", "write")
 async def context_restore(
     services: Services,
     call: Call,
@@ -166,7 +143,7 @@ async def context_restore(
     return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
 
 
-@method("context.forget", "write", *_READ, UnwrittenFileError)
+@method("context.forget", "write")
 async def context_forget(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ForgottenContext:
@@ -175,7 +152,7 @@ async def context_forget(
     return ForgottenContext(forgotten=await services.contexts.forget(request))
 
 
-@method("context.show", "read", *_READ)
+@method("context.show", "read")
 async def context_show(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ContextView:
@@ -184,7 +161,7 @@ async def context_show(
     return await services.contexts.show(request)
 
 
-@method("context.list", "read", *_READ)
+@method("context.list", "read")
 async def context_list(
     services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
 ) -> ContextPage:

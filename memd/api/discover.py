@@ -36,7 +36,6 @@ def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
                 ],
                 # The schemas of a method are two: of its parameters and of its result.
                 "result": {"name": "result", "schema": schemas[2 * number + 1]},
-                "errors": [{"code": error.code, "message": error.kind} for error in row.errors],
                 "x-permission": row.permission,
             }
         )

@@ -12,7 +12,6 @@ from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
 from memd.dream.service import DirectorySize, Reasoned
 from memd.model.port import LOCAL
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
 
@@ -87,7 +86,7 @@ class DreamStatus(Result):
     proposals: int
 
 
-@method("dream", "write", NoProjectError)
+@method("dream", "write")
 async def dream(
     services: Services, call: Call, *, cwd: str, force: bool = False, wait: bool = False
 ) -> Dreamed:
@@ -106,7 +105,7 @@ async def dream(
     return await ended(services, requested.job, Dreamed)
 
 
-@method("dream.last", "read", NoProjectError)
+@method("dream.last", "read")
 async def dream_last(services: Services, call: Call, *, cwd: str) -> LastDream:
     """What the newest dream did, as data and as a page for people."""
     project = await project_of(services, call, cwd)
@@ -121,7 +120,7 @@ async def dream_last(services: Services, call: Call, *, cwd: str) -> LastDream:
     )
 
 
-@method("dream.status", "read", NoProjectError)
+@method("dream.status", "read")
 async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStatus:
     """When the next dream of a project may begin, and what prevents it.
 

@@ -5,27 +5,18 @@ from functools import partial
 from anyio import to_thread
 from msgspec.structs import asdict
 
-from memd.api.memory import READ_ERRORS, WRITE_ERRORS, AgentName, SubagentScope, readable
+from memd.api.memory import AgentName, SubagentScope, readable
 from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
 from memd.api.services import Services
-from memd.core.instants import NotATimeError
-from memd.core.names import NameRefusedError
-from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
 from memd.core.values import Actor, Change, Plan, Provenance
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
 from memd.store.history import (
-    ChangeNotFoundError,
     FileDiff,
-    NothingToUndoError,
     Past,
     Purged,
-    PurgedError,
-    PurgeRefusedError,
     Range,
-    RangeReversedError,
-    VersionNotFoundError,
     Writer,
     purge_request,
 )
@@ -128,7 +119,7 @@ class Why(Result):
     shared: SharedBy | None
 
 
-@method("memory.history", "read", *READ_ERRORS, ChangeNotFoundError, NotATimeError)
+@method("memory.history", "read")
 async def memory_history(
     services: Services,
     call: Call,
@@ -168,9 +159,7 @@ async def memory_history(
     return History(changes=results)
 
 
-@method(
-    "memory.diff", "read", *READ_ERRORS, ChangeNotFoundError, VersionNotFoundError, NotATimeError
-)
+@method("memory.diff", "read")
 async def memory_diff(
     services: Services,
     call: Call,
@@ -206,16 +195,7 @@ async def memory_diff(
     return Diff(files=(FileDiff(path, diff),))
 
 
-@method(
-    "memory.undo",
-    "write",
-    *WRITE_ERRORS,
-    ChangeNotFoundError,
-    NothingToUndoError,
-    RangeReversedError,
-    VersionNotFoundError,
-    PurgedError,
-)
+@method("memory.undo", "write")
 async def memory_undo(
     services: Services,
     call: Call,
@@ -261,7 +241,7 @@ async def memory_undo(
     return shaped(committed, Undone)
 
 
-@method("memory.why", "read", *READ_ERRORS, MemoryNotFoundError, NameRefusedError)
+@method("memory.why", "read")
 async def memory_why(
     services: Services,
     call: Call,
@@ -298,15 +278,7 @@ async def memory_why(
     )
 
 
-@method(
-    "memory.purge",
-    "write",
-    *READ_ERRORS,
-    ChangeNotFoundError,
-    MemoryNotFoundError,
-    PurgeRefusedError,
-    PatternRefusedError,
-)
+@method("memory.purge", "write")
 async def memory_purge(
     services: Services,
     call: Call,

@@ -269,5 +269,5 @@ def _parents(payload: Payload, last_reply: float | None = None) -> Parents:
 def rows() -> tuple[Method[..., Any], ...]:
     """Return the methods ``hook`` and ``hook.printed``, which share one new ``HookMethod``."""
     hook = HookMethod()
-    answered = method("hook", "write", UnknownClientError)(hook.answer)
+    answered = method("hook", "write")(hook.answer)
     return answered, delivering.printed_row(hook.deliveries)

@@ -12,11 +12,8 @@ from memd.core.names import printable
 from memd.instructions.service import (
     InstructionList,
     InstructionRequest,
-    InstructionsTimeoutError,
 )
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-from memd.state.database import StateUnusableError
 
 # Files that a conversation read or changed.
 Touched = Annotated[
@@ -38,14 +35,7 @@ class ApprovalRefusedError(MemdError):
         )
 
 
-@method(
-    "instructions",
-    "read",
-    NoProjectError,
-    InstructionsTimeoutError,
-    ApprovalRefusedError,
-    StateUnusableError,
-)
+@method("instructions", "read")
 async def instructions(
     services: Services,
     call: Call,

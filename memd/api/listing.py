@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import READ_ERRORS, AgentName, AnyScope, MemoryFacts, facts_of, readable
+from memd.api.memory import AgentName, AnyScope, MemoryFacts, facts_of, readable
 from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
 from memd.core import limits
@@ -50,7 +50,7 @@ class Listed(Result):
     problems: list[str]
 
 
-@method("memory.list", "read", *READ_ERRORS, CursorRefusedError)
+@method("memory.list", "read")
 async def memory_list(
     services: Services,
     call: Call,

@@ -12,23 +12,16 @@ from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
 from memd.core.agents import AgentScope
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import TEAM, NameRefusedError, printable
+from memd.core.names import TEAM, printable
 from memd.core.text import age, decode, iso_time
 from memd.core.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance, Scope
-from memd.documents.document import InvalidMemoryError
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
-    IncompleteMemoryError,
-    NothingThereError,
-    SharedMemoryError,
     Writing,
 )
-from memd.projects.project import NoProjectError, agent_directory
+from memd.projects.project import agent_directory
 from memd.recall.local import Hit
 from memd.rpc.connection import Call
-from memd.store.drafts import ConflictError, NotSharedError, SecretRefusedError
-from memd.store.history import ChangeNotFoundError, VersionNotFoundError
-from memd.store.service import MemoryNotFoundError, StorageFailedError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 
 _TEAM_OFF = "team.enabled is false"
@@ -105,27 +98,7 @@ class Hits(Result):
     hits: tuple[Hit, ...]
 
 
-READ_ERRORS: tuple[type[MemdError], ...] = (NoProjectError, MemoryOffError)
-WRITE_ERRORS: tuple[type[MemdError], ...] = (
-    *READ_ERRORS,
-    NameRefusedError,
-    InvalidMemoryError,
-    IncompleteMemoryError,
-    SecretRefusedError,
-    ConflictError,
-    StorageFailedError,
-)
-
-
-@method(
-    "memory.read",
-    "read",
-    *READ_ERRORS,
-    MemoryNotFoundError,
-    NameRefusedError,
-    ChangeNotFoundError,
-    VersionNotFoundError,
-)
+@method("memory.read", "read")
 async def memory_read(
     services: Services,
     call: Call,
@@ -152,15 +125,7 @@ async def memory_read(
     return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
 
-@method(
-    "memory.write",
-    "write",
-    *WRITE_ERRORS,
-    NotSharedError,
-    TeamNotJoinedError,
-    TeamRefusedError,
-    TwoContentsError,
-)
+@method("memory.write", "write")
 async def memory_write(
     services: Services,
     call: Call,
@@ -219,15 +184,7 @@ async def memory_write(
     return replace(written, origin=origin)
 
 
-@method(
-    "memory.delete",
-    "write",
-    NoProjectError,
-    MemoryOffError,
-    NothingThereError,
-    ConflictError,
-    SharedMemoryError,
-)
+@method("memory.delete", "write")
 async def memory_delete(
     services: Services,
     call: Call,
@@ -252,7 +209,7 @@ async def memory_delete(
     return ChangeMade(change=result.change)
 
 
-@method("memory.search", "read", *READ_ERRORS)
+@method("memory.search", "read")
 async def memory_search(
     services: Services,
     call: Call,
@@ -269,7 +226,7 @@ async def memory_search(
     return Hits(hits=hits)
 
 
-@method("memory.tool", "write", NoProjectError, MemoryOffError, StorageFailedError)
+@method("memory.tool", "write")
 async def memory_tool(
     services: Services,
     call: Call,

@@ -9,51 +9,16 @@ from memd.api.callers import started_by_an_assistant
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.core.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
-from memd.core.errors import MemdError
-from memd.core.names import NameRefusedError
 from memd.messages.errors import (
-    AgentEndedError,
-    AgentKeyError,
-    AgentNotFoundError,
-    MailboxFullError,
-    MessageNotFoundError,
-    MessageNotHeldError,
     MessageRefusedError,
-    MessageSecretError,
-    MessageSizeError,
-    MessagesOffError,
-    NoBridgeError,
-    OtherDaemonError,
-    RequestNotOpenError,
-    TooManyMessagesError,
-    TooManyReceiversError,
 )
 from memd.messages.service import LeaseHolder, Speaker
 from memd.messages.values import HeldMessage, LoggedMessage, Received, SendRequest, Sent
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
 _READ_BY_THE_PERSON = "the person reads what is held, in a terminal of their own"
 _NOT_THE_PERSON = "the person decides, in a terminal of their own"
 MessageId = Annotated[str, msgspec.Meta(max_length=100)]
-MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
-    NoProjectError,
-    MessagesOffError,
-    NameRefusedError,
-    AgentKeyError,
-    AgentEndedError,
-    AgentNotFoundError,
-    MessageNotFoundError,
-    NoBridgeError,
-    OtherDaemonError,
-    MessageSizeError,
-    MessageSecretError,
-    MessageRefusedError,
-    MailboxFullError,
-    TooManyMessagesError,
-    TooManyReceiversError,
-    RequestNotOpenError,
-)
 
 
 class Acknowledged(Result):
@@ -80,7 +45,7 @@ class Decided(Result):
     state: str
 
 
-@method("message.send", "write", *MESSAGE_ERRORS)
+@method("message.send", "write")
 async def message_send(
     services: Services,
     call: Call,
@@ -131,7 +96,7 @@ async def message_send(
     )
 
 
-@method("message.receive", "read", AgentKeyError, AgentEndedError, MessagesOffError)
+@method("message.receive", "read")
 async def message_receive(
     services: Services,
     call: Call,
@@ -150,7 +115,7 @@ async def message_receive(
     return await services.messages.receive(speaker, holder, limit, wait)
 
 
-@method("message.ack", "write", AgentKeyError, AgentEndedError, MessageNotFoundError)
+@method("message.ack", "write")
 async def message_ack(
     services: Services,
     call: Call,
@@ -164,13 +129,13 @@ async def message_ack(
     return Acknowledged(acked=await services.messages.acknowledge(speaker, ids))
 
 
-@method("message.status", "read", MessageNotFoundError)
+@method("message.status", "read")
 async def message_status(services: Services, _call: Call, *, id_: MessageId) -> Sent:
     """The state of a message, as after ``message.send``."""
     return await services.messages.status(id_)
 
 
-@method("message.log", "read", NoProjectError, AgentNotFoundError)
+@method("message.log", "read")
 async def message_log(
     services: Services,
     call: Call,
@@ -187,14 +152,7 @@ async def message_log(
     return Logged(messages=entries)
 
 
-@method(
-    "message.held",
-    "operate",
-    NoProjectError,
-    MessageNotFoundError,
-    MessageNotHeldError,
-    MessageRefusedError,
-)
+@method("message.held", "operate")
 async def message_held(
     services: Services, call: Call, *, cwd: str = "", id_: MessageId = "", limit: Limit = 50
 ) -> Held:
@@ -209,7 +167,7 @@ async def message_held(
     return Held(messages=await services.messages.held(root, id_, limit))
 
 
-@method("message.decide", "operate", MessageNotFoundError, MessageNotHeldError, MessageRefusedError)
+@method("message.decide", "operate")
 async def message_decide(
     services: Services, call: Call, *, id_: MessageId, accept: bool
 ) -> Decided:

@@ -137,15 +137,14 @@ class Method(Struct, Generic[P, R], frozen=True):
     """One method of the API; an object of it is called like its handler.
 
     ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or
-    ``operate`` (the daemon itself). ``errors`` are the failures a caller should expect. ``params``
-    and ``result`` are the types that the handler takes and returns.
+    ``operate`` (the daemon itself). ``params`` and ``result`` are the types that the handler takes
+    and returns.
     """
 
     name: str
     summary: str
     description: str
     permission: str
-    errors: tuple[type[MemdError], ...]
     params: type[Params]
     result: Any
     handler: Callable[Concatenate[Services, Call, P], Awaitable[R]]
@@ -181,7 +180,7 @@ class Method(Struct, Generic[P, R], frozen=True):
 
 
 def method(
-    name: str, permission: str, *errors: type[MemdError]
+    name: str, permission: str
 ) -> Callable[[Callable[Concatenate[Services, Call, P], Awaitable[R]]], Method[P, R]]:
     """Return a decorator that makes a Method of a handler.
 
@@ -207,6 +206,6 @@ def method(
         params = cast("type[Params]", shape)
         summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
         result = handler.__annotations__["return"]
-        return Method(name, summary, description, permission, errors, params, result, handler)
+        return Method(name, summary, description, permission, params, result, handler)
 
     return make_method

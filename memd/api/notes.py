@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import MemoryOffError, check_reader, project_of
+from memd.api.memory import check_reader, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, NothingToReadError, ended
@@ -17,19 +17,12 @@ from memd.files.directory import (
     FileTooLargeError,
     FileUnreadableError,
     PathRefusedError,
-    UnwrittenFileError,
-)
-from memd.notes.errors import (
-    ForeignNotesError,
-    NotesNotFoundError,
-    NotesTooLargeError,
 )
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
 from memd.projects.projects import is_claude_code
 from memd.rpc.connection import Call
 from memd.transcripts import reading
-from memd.transcripts.reading import TranscriptRefusedError
 
 Characters = Annotated[int, msgspec.Meta(ge=500, le=1_000_000)]
 
@@ -74,7 +67,7 @@ _READ = (
 )
 
 
-@method("notes.read", "read", *_READ, MemoryOffError, NotesNotFoundError)
+@method("notes.read", "read")
 async def notes_read(
     services: Services,
     call: Call,
@@ -93,15 +86,7 @@ async def notes_read(
     return await services.session_notes.read(request, characters=max_chars)
 
 
-@method(
-    "notes.update",
-    "write",
-    *_READ,
-    NothingToReadError,
-    TranscriptRefusedError,
-    NotesTooLargeError,
-    UnwrittenFileError,
-)
+@method("notes.update", "write")
 async def notes_update(
     services: Services,
     call: Call,
@@ -141,7 +126,7 @@ async def notes_update(
     return await ended(services, result.job, UpdatedNotes)
 
 
-@method("notes.list", "read", NoProjectError)
+@method("notes.list", "read")
 async def notes_list(
     services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
 ) -> NotesPage:
@@ -156,7 +141,7 @@ async def notes_list(
     return NotesPage(notes=await services.session_notes.list(base, keys, limit))
 
 
-@method("notes.delete", "write", *_READ, ForeignNotesError, UnwrittenFileError)
+@method("notes.delete", "write")
 async def notes_delete(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> DeletedNotes:

@@ -88,7 +88,7 @@ async def hello(
     )
 
 
-@method("subscribe", "read", UnknownTopicError)
+@method("subscribe", "read")
 async def subscribe(
     services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
 ) -> Subscribed:

@@ -8,20 +8,14 @@ from typing import Annotated
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.memory import project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import printable
 from memd.core.text import one_line, sha256
-from memd.files.directory import DirectoryUnusableError, UnwrittenFileError
 from memd.portable.errors import (
-    DestinationError,
     KindUnknownError,
-    SourceDamagedError,
-    SourceMissingError,
-    SourceRefusedError,
-    VersionTooNewError,
 )
 from memd.portable.service import (
     ImportReading,
@@ -31,11 +25,8 @@ from memd.portable.service import (
     ReadProject,
 )
 from memd.portable.values import ExportPart, ExportRequest, ExportResult, SourceKind
-from memd.projects.project import NoProjectError
 from memd.projects.projects import known_project, repository_of
 from memd.rpc.connection import Call
-from memd.state.database import StateUnusableError
-from memd.store.service import StorageFailedError
 
 _KIND_CHARACTERS = 40  # of an unknown kind in an error
 Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
@@ -60,15 +51,7 @@ class OneOrAllError(WrongParameterError):
         super().__init__("an export takes one project or all of them")
 
 
-@method(
-    "export",
-    "read",
-    NoProjectError,
-    OneOrAllError,
-    DestinationError,
-    DirectoryUnusableError,
-    StateUnusableError,
-)
+@method("export", "read")
 async def export(
     services: Services,
     call: Call,
@@ -98,21 +81,7 @@ async def export(
     return await services.exports.export(request, partial(_report, call))
 
 
-@method(
-    "import",
-    "write",
-    NoProjectError,
-    MemoryOffError,
-    PlaceUnknownError,
-    SourceMissingError,
-    SourceDamagedError,
-    SourceRefusedError,
-    KindUnknownError,
-    VersionTooNewError,
-    UnwrittenFileError,
-    StorageFailedError,
-    StateUnusableError,
-)
+@method("import", "write")
 async def import_(
     services: Services,
     call: Call,

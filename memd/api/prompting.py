@@ -13,7 +13,6 @@ from memd.core.errors import WrongParameterError
 from memd.core.text import one_line
 from memd.instructions.service import InstructionRequest, InstructionText
 from memd.notes.service import NotesRequest
-from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.connection import Call
@@ -44,7 +43,7 @@ class Done(Result):
     ok: bool = True
 
 
-@method("load_prompt", "read", NoProjectError, InstructionsUnknownError)
+@method("load_prompt", "read")
 async def load_prompt(
     services: Services,
     call: Call,
@@ -86,7 +85,7 @@ async def load_prompt(
     return PromptLoaded(**members)
 
 
-@method("prefetch", "read", NoProjectError)
+@method("prefetch", "read")
 async def prefetch(
     services: Services,
     call: Call,
@@ -118,7 +117,7 @@ async def prefetch(
     return await services.recall.prefetch(project, settings, prompt)
 
 
-@method("session.start", "read", NoProjectError)
+@method("session.start", "read")
 async def session_start(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """Note that a client session begins.
 
@@ -139,7 +138,7 @@ async def session_reset(
     return Done()
 
 
-@method("session.end", "write", NoProjectError)
+@method("session.end", "write")
 async def session_end(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """Note that a client session ended, though it may be resumed; a due dream may begin.
 

@@ -12,7 +12,6 @@ from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.text import iso_time
-from memd.projects.project import NoProjectError
 from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
 from memd.state.tables import FileEvent, Span, SpendRow, SuggestionFates, Sum, Surfacings
@@ -92,7 +91,7 @@ class Report(Result):
     spent_by_kind: list[Spent]
 
 
-@method("report", "read", NoProjectError)
+@method("report", "read")
 async def report(
     services: Services,
     call: Call,

@@ -4,16 +4,12 @@ from typing import Annotated
 
 import msgspec
 
-from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.memory import project_of, writable
 from memd.api.method import Result, method
 from memd.api.services import Services
-from memd.projects.project import NoProjectError
-from memd.review.accepting import NotTakenInError, PathNotProposedError, ProposalDecidedError
-from memd.review.service import Accepted, ProposalNotFoundError, ProposalUnreadableError, Rejected
+from memd.review.service import Accepted, Rejected
 from memd.review.view import ProposalView
 from memd.rpc.connection import Call
-from memd.store.drafts import SecretRefusedError
-from memd.store.service import StorageFailedError
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
@@ -25,7 +21,7 @@ class Proposals(Result):
     proposals: tuple[ProposalView, ...]
 
 
-@method("dream.review", "read", NoProjectError, ProposalNotFoundError)
+@method("dream.review", "read")
 async def dream_review(
     services: Services, call: Call, *, cwd: str, proposal: str = "", all_: bool = False
 ) -> Proposals:
@@ -38,19 +34,7 @@ async def dream_review(
     return Proposals(proposals=proposals)
 
 
-@method(
-    "dream.accept",
-    "write",
-    NoProjectError,
-    MemoryOffError,
-    ProposalNotFoundError,
-    ProposalUnreadableError,
-    ProposalDecidedError,
-    PathNotProposedError,
-    NotTakenInError,
-    SecretRefusedError,
-    StorageFailedError,
-)
+@method("dream.accept", "write")
 async def dream_accept(
     services: Services, call: Call, *, cwd: str, proposal: str, paths: Paths = ()
 ) -> Accepted:
@@ -62,14 +46,7 @@ async def dream_accept(
     return await services.reviews.accept(directory, proposal, paths, client=call.caller.client)
 
 
-@method(
-    "dream.reject",
-    "write",
-    NoProjectError,
-    ProposalNotFoundError,
-    ProposalDecidedError,
-    PathNotProposedError,
-)
+@method("dream.reject", "write")
 async def dream_reject(
     services: Services,
     call: Call,

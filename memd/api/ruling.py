@@ -9,25 +9,19 @@ import msgspec
 
 from memd.api.callers import started_by_an_assistant
 from memd.api.dialects import Dialect, Payload, decided
-from memd.api.memory import MemoryOffError, by_client, project_of, writable
+from memd.api.memory import by_client, project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
 from memd.core.errors import MemdError
-from memd.documents.document import FrontmatterNotEditableError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.rules.values import (
-    CheckRefusedError,
-    NotARuleError,
     PlannedCall,
     RuleAdded,
     RuleAnswer,
     RuleList,
-    RuleNotFoundError,
     ToolRule,
 )
-from memd.store.drafts import ConflictError
-from memd.store.service import MemoryNotFoundError, StorageFailedError
 
 _STARTED_IN = "CLAUDE_PROJECT_DIR"  # where the session began, even if it changed directory since
 Words = Annotated[str, msgspec.Meta(max_length=10_000)]
@@ -44,7 +38,7 @@ class RuleRefusedError(MemdError):
         super().__init__("which rules hold is for the person to say")
 
 
-@method("rule.list", "read", NoProjectError)
+@method("rule.list", "read")
 async def rule_list(services: Services, call: Call, *, cwd: str) -> RuleList:
     """The rules of a project, and memories that could be made rules.
 
@@ -54,19 +48,7 @@ async def rule_list(services: Services, call: Call, *, cwd: str) -> RuleList:
     return await services.rules.list((await project_of(services, call, cwd)).memory_dir)
 
 
-@method(
-    "rule.add",
-    "write",
-    NoProjectError,
-    MemoryOffError,
-    RuleRefusedError,
-    CheckRefusedError,
-    NotARuleError,
-    MemoryNotFoundError,
-    FrontmatterNotEditableError,
-    ConflictError,
-    StorageFailedError,
-)
+@method("rule.add", "write")
 async def rule_add(
     services: Services,
     call: Call,
@@ -90,7 +72,7 @@ async def rule_add(
     return await services.rules.add(directory, path, check, answer, by, request_id=request_id)
 
 
-@method("rule.test", "read", NoProjectError)
+@method("rule.test", "read")
 async def rule_test(
     services: Services, call: Call, *, cwd: str, tool: str, input_: dict[str, Any]
 ) -> RuleAnswer:
@@ -102,7 +84,7 @@ async def rule_test(
     return await services.rules.test(directory, PlannedCall(tool, input_, cwd))
 
 
-@method("rule.off", "write", NoProjectError, RuleRefusedError, RuleNotFoundError)
+@method("rule.off", "write")
 async def rule_off(services: Services, call: Call, *, cwd: str, rule: str) -> ToolRule:
     """Switch a rule off; its line stays in the memory. Programs that assistants start are refused.
 

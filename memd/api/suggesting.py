@@ -4,25 +4,15 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import MemoryOffError, project_of, readable, writable
+from memd.api.memory import project_of, readable, writable
 from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.tables import OpenSuggestion
-from memd.store.drafts import SecretRefusedError
-from memd.store.service import StorageFailedError
-from memd.suggestions.service import SuggestionNotFoundError, Taken
+from memd.suggestions.service import Taken
 
 Words = Annotated[str, msgspec.Meta(max_length=10_000)]
 Kind = Literal["user", "feedback", "project", "reference"]
-_ERRORS = (
-    NoProjectError,
-    MemoryOffError,
-    SuggestionNotFoundError,
-    SecretRefusedError,
-    StorageFailedError,
-)
 _SURFACE_SECONDS = 1.0  # that suggestion.offer may take; its caller names no time
 
 
@@ -44,7 +34,7 @@ class Offered(Result):
     block: str
 
 
-@method("suggestion.list", "read", NoProjectError, MemoryOffError)
+@method("suggestion.list", "read")
 async def suggestion_list(services: Services, call: Call, *, cwd: str) -> Waiting:
     """The open suggestions of a project: statements that may be worth remembering.
 
@@ -55,7 +45,7 @@ async def suggestion_list(services: Services, call: Call, *, cwd: str) -> Waitin
     return Waiting(suggestions=await services.suggestions.waiting(project.memory_dir))
 
 
-@method("suggestion.accept", "write", *_ERRORS)
+@method("suggestion.accept", "write")
 async def suggestion_accept(
     services: Services,
     call: Call,
@@ -76,7 +66,7 @@ async def suggestion_accept(
     )
 
 
-@method("suggestion.dismiss", "write", NoProjectError, SuggestionNotFoundError)
+@method("suggestion.dismiss", "write")
 async def suggestion_dismiss(
     services: Services, call: Call, *, cwd: str, suggestion: str
 ) -> Dismissed:
@@ -86,7 +76,7 @@ async def suggestion_dismiss(
     return Dismissed(suggestion=suggestion)
 
 
-@method("suggestion.offer", "read", NoProjectError)
+@method("suggestion.offer", "read")
 async def suggestion_surface(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> Offered:

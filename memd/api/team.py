@@ -8,22 +8,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import WRITE_ERRORS, ChangeMade, by_client, check_team, project_of, writable
+from memd.api.memory import ChangeMade, by_client, check_team, project_of, writable
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.core.names import TEAM, check_name
-from memd.files.directory import UnwrittenFileError
-from memd.memories.writing import AlreadySharedError, NothingThereError
-from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-from memd.store.drafts import NotSharedError
-from memd.team.errors import (
-    NoConflictError,
-    TeamHeldError,
-    TeamNotJoinedError,
-    TeamRefusedError,
-    TeamUnreachableError,
-)
 from memd.team.service import (
     Joined,
     JoinPreview,
@@ -38,9 +27,6 @@ from memd.team.service import (
 Word = Annotated[str, msgspec.Meta(max_length=1000)]
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 Revision = Annotated[int, msgspec.Meta(ge=1, lt=10**17)]  # a server reads 18 digits
-_READ_ERRORS = (NoProjectError, TeamNotJoinedError)
-_ERRORS = (*WRITE_ERRORS, TeamNotJoinedError, TeamUnreachableError, TeamRefusedError)
-_SEND_ERRORS = (*_ERRORS, TeamHeldError)
 
 
 class TeamJoin(Result):
@@ -74,7 +60,7 @@ class Shared(ChangeMade):
     path: str
 
 
-@method("team.join", "write", *_ERRORS, UnwrittenFileError)
+@method("team.join", "write")
 async def team_join(
     services: Services,
     call: Call,
@@ -99,7 +85,7 @@ async def team_join(
     return TeamJoin(preview=expected, joined=joined)
 
 
-@method("team.leave", "write", *_ERRORS, UnwrittenFileError)
+@method("team.leave", "write")
 async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool = False) -> LeftTeam:
     """Leave the team; this device's token is revoked unless another directory needs it.
 
@@ -109,13 +95,13 @@ async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool =
     return await services.team.leave(project.memory_dir, remove=remove)
 
 
-@method("team.status", "read", *_READ_ERRORS)
+@method("team.status", "read")
 async def team_status(services: Services, call: Call, *, cwd: str) -> TeamStatus:
     """How far a project is in step with its team, and what waits for a person; asks no server."""
     return await services.team.status((await project_of(services, call, cwd)).memory_dir)
 
 
-@method("team.pull", "write", *_ERRORS)
+@method("team.pull", "write")
 async def team_pull(services: Services, call: Call, *, cwd: str) -> SyncResult:
     """Fetch the memories that other members wrote, now.
 
@@ -125,20 +111,20 @@ async def team_pull(services: Services, call: Call, *, cwd: str) -> SyncResult:
     return await services.team.pull(directory, partial(_report_files, call))
 
 
-@method("team.push", "write", *_ERRORS)
+@method("team.push", "write")
 async def team_push(services: Services, call: Call, *, cwd: str) -> SyncResult:
     """Send the changed memories now, even those that the server refused before."""
     return await services.team.push((await writable(services, call, cwd)).memory_dir)
 
 
-@method("team.diff", "read", *_READ_ERRORS)
+@method("team.diff", "read")
 async def team_diff(services: Services, call: Call, *, cwd: str, path: str = "") -> TeamDiff:
     """The differences between the team's memories here and as last fetched; asks no server."""
     directory = (await project_of(services, call, cwd)).memory_dir
     return TeamDiff(files=await services.team.diff(directory, _path(path) if path else ""))
 
 
-@method("team.log", "read", *_READ_ERRORS, TeamUnreachableError, TeamRefusedError)
+@method("team.log", "read")
 async def team_log(
     services: Services,
     call: Call,
@@ -154,7 +140,7 @@ async def team_log(
     return TeamVersions(versions=versions)
 
 
-@method("team.share", "write", *_ERRORS, NothingThereError, AlreadySharedError, NotSharedError)
+@method("team.share", "write")
 async def team_share(
     services: Services, call: Call, *, cwd: str, path: str, request_id: str = ""
 ) -> Shared:
@@ -166,7 +152,7 @@ async def team_share(
     return Shared(change=result.change, path=f"{TEAM}{path}")
 
 
-@method("team.remove", "write", *_ERRORS)
+@method("team.remove", "write")
 async def team_remove(
     services: Services, call: Call, *, cwd: str, path: str, reason: Reason
 ) -> SyncResult:
@@ -175,7 +161,7 @@ async def team_remove(
     return await services.team.remove(directory, _path(path), reason)
 
 
-@method("team.restore", "write", *_SEND_ERRORS)
+@method("team.restore", "write")
 async def team_restore(
     services: Services, call: Call, *, cwd: str, path: str, revision: Revision | None = None
 ) -> SyncResult:
@@ -187,7 +173,7 @@ async def team_restore(
     return await services.team.restore(directory, _path(path), revision)
 
 
-@method("team.resolve", "write", *_SEND_ERRORS, NoConflictError)
+@method("team.resolve", "write")
 async def team_resolve(
     services: Services,
     call: Call,
@@ -205,25 +191,25 @@ async def team_resolve(
     return await services.team.resolve(directory, _path(path), how, text)
 
 
-@method("team.keep", "write", *_SEND_ERRORS)
+@method("team.keep", "write")
 async def team_keep(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
     """Send a held file although it was removed, or check again whether it may be sent."""
     return await services.team.keep((await writable(services, call, cwd)).memory_dir, _path(path))
 
 
-@method("team.drop", "write", *_ERRORS)
+@method("team.drop", "write")
 async def team_drop(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
     """Delete a held file here, as a change."""
     return await services.team.drop((await writable(services, call, cwd)).memory_dir, _path(path))
 
 
-@method("team.accept", "write", *_ERRORS)
+@method("team.accept", "write")
 async def team_accept(services: Services, call: Call, *, cwd: str) -> SyncResult:
     """Continue with a server that removed many memories or looked wrong, and was paused for it."""
     return await services.team.accept((await writable(services, call, cwd)).memory_dir)
 
 
-@method("team.members", "read", *_READ_ERRORS)
+@method("team.members", "read")
 async def team_members(services: Services, call: Call, *, cwd: str) -> TeamMembers:
     """The members whose memories are here; asks no server."""
     directory = (await project_of(services, call, cwd)).memory_dir

@@ -13,11 +13,10 @@ from memd.core.covered import CoveredText
 from memd.core.errors import WrongParameterError
 from memd.core.settings import Settings
 from memd.core.values import Project
-from memd.projects.project import NoProjectError, transcript_folders
+from memd.projects.project import transcript_folders
 from memd.rpc.connection import Call
-from memd.state.tables import JobNotFoundError, Visit
+from memd.state.tables import Visit
 from memd.transcripts import reading
-from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 
 E = TypeVar("E", bound="Ended")
 
@@ -99,14 +98,7 @@ class Cancelled(Result):
     cancelled: bool
 
 
-@method(
-    "extract",
-    "write",
-    NoProjectError,
-    NothingToReadError,
-    InvalidMessagesError,
-    TranscriptRefusedError,
-)
+@method("extract", "write")
 async def extract(
     services: Services,
     call: Call,
@@ -155,19 +147,19 @@ async def submit(
     return Extracted(status=submitted.status, job=submitted.job)
 
 
-@method("job.wait", "read", JobNotFoundError)
+@method("job.wait", "read")
 async def job_wait(services: Services, _call: Call, *, job: str) -> JobFacts:
     """One job, once it has ended."""
     return shaped(await services.jobs.wait(job), JobFacts)
 
 
-@method("job.cancel", "write", JobNotFoundError)
+@method("job.cancel", "write")
 async def job_cancel(services: Services, _call: Call, *, job: str) -> Cancelled:
     """Cancel a job now; changes that it has not committed are dropped."""
     return Cancelled(cancelled=await services.jobs.cancel(job))
 
 
-@method("job.list", "read", JobNotFoundError)
+@method("job.list", "read")
 async def job_list(
     services: Services,
     call: Call,

@@ -76,8 +76,7 @@ class PostOffice(StoredMessages):
         """Store a message with a copy for each receiver, and return its state.
 
         ``agent`` is the sender, ``None`` if it is not registered. A request whose id was used
-        before stores nothing and returns the message that it sent then. Raises the errors in
-        ``MESSAGE_ERRORS`` of the api.
+        before stores nothing and returns the message that it sent then. Raises MemdError.
         """
         root = agent.root if agent else request.root
         self.settings(root)
