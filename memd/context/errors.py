@@ -57,7 +57,6 @@ class StoredResultTooLargeError(MemdError):
 
     code = 1007
     kind = "too_large"
-    exit_status = 65
 
     def __init__(self, what: str, size: int, limit: int) -> None:
         sentence = f"{what} would have {size} bytes; {limit} are stored at most"

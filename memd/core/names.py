@@ -51,7 +51,6 @@ class NameRefusedError(MemdError):
     code = 1006
     kind = "name_refused"
     hint = "names have letters, digits, '.', '_' and '-', at most four parts, and end in .md"
-    exit_status = 65
 
     def __init__(self, name: str, rule: str) -> None:
         shown = printable(name)

@@ -48,7 +48,6 @@ class InvalidMemoryError(MemdError):
     code = 1011
     kind = "invalid_memory"
     hint = "begin with '---', name, description, metadata with type, '---', then the text"
-    exit_status = 65
 
     def __init__(self, path: str, problems: tuple[str, ...]) -> None:
         listed = "; ".join(problems)

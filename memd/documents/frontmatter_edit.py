@@ -25,7 +25,6 @@ class FrontmatterNotEditableError(MemdError):
     code = 1011
     kind = "frontmatter_not_editable"
     hint = "write the whole memory instead"
-    exit_status = 65
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the frontmatter cannot be changed in place: {why}", why=why)

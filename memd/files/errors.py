@@ -9,7 +9,6 @@ class PathRefusedError(MemdError):
 
     code = 1006
     kind = "path_refused"
-    exit_status = 65
 
     def __init__(self, path: str, why: str) -> None:
         shown = names.printable(path)
@@ -21,7 +20,6 @@ class DirectoryMissingError(MemdError):
 
     code = 1001
     kind = "directory_missing"
-    exit_status = 66
 
     def __init__(self, path: str) -> None:
         shown = names.printable(path)
@@ -36,7 +34,6 @@ class DirectoryUnusableError(MemdError):
     retryable = True
     of_disk = True
     hint = "mend the permissions or what stands at that path; no restart is needed"
-    exit_status = 73
 
     def __init__(self, path: str, cause: str) -> None:
         shown = names.printable(path)
@@ -63,7 +60,6 @@ class FileTooLargeError(MemdError):
 
     code = 1007
     kind = "file_too_large"
-    exit_status = 65
 
     def __init__(self, path: str, size: int, limit: int) -> None:
         shown = names.printable(path)

@@ -39,7 +39,6 @@ class ToolRefusedError(MemdError):
 
     code = 1011
     kind = "tool_refused"
-    exit_status = 65
 
 
 class ToolCommand(Struct, frozen=True):

@@ -110,7 +110,6 @@ class AlreadySharedError(MemdError):
     code = 1002
     kind = "already_shared"
     hint = "write what is new into the team's memory, or share it under another name"
-    exit_status = 65
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the team already has {path}; nothing was moved", path=path)

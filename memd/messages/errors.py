@@ -161,7 +161,6 @@ class MessageSecretError(MemdError):
     code = 1003
     kind = "secret"
     hint = "say where the secret is kept instead"
-    exit_status = 65
 
     def __init__(self, rule: str, part: str, line: int) -> None:
         super().__init__(

@@ -10,7 +10,6 @@ class NotesNotFoundError(MemdError):
     code = 1001
     kind = "not_found"
     hint = "memctl notes list shows the sessions that have notes"
-    exit_status = 66
 
     def __init__(self, session: str) -> None:
         super().__init__(f"the session {session} has no notes", session=session)
@@ -44,7 +43,6 @@ class NotesTooLargeError(MemdError):
 
     code = 1007
     kind = "too_large"
-    exit_status = 65
 
     def __init__(self, what: str, size: int, limit: int) -> None:
         sentence = f"{printable(what)} would have {size} bytes; {limit} are written at most"

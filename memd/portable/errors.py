@@ -10,7 +10,6 @@ class DestinationError(MemdError):
 
     code = 1072
     kind = "destination_refused"
-    exit_status = 73
 
     def __init__(self, path: str, why: str) -> None:
         shown = printable(path)
@@ -22,7 +21,6 @@ class SourceMissingError(MemdError):
 
     code = 1073
     kind = "source_missing"
-    exit_status = 66
 
     def __init__(self, path: str, why: str) -> None:
         shown = printable(path)
@@ -35,7 +33,6 @@ class SourceDamagedError(MemdError):
     code = 1074
     kind = "source_damaged"
     hint = "get it again from where it was made, or import a part of it"
-    exit_status = 65
 
     def __init__(self, name: str, why: str) -> None:
         shown = printable(name)
@@ -51,7 +48,6 @@ class KindUnknownError(MemdError):
         "name the kind with --from; of other tools write a list, one memory a line after '- ', as "
         "docs/migration.md shows for each, and import it with --from text"
     )
-    exit_status = 65
 
     def __init__(self, path: str, why: str = "its files look like nothing that memd reads") -> None:
         shown = printable(path)
@@ -65,7 +61,6 @@ class VersionTooNewError(MemdError):
     code = 1076
     kind = "version_too_new"
     hint = "install a newer memd"
-    exit_status = 65
 
     def __init__(self, version: int, known: int) -> None:
         super().__init__(
@@ -80,7 +75,6 @@ class SourceRefusedError(MemdError):
 
     code = 1077
     kind = "source_refused"
-    exit_status = 65
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(f"this {kind} source is not imported: {why}", source=kind)

@@ -47,7 +47,6 @@ class NoProjectError(MemdError):
     code = 1009
     kind = "no_project"
     hint = "call it in the directory of a project"
-    exit_status = 66
 
     def __init__(self, cwd: str, why: str) -> None:
         shown = printable(cwd)

@@ -41,7 +41,6 @@ class PathNotProposedError(MemdError):
     code = 1001
     kind = "path_not_proposed"
     hint = "memctl dream review shows the files of each proposal"
-    exit_status = 66
 
     def __init__(self, proposal: str, path: str) -> None:
         shown = printable(path)

@@ -34,7 +34,6 @@ class ProposalNotFoundError(MemdError):
     code = 1001
     kind = "proposal_not_found"
     hint = "memctl dream review lists the proposals"
-    exit_status = 66
 
     def __init__(self, proposal: str) -> None:
         shown = proposal[:_SHOWN_CHARACTERS]
@@ -47,7 +46,6 @@ class ProposalUnreadableError(MemdError):
     code = 1011
     kind = "proposal_unreadable"
     hint = "reject it; the next dream looks again"
-    exit_status = 65
 
     def __init__(self, proposal: str) -> None:
         super().__init__(

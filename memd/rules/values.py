@@ -33,7 +33,6 @@ class RuleNotFoundError(MemdError):
     code = 1001
     kind = "rule_not_found"
     hint = "memctl rule list shows them"
-    exit_status = 66
 
     def __init__(self, rule: str) -> None:
         shown = rule[:_SHOWN]
@@ -46,7 +45,6 @@ class NotARuleError(MemdError):
     code = 1091
     kind = "not_a_rule"
     hint = "a rule needs a memory of the type feedback, of the person's own, with a line check:"
-    exit_status = 65
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path} cannot carry a rule: {why}", path=path, why=why)

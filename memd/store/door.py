@@ -101,7 +101,6 @@ class NotSharedError(MemdError):
     code = 1011
     kind = "not_shared"
     hint = "give it the type project, reference or feedback, or write it without scope team"
-    exit_status = 65
 
     def __init__(self, path: str, kind: str) -> None:
         super().__init__(

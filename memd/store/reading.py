@@ -40,7 +40,6 @@ class MemoryNotFoundError(MemdError):
     code = 1001
     kind = "not_found"
     hint = "list the memories to see their paths"
-    exit_status = 66
 
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no memory {path}", path=path)

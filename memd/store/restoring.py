@@ -15,7 +15,6 @@ class VersionNotFoundError(MemdError):
     code = 1001
     kind = "version_not_found"
     hint = "ask the history of the file for the changes that it knows"
-    exit_status = 66
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the journal has no such version of {path[:400]}", path=path)

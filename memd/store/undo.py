@@ -27,7 +27,6 @@ class ChangeNotFoundError(MemdError):
     code = 1001
     kind = "change_not_found"
     hint = "ask the history for the ids of changes"
-    exit_status = 66
 
     def __init__(self, change: str) -> None:
         super().__init__(f"there is no change {change[:40]!r} of this directory", change=change)
@@ -50,7 +49,6 @@ class PurgedError(MemdError):
     code = 1001
     kind = "purged"
     hint = "what was purged is gone for good; memctl log marks the changes that it was part of"
-    exit_status = 66
 
     def __init__(self, change: str, path: str) -> None:
         super().__init__(

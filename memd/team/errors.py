@@ -58,7 +58,6 @@ class TeamHeldError(MemdError):
     code = 1027
     kind = "team_held"
     hint = "change or rename the file and it is sent; memctl team drop deletes it here"
-    exit_status = 65
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{printable(path)} is held: {reason}", path=path, reason=reason)

@@ -48,7 +48,6 @@ class TranscriptRefusedError(MemdError):
     code = 1006
     kind = "transcript_refused"
     hint = "give the absolute path of your own *.jsonl file"
-    exit_status = 65
 
     def __init__(self, path: str, why: str) -> None:
         shown = path.encode("unicode_escape").decode("ascii")

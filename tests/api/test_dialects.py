@@ -1,18 +1,15 @@
 """Codex CLI and Gemini CLI: the same conversation in their events and members."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memd.api.dialects import DIALECTS, Event, answer, named_memories, read
+from memd.api.dialects import DIALECTS, answer, named_memories, read
 from memd.text import tags
-from tests.api import transcripts
 from tests.api.caller import Caller
 
 pytestmark = pytest.mark.anyio
 WORDS = "may I mock the database in this integration test?"
-PROMPTS = [("codex", "UserPromptSubmit", "turn_id"), ("gemini", "BeforeAgent", "timestamp")]
 
 
 async def send(caller: Caller, client: str, event: str, **members: Any) -> Any:
@@ -20,34 +17,6 @@ async def send(caller: Caller, client: str, event: str, **members: Any) -> Any:
     payload = {"session_id": "s", "cwd": caller.cwd, "hook_event_name": event, **members}
     asked = {"client": client, "event": event, "payload": payload}
     return await caller.plain("hook", **asked, deadline_ms=20_000)
-
-
-@pytest.mark.parametrize(("client", "event", "id_"), PROMPTS)
-async def test_a_prompt_is_answered_under_the_clients_own_name(
-    caller: Caller, client: str, event: str, id_: str
-) -> None:
-    """The memory comes once, and the answer has the name of the event that was sent."""
-    await caller.write()
-    answer = await send(caller, client, event, prompt=WORDS, transcript_path=None, **{id_: "1"})
-    output = answer["hookSpecificOutput"]
-    assert (output["hookEventName"], "Never mock" in output["additionalContext"]) == (event, True)
-    assert await send(caller, client, event, prompt=WORDS, **{id_: "2"}) is None
-
-
-@pytest.mark.parametrize("client", ["codex", "gemini"])
-async def test_a_client_without_this_memory_gets_the_index(caller: Caller, client: str) -> None:
-    """Whatever Claude Code's settings say, no other client loads the directory by itself."""
-    await caller.write()
-    answer = await send(caller, client, "SessionStart", source="startup")
-    assert "Integration tests hit a real database" in str(answer)
-
-
-async def test_codex_repeats_nothing_under_one_turn(caller: Caller) -> None:
-    """An event that comes twice under one turn id is answered once."""
-    await caller.write()
-    assert await send(caller, "codex", "UserPromptSubmit", prompt=WORDS, turn_id="1")
-    await caller.call("session.compacted", session_id="s")
-    assert await send(caller, "codex", "UserPromptSubmit", prompt=WORDS, turn_id="1") is None
 
 
 @pytest.mark.parametrize(
@@ -77,19 +46,6 @@ async def test_what_a_compaction_took_from_the_index_is_said_again(caller: Calle
     assert await send(caller, "gemini", "BeforeAgent", prompt=WORDS) is None
     await send(caller, "gemini", "PreCompress", trigger="manual")
     assert rule in str(await send(caller, "gemini", "BeforeAgent", prompt=WORDS))
-
-
-@pytest.mark.parametrize(("client", "event"), [("codex", "Stop"), ("gemini", "AfterAgent")])
-async def test_the_end_of_a_turn_is_learnt_from_in_silence(
-    caller: Caller, client: str, event: str
-) -> None:
-    """The transcript is read and nothing is printed."""
-    line = transcripts.user("From now on, always use tabs in Makefiles.")
-    path = transcripts.write(Path(caller.home.path) / "t" / "s.jsonl", line)
-    assert await send(caller, client, event, transcript_path=path) is None
-    jobs = (await caller.call("job.list"))["jobs"]
-    (job,) = [job["job"] for job in jobs if job["kind"] == "extract"]
-    assert (await caller.plain("job.wait", job=job))["result"]["saved"]
 
 
 @pytest.mark.parametrize("client", DIALECTS)
@@ -129,13 +85,6 @@ def test_a_prompt_is_the_persons_words_alone() -> None:
     assert facts.prompt == "may I?"
 
 
-def test_null_is_the_same_as_nothing() -> None:
-    """Codex says null where it has no transcript."""
-    payload = {"session_id": "s", "cwd": "/", "transcript_path": None}
-    event, facts = read(DIALECTS["codex"], "Stop", payload) or (None, None)
-    assert (event, facts and facts.transcript_path) == (Event.TURN_END, "")
-
-
 @pytest.mark.parametrize(
     ("tool_input", "named"),
     [
@@ -154,12 +103,6 @@ def test_the_memories_that_a_tool_names(tool_input: dict[str, object], named: se
     _, facts = read(DIALECTS["codex"], "PostToolUse", payload) or (None, None)
     assert facts is not None
     assert named_memories(facts, "/m") == named
-
-
-def test_an_answer_without_words_is_none() -> None:
-    """Nothing to add and nothing to tell is null, so that a hook prints nothing."""
-    assert answer(DIALECTS["codex"], "SessionStart", "", "", notice="saved") is None
-    assert answer(DIALECTS["gemini"], "BeforeAgent", notice="x") == {"systemMessage": "x"}
 
 
 def test_texts_share_one_tag() -> None:

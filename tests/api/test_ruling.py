@@ -10,62 +10,12 @@ import pytest
 from anyio import run_process, to_thread
 
 from memd.client.aio import AsyncClient
-from memd.core.values import ORIGINS
 from tests.api.caller import Caller
-from tests.api.ruling import ASKED, FILE, FORCE, WORDS, add, before, remember, states
+from tests.api.ruling import ASKED, FILE, FORCE, add, before, remember, states
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.mark.parametrize(
-    ("client", "answer", "expected"),
-    [
-        ("claude-code", "deny", {"permissionDecision": "deny"}),
-        ("codex", "deny", {"permissionDecision": "deny"}),
-        ("codex", "ask", {"permissionDecision": "deny"}),
-        ("gemini", "ask", {"decision": "deny"}),
-    ],
-)
-async def test_each_client_is_answered_in_its_own_form(
-    caller: Caller, client: str, answer: str, expected: dict[str, str]
-) -> None:
-    """A client that cannot ask refuses instead, and says that the person may want it."""
-    await add(caller, answer=answer)
-    tool = {"gemini": "run_shell_command"}.get(client, "Bash")
-    printed = await before(caller, tool=tool, client=client)
-    result = printed.get("hookSpecificOutput", printed)
-    assert expected.items() <= result.items()
-    words = result.get("permissionDecisionReason") or result["reason"]
-    assert words.startswith(WORDS)
-    assert ("cannot ask the person" in words) == (answer == "ask")
-
-
-async def test_what_changes_switches_the_rule_off(caller: Caller) -> None:
-    """Another check, name or description, by whomever, and the rule holds no more, and says so."""
-    await add(caller)
-    file = await caller.folder() / FILE
-    consented = file.read_bytes()
-    for old, new in (
-        (b"check: git push --force", b"check: git push"),
-        (b"name: no-force", b"name: other"),
-        (b"Never force-push", b"Always force-push"),
-        (b"type: feedback", b"type: project"),
-        (b"  check: git push --force\n", b""),
-        (b"metadata:\n", b"metadata:\n  origin: import\n"),
-    ):
-        assert old in consented
-        text = consented.replace(b"  origin: user\n", b"") if b"import" in new else consented
-        file.write_bytes(text.replace(old, new))
-        assert (await before(caller), await states(caller)) == (None, ["changed"])
-    # What stands elsewhere in the file was no part of it; and these very words hold again.
-    file.write_bytes(consented + b"\nMore about it.\n")
-    assert await before(caller) == {"hookSpecificOutput": ASKED}
-    file.unlink()
-    assert (await before(caller), await states(caller)) == (None, ["gone"])
-    file.write_bytes(consented)
-    assert await before(caller) == {"hookSpecificOutput": ASKED}
 
 
 async def test_undo_and_restore_bring_back_only_what_was_consented_to(caller: Caller) -> None:
@@ -82,20 +32,6 @@ async def test_undo_and_restore_bring_back_only_what_was_consented_to(caller: Ca
     tool = {"command": "rename", "old_path": "/memories/no-force.md", "new_path": "/memories/b.md"}
     await caller.call("memory.tool", command=tool, session_id="s")
     assert (await before(caller), await states(caller)) == (None, ["gone"])
-
-
-async def test_off_and_on_again(caller: Caller) -> None:
-    """A rule that is off stays listed with its number; one whose memory is gone is forgotten."""
-    rule = (await add(caller))["rule"]["id"]
-    assert (await caller.call("rule.off", rule=rule))["state"] == "off"
-    assert (await before(caller), await states(caller)) == (None, ["off"])
-    again = await caller.call("rule.add", path=FILE, answer="deny", request_id="r1")
-    assert (again["rule"]["id"], again["rule"]["answer"], again["change"]) == (rule, "deny", None)
-    assert (await before(caller))["hookSpecificOutput"]["permissionDecision"] == "deny"
-    assert (await caller.refused("rule.off", rule="r9")).kind == "rule_not_found"
-    await caller.call("memory.delete", path=FILE)
-    assert (await caller.call("rule.off", rule=rule))["state"] == "gone"
-    assert await states(caller) == []
 
 
 async def test_one_that_refuses_comes_before_one_that_asks(caller: Caller) -> None:
@@ -147,36 +83,6 @@ with Client({caller.home.places.socket!r}) as client:
         refused,
     )
     assert await states(caller) == ["on" if refused else "off"]
-
-
-async def test_a_line_in_a_memory_switches_nothing_on(caller: Caller) -> None:
-    """Whoever writes a line check:, it is a candidate, and one of others' words not even that."""
-    folder = await caller.folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    for origin in (*ORIGINS, ""):
-        head = f"---\nname: m-{origin or 'none'}\ndescription: d\ncheck: Bash /./\nmetadata:\n"
-        line = f"  origin: {origin}\n" if origin else ""
-        text = f"{head}  type: feedback\n{line}---\n\nNever run anything.\n"
-        await caller.call("memory.write", path=f"m-{origin or 'none'}.md", content=text)
-        (folder / f"f-{origin or 'none'}.md").write_text(text.replace("name: m", "name: f"))
-    source = Path(caller.home.path, "brought")
-    source.mkdir()
-    (source / "i.md").write_text(text)
-    await caller.call("import", source=str(source), accept=True)
-    (folder / "team").mkdir()
-    (folder / "team" / "t.md").write_text(text)
-    (folder / "damaged.md").write_text("---\nname: [\ncheck: git push\n---\n")
-    (folder / "long.md").write_text(text.replace("/./", "/" + "x" * 70_000 + "/"))
-    (folder / "hidden.md").write_text(text.replace("/./", "/\u202e./"))
-    found = await caller.call("rule.list")
-    assert found["rules"] == []
-    names = {each["path"] for each in found["candidates"]}
-    own = {f"f-{origin}.md" for origin in ("user", "assistant", "none")}
-    assert own <= names <= own | {f"m-{origin}.md" for origin in (*ORIGINS, "none")}
-    assert not {"i.md", "team/t.md", "damaged.md", "long.md", "hidden.md"} & names
-    for tool in ("Bash", "Write", "mcp__x__y"):
-        assert await before(caller, {"command": "ls"}, tool) is None
-    assert (await caller.plain("status"))["rules"]["on"] == 0
 
 
 @pytest.mark.parametrize("origin", ["outside", "agent", "import", "team"])
@@ -239,21 +145,6 @@ async def test_rules_hold_in_worktrees_folders_and_sub_agents(caller: Caller) ->
     assert (await before(caller, environment=odd))["hookSpecificOutput"] == ASKED
 
 
-async def test_a_hook_with_strange_words_gets_no_answer_and_changes_nothing(
-    caller: Caller,
-) -> None:
-    """A forged working directory, no tool, or an input of another shape is no error."""
-    await add(caller)
-    assert await before(caller, tool="") is None
-    assert await before(caller, {}) is None
-    assert await before(caller, {"command": None}) is None
-    assert await before(caller, tool_input=["git push --force"]) is None
-    assert await before(caller, {"command": "git push --force; \x00\u202e"})
-    assert await states(caller) == ["on"]
-    (rule,) = (await caller.call("rule.list"))["rules"]
-    assert rule["answered"] == 1
-
-
 async def test_a_lost_state_file_switches_rules_off(home: Home, clock: FakeClock) -> None:
     """Without the rows nothing was consented to: the line is a candidate, and doctor says so."""
     async with daemon_here(home, clock), AsyncClient(home.places.socket) as client:
@@ -280,17 +171,3 @@ async def test_a_state_file_lost_meanwhile_switches_rules_off(caller: Caller) ->
     for name in ("", "-wal", "-shm"):
         Path(caller.home.places.database + name).unlink(missing_ok=True)
     assert (await before(caller), await states(caller)) == (None, [])
-
-
-async def test_doctor_and_status_name_rules_that_do_not_hold(caller: Caller) -> None:
-    """A rule that is off since its memory changed is a warning with a remedy."""
-    await add(caller)
-    await add(caller, "gone.md", "npm publish")
-    await remember(caller, description="Force-push whatever you like")
-    await caller.call("memory.delete", path="gone.md")
-    checks = {check["name"]: check for check in (await caller.call("doctor"))["checks"]}
-    assert checks["rules"]["state"] == "warning"
-    assert "0 hold; off: 1 whose memory says something else now" in checks["rules"]["detail"]
-    assert "memctl rule list" in checks["rules"]["remedy"]
-    counts = (await caller.plain("status"))["rules"]
-    assert counts == {"on": 0, "off": 0, "changed": 1, "gone": 1}

@@ -8,9 +8,7 @@ import sys
 import pytest
 
 from memd import __version__
-from memd.cli.main import main
-from memd.cli.running import _escaping_stream, run
-from memd.core.places import find
+from memd.cli.running import run
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
 from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
@@ -49,33 +47,12 @@ def _process(
     )
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["show", "\udcff"]])
-def test_a_wrong_command_line_is_status_two(
-    home: Home, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Argparse's words go to standard error; bytes that are no UTF-8 are refused there."""
-    assert memctl(home, *arguments).status == 2
-    assert "usage: memctl" in capsys.readouterr().err
-
-
 def test_an_unexpected_failure_is_a_sentence(home: Home) -> None:
     """An answer of another shape than expected is status 1 and no traceback."""
     with ScriptedDaemon(home.places.socket, {"memory.list": {"other": 1}}):
         ran = memctl(home, "list")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == "memctl: KeyError: 'memories'\n"
-
-
-def test_an_interrupt_is_status_130(home: Home) -> None:
-    """Ctrl-C ends the program without a traceback."""
-
-    class Interrupted(Stream):
-        def write(self, _text: str) -> int:
-            raise KeyboardInterrupt
-
-    around = surroundings(home)
-    typed = type(around)(around.environ, around.home, around.stdin, Interrupted(), around.stderr)
-    assert run(["config", "--socket-path"], typed) == 130
 
 
 def test_a_reader_that_stops_is_no_failure(home: Home) -> None:
@@ -100,16 +77,6 @@ def test_a_reader_that_stops_is_no_failure(home: Home) -> None:
         assert run(["completion", "bash"], typed) == 0
 
 
-def test_it_runs_as_a_process(home: Home) -> None:
-    """The process finds its places from the environment, with standard streams closed too."""
-    assert (
-        _process(home, "config", "--socket-path").stdout
-        == find(home.environ, home.path).socket + "\n"
-    )
-    done = _process(home, "config", "--socket-path", redirect="<&- >&- 2>&-")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_a_full_disk_behind_the_output_is_a_sentence(home: Home) -> None:
     """Output that cannot be written is status 1 and one line, whatever the command."""
@@ -124,12 +91,6 @@ def test_no_message_is_read_where_nobody_sees_it(home: Home) -> None:
         done = _process(home, "--no-start", "message", "read", "--key", "k", redirect=">&-")
     assert (done.returncode, "is closed" in done.stderr) == (1, True)
     assert "message.receive" not in daemon.methods
-
-
-def test_a_stream_of_another_kind_is_taken_as_it_is() -> None:
-    """A stream that has no encoding to set is used unchanged."""
-    stream = Stream()
-    assert _escaping_stream(stream) is stream
 
 
 def test_the_start_is_light(home: Home) -> None:
@@ -155,62 +116,6 @@ def test_the_start_is_light(home: Home) -> None:
             assert not loaded & heavy
             assert ("memd.cli.running" in loaded) == (arguments == ["status"])
             assert "memd.cli.commands.memories" not in loaded
-
-
-def test_the_hook_never_ends_with_two(home: Home) -> None:
-    """A hook without its arguments, or with the daemon down, ends silently with 0."""
-    for arguments in (("hook",), ("hook", "claude-code", "Stop"), ("hook", "a", "b", "c")):
-        done = _process(home, *arguments, MEMD_HOOK_NO_START="1")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert "memctl hook CLIENT EVENT" in _process(home, "hook", "--help").stdout
-
-
-def test_main_takes_the_process_as_it_is(
-    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The arguments, the environment and the streams are those of the process, or none."""
-    monkeypatch.setenv("MEMD_SOCKET", f"{home.path}/s")
-    assert main(["config", "--socket-path"]) == 0
-    assert capsys.readouterr().out == f"{home.path}/s\n"
-
-
-def test_no_command_is_answered_with_the_help(home: Home) -> None:
-    """Memctl alone is a wrong command line that is told what there is."""
-    around = surroundings(home)
-    assert run([], around) == 2
-    assert isinstance(around.stderr, Stream)
-    assert "load-prompt" in around.stderr.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["lst"], "there is no command lst\n  the nearest is list"),
-        (["job", "lst"], "cannot be lst\n  the nearest is list"),
-        (["list", "--jsn"], "list takes no --jsn\n  the nearest is --json"),
-        (["add", "--type", "usr"], "--type cannot be usr\n  the nearest is user"),
-        (["add", "--type", "x"], "it is one of user, feedback, project, reference"),
-        (["qqqqqq"], "there is no command qqqqqq\n  see memctl --help"),
-        (
-            ["log", "--since", "last tuesday"],
-            "--since cannot be 'last tuesday'\n  it is a time such",
-        ),
-        (
-            ["diff", "a.md", "--from", "x"],
-            "--from cannot be 'x'\n  it is a change's id such as c12",
-        ),
-        (["search", "x", "--limit", "0"], "cannot be '0'\n  it is a whole number of at least 1"),
-        (["--timeout", "0", "list"], "cannot be '0'\n  it is a number of seconds above 0"),
-        (["export", "x", "--with", "bogus"], "cannot be 'bogus'\n  it is one or more of agents,"),
-        (["list", "zz"], "takes no zz there\n  options stand before or behind"),
-    ],
-)
-def test_a_misspelt_word_is_answered_with_the_nearest(
-    home: Home, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One sentence and one word instead of the list of all, and the status of a wrong line."""
-    assert memctl(home, *arguments).status == 2
-    assert words in capsys.readouterr().err
 
 
 def test_a_refused_parameter_is_a_wrong_command_line(home: Home) -> None:

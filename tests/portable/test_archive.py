@@ -2,11 +2,9 @@
 
 import os
 import resource
-import stat
 import struct
 import tarfile
 import tempfile
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -169,18 +167,6 @@ def test_an_export_may_lie_in_a_folder_of_its_archive(tmp_path: Path) -> None:
         assert source.read("projects/a/memory/a.md") == b"a"
 
 
-def test_a_link_in_a_zip_is_passed_over(tmp_path: Path) -> None:
-    """A symbolic link or a device in a zip archive is listed, and the rest is read."""
-    members: list[zipfile.ZipInfo | tuple[str, bytes]] = [("a.md", b"a")]
-    for name, kind in (("l.md", stat.S_IFLNK), ("d.md", stat.S_IFBLK)):
-        info = zipfile.ZipInfo(name)
-        info.create_system, info.external_attr = 3, (kind | 0o644) << 16
-        members.append(info)
-    with open_source(_source(tmp_path, zip_of(members)), str(tmp_path)) as source:
-        assert source.names() == ("a.md",)
-        assert [each.name for each in source.left_out.files] == ["l.md", "d.md"]
-
-
 NAMES = [
     "../x.md",
     "/x.md",
@@ -326,13 +312,6 @@ def _read(content: bytes) -> None:
     ):
         for file in source.names():
             assert len(source.read(file)) == source.size(file)
-
-
-def test_an_archive_in_an_archive_stays_closed(tmp_path: Path) -> None:
-    """A nested archive is one file, whatever it would unpack to."""
-    inner = tar_of([("a.md", bytes(30 * 1024 * 1024))])
-    content = tar_of([("inner.tar.gz", inner)])
-    assert _taken(_source(tmp_path, content), tmp_path) == {"inner.tar.gz": inner}
 
 
 def test_where_nothing_can_be_unpacked_that_is_the_error(tmp_path: Path) -> None:

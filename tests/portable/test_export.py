@@ -1,8 +1,6 @@
 """What an export holds, and what it never does."""
 
 import os
-import random
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -14,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.names import check_component
-from memd.core.text import sha256
 from memd.portable.exporting import project_ids
-from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.values import ExportPart
-from tests.documents.secret_samples import TOKENS
 from tests.portable.exports import (
     ALL,
     Archives,
@@ -33,7 +28,6 @@ from tests.store.bench import topic
 
 pytestmark = pytest.mark.anyio
 PRIVATE = {"MEMORY.md", "a.md", "sub/b.md", "über uns.md"}
-TOKEN = TOKENS["supabase-access"](random.Random(1))  # noqa: S311 - made up
 
 
 @pytest.fixture
@@ -86,45 +80,6 @@ async def test_each_part_adds_its_own_files(
     assert manifest.scope == [part.value]
 
 
-async def test_bytes_times_and_types_are_those_of_the_disk(
-    archives: Archives, tmp_path: Path
-) -> None:
-    """Files are byte for byte and as old as they were; the manifest says what they are."""
-    project = await fill(archives)
-    await archives.export(tmp_path / "out", parts=ALL)
-    records = recorded(checked(tmp_path / "out"))
-    for path in Path(project.directory).rglob("*.md"):
-        name = f"projects/app/memory/{path.relative_to(project.directory)}"
-        copy = tmp_path / "out" / name
-        assert copy.read_bytes() == path.read_bytes()
-        assert {copy.stat().st_mtime_ns, records[name].mtime_ns} == {path.stat().st_mtime_ns}
-    a, damaged = (records[f"projects/app/memory/{n}"] for n in ("a.md", "über uns.md"))
-    assert (a.type, a.origin, damaged.type) == ("user", "user", "")
-    manifest = checked(tmp_path / "out")
-    newest = max(record.mtime_ns for record in records.values())
-    assert (tmp_path / "out" / MANIFEST).stat().st_mtime_ns == newest
-    assert manifest.made.endswith("Z")
-    assert manifest.projects[0].remote == sha256(b"github.com/acme/app")
-
-
-async def test_a_folder_and_an_archive_hold_the_same_bytes(
-    archives: Archives, tmp_path: Path
-) -> None:
-    """Both shapes have the same files; sums and members are in the order that the format says."""
-    await fill(archives)
-    await archives.export(tmp_path / "out", parts=ALL)
-    await archives.export(tmp_path / "out.tar.gz", parts=ALL)
-    folder, packed = content(tmp_path / "out"), content(tmp_path / "out.tar.gz")
-    assert folder == packed
-    rest = sorted(packed.keys() - {MANIFEST, SUMS}, key=str.encode)
-    assert list(packed) == [MANIFEST, SUMS, *rest]
-    names = [line.split("  ", 1)[1] for line in packed[SUMS].decode().splitlines()]
-    assert names == [MANIFEST, *rest]
-    assert (tmp_path / "out.tar.gz").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
-    assert {(tmp_path / "out" / name).stat().st_mode & 0o777 for name in folder} == {0o600}
-
-
 async def test_the_same_state_gives_the_same_bytes(tmp_path: Path) -> None:
     """An archive made again, also after a restart and on another day, is the same to the byte."""
     made = []
@@ -139,38 +94,6 @@ async def test_the_same_state_gives_the_same_bytes(tmp_path: Path) -> None:
                 made.append(path.read_bytes())
     assert len(set(made)) == 1
     assert str(tmp_path).encode() not in b"".join(content(path).values())
-
-
-@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="sha256sum is not installed")
-async def test_sums_are_checked_by_sha256sum(archives: Archives, tmp_path: Path) -> None:
-    """The sums are what the usual program reads, whatever characters names have."""
-    project = await fill(archives)
-    for name in ("back\\slash.md", "line\nend.md", "return\r.md", " space .md", "ünï.md"):
-        put(Path(project.directory, name), name.encode())
-    await archives.export(tmp_path / "out", parts=ALL)
-    checked(tmp_path / "out")
-    command = ["sha256sum", "--check", "--strict", "--quiet", SUMS]
-    done = await anyio.run_process(command, cwd=tmp_path / "out", check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-async def test_what_looks_like_a_credential_stays_out(archives: Archives, tmp_path: Path) -> None:
-    """A file, a name or notes with a token is left out and listed."""
-    project = await fill(archives)
-    memory = Path(project.directory)
-    put(memory / "key.md", f"fine\ntoken: {TOKEN}\n".encode())
-    put(memory / f"{TOKEN}.md", b"x")
-    put(Path(project.sessions[0]) / "s2" / "session-memory" / "summary.md", TOKEN.encode())
-    result = await archives.export(tmp_path / "out", parts=ALL)
-    checked(tmp_path / "out")
-    everything = content(tmp_path / "out")
-    assert TOKEN.encode() not in b"".join(everything.values())
-    assert not any(TOKEN in name for name in everything)
-    assert TOKEN not in str(result)
-    left = {each.name: each.reason for each in result.left_out}
-    assert "line 2 looks like a credential" in left["projects/app/memory/key.md"]
-    assert "credential" in left["projects/app/notes/s2.md"]
-    assert "projects/app/memory/[secret: supabase-key].md" in left
 
 
 async def test_nothing_of_memd_itself_is_in_it(archives: Archives, tmp_path: Path) -> None:
