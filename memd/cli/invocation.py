@@ -3,7 +3,7 @@
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -43,25 +43,27 @@ _REPEATABLE_METHODS = (
 )
 _UNKNOWN_CODES = (-32601, -32602)  # for a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
+CANNOT_READ = "{} cannot be read: {}"
+_DIRECTORY_GONE = "the current directory does not exist any more"
+_DIRECTORY_NOT_UTF8 = "the name of the current directory is not UTF-8"
+_OTHER_DIRECTORY = "change into another directory, or name one with --cwd"
+_AMBIGUOUS = "{} may be {}"
+_ALL_LISTED = "memctl list shows them all"
 TAKE_OVER = "memctl restart lets what is installed take over"
 
 
-class DirectoryGoneError(MemdError):
-    """The current directory was removed under the program."""
+class CommandError(MemdError):
+    """A command cannot be carried out; ``sentence`` is a format string for ``words``."""
 
-    hint = "change into a directory that exists, or name one with --cwd"
+    def __init__(self, sentence: str, *words: object, hint: str = "") -> None:
+        super().__init__(sentence.format(*words))
+        self.hint = hint  # of this instance alone
 
-    def __init__(self) -> None:
-        super().__init__("the current directory does not exist any more")
 
+class CommandLineError(CommandError):
+    """The command line lacks something, or its parts contradict each other."""
 
-class DirectoryNameError(MemdError):
-    """A directory's name is not UTF-8, so JSON cannot carry it."""
-
-    hint = "rename the directory, or name another one with --cwd"
-
-    def __init__(self) -> None:
-        super().__init__("the name of the current directory is not UTF-8")
+    exit_status = 2
 
 
 class StillStoppingError(MemdError):
@@ -73,45 +75,6 @@ class StillStoppingError(MemdError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"memd was asked to end and is still at work after {seconds:g} s")
-
-
-class CommandLineError(MemdError):
-    """The command line lacks something, or its parts contradict each other.
-
-    ``sentence`` is a format string for ``words``.
-    """
-
-    exit_status = 2
-
-    def __init__(self, sentence: str, *words: object, hint: str = "") -> None:
-        super().__init__(sentence.format(*words))
-        self.hint = hint  # of this instance alone
-
-
-class NoSuchMemoryError(MemdError):
-    """The project has no memory with the path or name given on the command line."""
-
-    hint = "memctl list shows them all"
-
-    def __init__(self, name: str, nearest_paths: Sequence[str]) -> None:
-        hint = f"; the nearest: {', '.join(nearest_paths)}" if nearest_paths else ""
-        super().__init__(f"there is no memory {name}{hint}", path=name)
-
-
-class AmbiguousMemoryError(MemdError):
-    """Several memories have the name given on the command line."""
-
-    hint = "name its path"
-
-    def __init__(self, name: str, paths: Sequence[str]) -> None:
-        super().__init__(f"{name} may be {' or '.join(paths)}", path=name)
-
-
-class InputUnreadableError(MemdError):
-    """A file that the command line names cannot be read as text."""
-
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"{path} cannot be read: {cause}", path=path, cause=cause)
 
 
 class OutputClosedError(MemdError):
@@ -175,16 +138,13 @@ class Invocation:
 
     @cached_property
     def cwd(self) -> str:
-        """The absolute path of ``--cwd``, or else of the current directory.
-
-        Raises DirectoryGoneError and DirectoryNameError.
-        """
+        """The absolute path of ``--cwd``, or else of the current directory. Raises CommandError."""
         try:
             path: str = os.path.abspath(self.options.cwd or ".")
         except FileNotFoundError as error:
-            raise DirectoryGoneError from error
+            raise CommandError(_DIRECTORY_GONE, hint=_OTHER_DIRECTORY) from error
         if has_surrogates(path):
-            raise DirectoryNameError
+            raise CommandError(_DIRECTORY_NOT_UTF8, hint=_OTHER_DIRECTORY)
         return path
 
     def client(self, *, start: bool = True) -> "Client":
@@ -284,23 +244,24 @@ class Invocation:
         """Return the path of the memory that has this path, file name or name.
 
         A name that no memory has is returned as a path, since the memory may have been deleted.
-        Raises AmbiguousMemoryError and what ``call`` raises.
+        Raises CommandError if several have it, and what ``call`` raises.
         """
         if name.endswith(SUFFIX):
             return name
         paths = [path for path, names in self._names_by_memory() if name in names]
         if len(paths) > 1:
-            raise AmbiguousMemoryError(name, sorted(paths))
+            raise CommandError(_AMBIGUOUS, name, " or ".join(sorted(paths)), hint="name its path")
         return paths[0] if paths else f"{name}{SUFFIX}"
 
-    def no_memory(self, name: str) -> NoSuchMemoryError:
+    def no_memory(self, name: str) -> CommandError:
         """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
         path_by_name = {alias: path for path, names in self._names_by_memory() for alias in names}
         nearest_names = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
         paths = dict.fromkeys(path_by_name[near] for near in nearest_names)  # each path once
-        return NoSuchMemoryError(name, list(paths))
+        nearest = f"; the nearest: {', '.join(paths)}" if paths else ""
+        return CommandError("there is no memory {}{}", name, nearest, hint=_ALL_LISTED)
 
     def _names_by_memory(self) -> list[tuple[str, set[str]]]:
         """Return the path of each memory of the project, with the names that mean it."""
@@ -340,16 +301,16 @@ class Invocation:
         raise StillStoppingError(seconds)
 
     def read(self, path: str) -> str:
-        """Return a file's text; the path ``-`` is standard input. Raises InputUnreadableError."""
+        """Return a file's text; the path ``-`` is standard input. Raises CommandError."""
         try:
             if path == "-":
                 return self.surroundings.stdin.read()
             with open(path, encoding="utf-8", newline="") as file:
                 return file.read()
         except OSError as error:
-            raise InputUnreadableError(path, error.strerror or str(error)) from error
+            raise CommandError(CANNOT_READ, path, error.strerror or str(error)) from error
         except UnicodeDecodeError as error:
-            raise InputUnreadableError(path, _NOT_UTF8) from error
+            raise CommandError(CANNOT_READ, path, _NOT_UTF8) from error
 
     def close(self) -> None:
         """Close the connection if there is one; the next call opens another."""

@@ -15,10 +15,11 @@ import re
 import secrets as tokens
 import shutil
 import stat
-import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, sha256
@@ -30,7 +31,7 @@ from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode,
 
 _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
 _COMPRESSION_LEVEL = 6  # of zlib
-_GZIP_HEAD = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no time, no name, no system
+_GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the format of gzip
 _BLOCK = 512  # bytes; an archive consists of such blocks
 _LATEST_TAR_TIME = 8**11 - 1  # the latest time in seconds that a tar's header can have
 _LATEST_DAY = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
@@ -204,12 +205,7 @@ def _named_files(manifest: Manifest) -> Iterator[FileRecord]:
     yield from manifest.files
     for project in manifest.projects:
         for file in project.files:
-            yield FileRecord(
-                path=f"projects/{project.id}/{file.path}",
-                sha256=file.sha256,
-                bytes=file.bytes,
-                mtime_ns=file.mtime_ns,
-            )
+            yield replace(file, path=f"projects/{project.id}/{file.path}")
 
 
 def _tar_parts(tree: Directory, names: Iterable[tuple[str, int]]) -> Iterator[bytes]:
@@ -224,18 +220,14 @@ def _tar_parts(tree: Directory, names: Iterable[tuple[str, int]]) -> Iterator[by
 
 
 def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the gzip compressed bytes of parts.
+    """Yield the gzip compressed bytes of parts, without a time or name.
 
     Not with ``GzipFile``: after a failed write it tries again when it is garbage collected.
     """
-    compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=-zlib.MAX_WBITS)
-    checksum = size = 0
-    yield _GZIP_HEAD
+    compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP)
     for part in parts:
-        checksum = zlib.crc32(part, checksum)
-        size += len(part)
         yield compressor.compress(part)
-    yield compressor.flush() + struct.pack("<II", checksum, size % 2**32)
+    yield compressor.flush()
 
 
 def _tar_header(name: str, size: int, mtime_ns: int) -> bytes:

@@ -12,19 +12,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from memd.cli.commands.memories import scope_of, write_sentence
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandError, Invocation
 from memd.core.errors import MemdError
 
 _NEEDS_TERMINAL = "needs a terminal"
-
-
-class EditorFailedError(MemdError):
-    """The editor could not be started, or ended with a failure."""
-
-    hint = "set VISUAL or EDITOR to an editor that waits until the file is closed"
-
-    def __init__(self, command: str, cause: str) -> None:
-        super().__init__(f"the editor {command} {cause}; nothing was written", command=command)
+_EDITOR_FAILED = "the editor {} {}; nothing was written"
+_EDITOR_HINT = "set VISUAL or EDITOR to an editor that waits until the file is closed"
 
 
 def edit(invocation: Invocation) -> None:
@@ -58,7 +51,7 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
     """Open a text in an editor and yield the edited text.
 
     If the block raises MemdError, the edited text is saved in the state directory. Raises
-    EditorFailedError and InputUnreadableError.
+    CommandError.
     """
     with tempfile.TemporaryDirectory(prefix="memctl-") as folder:
         draft = os.path.join(folder, name)
@@ -76,20 +69,20 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
 
 
 def run_editor(invocation: Invocation, draft: str) -> None:
-    """Run the user's editor on a draft and wait for it. Raise EditorFailedError."""
+    """Run the user's editor on a draft and wait for it. Raise CommandError."""
     environ = invocation.surroundings.environ
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     # A person's own editor may be a program that needs no terminal; vi does.
     if command == "vi" and not invocation.surroundings.stdin.isatty():
-        raise EditorFailedError(command, _NEEDS_TERMINAL)
+        raise CommandError(_EDITOR_FAILED, command, _NEEDS_TERMINAL, hint=_EDITOR_HINT)
     try:
         status = subprocess.run([*shlex.split(command), draft], env=environ, check=False).returncode
     except (OSError, ValueError) as error:
         cause = f"could not be started: {error}"
-        raise EditorFailedError(command, cause) from error
+        raise CommandError(_EDITOR_FAILED, command, cause, hint=_EDITOR_HINT) from error
     if status:
         cause = f"ended with status {status}"
-        raise EditorFailedError(command, cause)
+        raise CommandError(_EDITOR_FAILED, command, cause, hint=_EDITOR_HINT)
 
 
 def _save_draft(invocation: Invocation, draft: str, original: bytes) -> None:

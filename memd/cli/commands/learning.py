@@ -7,9 +7,10 @@ from typing import Any
 
 from memd.cli.invocation import (
     ANSWER_SECONDS,
+    CANNOT_READ,
     JOB_SECONDS,
+    CommandError,
     CommandLineError,
-    InputUnreadableError,
     Invocation,
 )
 from memd.client.errors import AnswerTimeoutError, RemoteError
@@ -102,7 +103,7 @@ def _read_messages(invocation: Invocation, path: str) -> Any:
         content = json.loads(invocation.read(path))
     except ValueError as error:
         cause = f"it is not JSON: {error}"
-        raise InputUnreadableError(path, cause) from error
+        raise CommandError(CANNOT_READ, path, cause) from error
     return content.get("messages") if isinstance(content, dict) else content
 
 

@@ -4,23 +4,15 @@ import os
 from typing import Any
 
 from memd.cli import output
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import CommandError, CommandLineError, Invocation
 from memd.client.errors import RemoteError
-from memd.core.errors import MemdError
 from memd.core.names import TEAM
 
 _CONFLICT = 1002  # the code of the error for a file that exists or was changed
 _NO_NAME = "add needs PATH or --name"
+_EXISTS = "there is a memory {} already"
+_EXISTS_HINT = "memctl edit it, or say --update to change the parts that you give"
 _FILE_AND_PARTS = "--file is the whole memory; leave --name, --type and the like out"
-
-
-class MemoryExistsError(MemdError):
-    """A memory already has the path of a new one."""
-
-    hint = "memctl edit it, or say --update to change the parts that you give"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is a memory {path} already", path=path)
 
 
 def _origin(memory: dict[str, Any]) -> str:
@@ -112,7 +104,7 @@ def add(invocation: Invocation) -> None:
         )
     except RemoteError as error:
         if error.code == _CONFLICT and base_hash == "":
-            raise MemoryExistsError(path) from error
+            raise CommandError(_EXISTS, path, hint=_EXISTS_HINT) from error
         raise
     invocation.screen.answer(written, write_sentence(invocation, written))
 

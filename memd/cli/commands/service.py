@@ -4,25 +4,17 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
 
 from memd.cli import output, service_unit
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandError, Invocation
 from memd.cli.service_unit import Argv, Service
 from memd.client.launch import failure_of_command
 from memd.core import places
-from memd.core.errors import MemdError
 
 _NO_PROGRAM = "there is no "
+_FAILED = "{} failed: {}"
 _SUPERVISOR_SECONDS = 90  # a supervisor waits for the end of the old daemon before it answers
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "absent": "dim"}
-
-
-class SupervisorFailedError(MemdError):
-    """The supervisor refused a command."""
-
-    def __init__(self, command: Sequence[str], words: str) -> None:
-        super().__init__(f"{shlex.join(command)} failed: {words}", command=shlex.join(command))
 
 
 def install(invocation: Invocation) -> int:
@@ -153,10 +145,10 @@ def _enable(invocation: Invocation, service: Service, *, files_changed: bool) ->
 
 
 def run_or_fail(invocation: Invocation, command: Argv) -> None:
-    """Run a command of the supervisor. Raises SupervisorFailedError."""
+    """Run a command of the supervisor. Raises CommandError."""
     failure = _failure_of(invocation, command)
     if failure:
-        raise SupervisorFailedError(command, failure)
+        raise CommandError(_FAILED, shlex.join(command), failure)
 
 
 def runs(invocation: Invocation, service: Service) -> bool:
