@@ -60,23 +60,16 @@ def _add_file(builder: ReadingBuilder, name: str, content: str) -> None:
 def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
     """Yield the line number, section, scope and lines of each bullet and paragraph.
 
-    The scope is the task group that a statement holds for. Files of earlier versions of Codex have
-    heads between lines ``---`` instead of headings.
+    The scope is the task group that a statement holds for.
     """
-    section, scope, start, lines, in_head = "", "", 0, list[str](), False
+    section, scope, start, lines = "", "", 0, list[str]()
     for number, line in enumerate((*content.split("\n"), ""), 1):
-        heading, bullet, is_fence = _HEADING.fullmatch(line), entry(line), line.rstrip() == "---"
+        heading, bullet = _HEADING.fullmatch(line), entry(line)
         is_at_margin = bullet is not None and not bullet[0]
-        if lines and (heading or is_fence or is_at_margin or not line.strip()):
+        if lines and (heading or is_at_margin or not line.strip()):
             yield start, section, scope, lines
             lines = []
-        if is_fence:
-            in_head, section = not in_head, ""
-            scope = "" if in_head else scope  # a head names the scope of what comes below it
-        elif in_head:
-            is_scope = line.startswith("description:")
-            scope = line.removeprefix("description:").strip() if is_scope else scope
-        elif heading:
+        if heading:
             if len(heading[1]) <= _SECTION_LEVELS:
                 section = heading[2].strip().casefold()
             if len(heading[1]) == 1:

@@ -31,10 +31,6 @@ TAKEN: dict[str, dict[str, str]] = {
         "feedback_answer-in-british-english.md": "feedback",
         "codex_run-the-card-checker-before-the-compiler.md": "",
     },
-    "codex-earlier": {
-        "codex_cards-are-numbered-from-one.md": "",
-        "codex_the-level-is-read-at-noon.md": "",
-    },
     "text": {
         "text_always-answer-in-british-english.md": "",
         "text_ada-designs-loom-patterns-for-a-museum.md": "",
@@ -63,10 +59,6 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "rollout_summaries/2026-03-02T09-00-00-rose.md": "notes on single sessions",
         "skills/release/SKILL.md": "skills are no memories",
     },
-    "codex-earlier": {
-        "MEMORY.md:9": "skills are no memories",
-        "memory_summary.md": "its first line is not v1",
-    },
     "text": {
         "chatgpt.txt:1": "no entry of a list",
         "notes.md:1": "no entry of a list",
@@ -77,7 +69,6 @@ KINDS = {
     "claude-code": SourceKind.CLAUDE_CODE,
     "repository": SourceKind.CLAUDE_CODE,
     "codex": SourceKind.CODEX,
-    "codex-earlier": SourceKind.CODEX,
     "text": SourceKind.TEXT,
 }
 
@@ -106,7 +97,7 @@ def test_a_sample_is_recognised_and_read(folder: str) -> None:
     assert [name for name, why in LEFT_OUT[folder].items() if why not in left[name]] == []
 
 
-@pytest.mark.parametrize("folder", ["codex", "codex-earlier", "text"])
+@pytest.mark.parametrize("folder", ["codex", "text"])
 def test_a_memory_has_the_form_that_memd_writes(folder: str) -> None:
     """What is made of another tool's text is a valid memory, but that it may lack a type."""
     for project in kinds.read(KINDS[folder], sample(folder)).projects:
