@@ -165,10 +165,6 @@ class Extractions:
             problem = LEFT_ALONE
         return await self._run_locally(extraction, reason, problem)
 
-    async def has_read(self, directory: str, session: str) -> bool:
-        """Return whether a session of a memory directory was ever read."""
-        return await to_thread.run_sync(self._cursors.get, directory, session) is not None
-
     async def proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
         """Return an assistant's text with verified quotations of the person, and its origin.
 
