@@ -15,7 +15,6 @@ from memd.api.services import Services
 from memd.api.work import NothingToReadError, request_of
 from memd.context.errors import (
     BreakerOpenError,
-    ConversationChangedError,
     MessagesRefusedError,
     SummaryFailedError,
 )
@@ -40,6 +39,7 @@ _NO_MODEL = "no model is configured"
 _STILL_TOO_LARGE = "the summary does not make the conversation small enough"
 _NOTHING_TO_SUMMARISE = "there is nothing to summarise, or a call is open"
 _NOT_AN_OBJECT = "a message is an object"
+_REPLACED = "a later request for this session took its place"
 _SUB_AGENT = "sub-agents and forks are not compacted"
 
 
@@ -217,7 +217,7 @@ async def _by_api(work: _Work) -> CompactedContext | str:
 async def _by_model(work: _Work) -> CompactedContext | str:
     """Have the model summarise in a job and wait for it; return a reason where none may be asked.
 
-    Raises the job's error, and ConversationChangedError if a later request replaced this summary.
+    Raises the job's error, and SummaryFailedError if a later request replaced this summary.
     """
     if work.part is None:
         return _NOTHING_TO_SUMMARISE
@@ -243,8 +243,8 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     if failure:
         raise _failure(failure)
     sections = services.summaries.sections(submitted.job, digest)
-    if sections is None:  # a later request took this one's place
-        raise ConversationChangedError(session)
+    if sections is None:
+        raise SummaryFailedError(_REPLACED)
     return await _summarised(work, compacting.MODEL, work.part, sections)
 
 

@@ -1,30 +1,31 @@
 """context.*: which messages of a conversation a program sends whole, stored or cleared."""
 
 import re
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memd.api.method import Limit, Result, SessionId, method
+from memd.api.method import SessionId, method
 from memd.api.services import Services
+from memd.context.errors import MessagesRefusedError
 from memd.context.service import (
+    CacheBaseline,
     ContextRequest,
-    ContextView,
     Decision,
-    ListedContext,
     PlannedContext,
     SpilledResult,
 )
 from memd.core.errors import WrongParameterError
-from memd.projects.project import NoProjectError, SessionRefusedError, slug
+from memd.core.names import is_text
 from memd.rpc.connection import Call
-from memd.state.database import StateUnusableError
 
 Place = Annotated[int, msgspec.Meta(ge=0)]
 Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 _WINDOW_VARIABLE = "MEMD_CONTEXT_WINDOW"
 _TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")  # below 10^9, which is the bound of ``Window`` too
-_READ = (NoProjectError, SessionRefusedError, StateUnusableError)
+_NO_TEXT = "a decision has texts in UTF-8"
 
 
 class OneResultError(WrongParameterError):
@@ -32,24 +33,6 @@ class OneResultError(WrongParameterError):
 
     def __init__(self) -> None:
         super().__init__("give content or source_path")
-
-
-class RestoredContext(Result):
-    """How many decisions were restored."""
-
-    restored: int
-
-
-class ForgottenContext(Result):
-    """Whether the session had decisions or stored results."""
-
-    forgotten: bool
-
-
-class ContextPage(Result):
-    """The conversations that were planned last."""
-
-    contexts: tuple[ListedContext, ...]
 
 
 @method("context.plan", "write")
@@ -60,9 +43,8 @@ async def context_plan(
     cwd: str,
     session_id: SessionId,
     conversation: SessionId = "",
-    from_: Place = 0,
-    hash_: str = "",
     messages: list[Any],
+    decisions: list[Decision] | None = None,
     model: str = "",
     system: Any = None,
     tools: list[Any] | None = None,
@@ -73,22 +55,25 @@ async def context_plan(
     supports: list[str] | None = None,
     window: Window = 0,
     may_drop_thinking: bool = False,
+    idle_seconds: Seconds = 0.0,
+    request: dict[str, Any] | None = None,
+    baseline: CacheBaseline | None = None,
 ) -> PlannedContext:
     """What to send in place of parts of a conversation; each is decided once and stays.
 
-    memd has the first ``from`` messages already, ``hash`` is their hash, and ``messages`` are those
-    that follow. ``usage`` and ``diagnostics`` come from the last reply. ``reader`` names the tool
-    that reads stored results: without it no result is stored.
+    ``messages`` are all of the conversation. ``decisions`` are those of all earlier plans;
+    ``request`` and ``baseline`` are of the last one. ``usage`` and ``diagnostics`` come from the
+    last reply, ``idle_seconds`` ago. ``reader`` names the tool that reads stored results: without
+    it no result is stored.
     """
-    request = await context_request(
+    planned = await context_request(
         services,
         call,
         cwd,
         session_id,
         conversation=conversation,
-        place=from_,
-        hash=hash_,
         messages=messages,
+        decisions={each.key: each for each in _checked(decisions or ())},
         model=model,
         system=system,
         tools=tools,
@@ -99,8 +84,11 @@ async def context_plan(
         supports=frozenset(supports or ()),
         window=window,
         may_drop_thinking=may_drop_thinking,
+        idle_seconds=idle_seconds,
+        members=request,
+        baseline=baseline,
     )
-    return await services.contexts.plan(request)
+    return await services.contexts.plan(planned)
 
 
 @method("context.spill", "write")
@@ -115,62 +103,23 @@ async def context_spill(
     content: str | None = None,
     source_path: str | None = None,
     reader: str = "",
+    action: Literal["spill", "clear"] | None = None,
 ) -> SpilledResult:
-    """What to send in place of one tool result, for a program that asks as soon as it has it."""
+    """What to send in place of one tool result, for a program that asks as soon as it has it.
+
+    With ``action``, which a plan has decided, it is stored below its tool's limit too.
+    """
     if (content is None) == (source_path is None):  # both or neither
         raise OneResultError
     request = await context_request(services, call, cwd, session_id, reader=reader)
     return await services.contexts.spill(
-        request, tool=tool, tool_use_id=tool_use_id, content=content, source_path=source_path or ""
+        request,
+        tool=tool,
+        tool_use_id=tool_use_id,
+        content=content,
+        source_path=source_path or "",
+        action=action,
     )
-
-
-@method("context.restore", "write")
-async def context_restore(
-    services: Services,
-    call: Call,
-    *,
-    cwd: str,
-    session_id: SessionId,
-    decisions: list[Decision],
-    fork_of: SessionId = "",
-) -> RestoredContext:
-    """Store the decisions that a program made itself; they replace those of memd.
-
-    ``fork_of`` is the session that this one continues, of the same working directory.
-    """
-    request = await context_request(services, call, cwd, session_id)
-    return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
-
-
-@method("context.forget", "write")
-async def context_forget(
-    services: Services, call: Call, *, cwd: str, session_id: SessionId
-) -> ForgottenContext:
-    """Remove a session's decisions and its stored results."""
-    request = await context_request(services, call, cwd, session_id)
-    return ForgottenContext(forgotten=await services.contexts.forget(request))
-
-
-@method("context.show", "read")
-async def context_show(
-    services: Services, call: Call, *, cwd: str, session_id: SessionId
-) -> ContextView:
-    """A session's conversations, their sizes, and the decisions about tool results."""
-    request = await context_request(services, call, cwd, session_id)
-    return await services.contexts.show(request)
-
-
-@method("context.list", "read")
-async def context_list(
-    services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
-) -> ContextPage:
-    """The conversations that were planned last, of the project of ``cwd`` or of all projects."""
-    folders = ""
-    if cwd is not None:
-        project, _, _ = await services.where(call, cwd)
-        folders = f"{project.transcripts}/{slug(project.cwd)}/"
-    return ContextPage(contexts=await services.contexts.list(folders, limit))
 
 
 async def context_request(
@@ -189,11 +138,13 @@ async def context_request(
     return ContextRequest(project, settings, session, usual_window=window, **members)
 
 
-METHODS = (
-    context_plan,
-    context_spill,
-    context_restore,
-    context_forget,
-    context_show,
-    context_list,
-)
+def _checked(decisions: Iterable[Decision]) -> Iterable[Decision]:
+    """Yield decisions. Raises MessagesRefusedError for a text that is not UTF-8."""
+    for index, each in enumerate(decisions):
+        if not all(map(is_text, (each.tool_use_id, each.content_hash, each.content, each.path))):
+            place = f"decisions.{index}"
+            raise MessagesRefusedError(place, _NO_TEXT)
+        yield each
+
+
+METHODS = (context_plan, context_spill)

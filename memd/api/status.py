@@ -17,7 +17,7 @@ from memd.projects.project import is_of_agent
 from memd.projects.projects import working_directory
 from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
-from memd.state.tables import Breaker, ContextTotals, RunningRow, SuggestionCounts
+from memd.state.tables import Breaker, RunningRow, SuggestionCounts
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _COUNTED_LISTS = ("created", "changed", "merged", "removed")  # of a dream's report
@@ -52,13 +52,12 @@ class Status(Result):
     ``projects`` are memory directories, ``proposals`` the open proposals in them. ``folders`` has
     the working directories by memory directory where they are known, the last used first.
     ``suggestions`` counts those of all projects that wait, were shown to a session, or were decided
-    lately. ``held`` counts messages between agents that wait for the person. ``contexts`` counts
-    conversations, stored results and their bytes, and lost prompt caches with the tokens that were
-    paid again. ``teams`` has the state of each directory that joined a team, as in ``team.status``,
-    and ``conflicts`` the number of files that wait there. ``rules`` counts the rules of all
-    projects by state. ``sessions`` are the last active ones, the newest first. ``health`` are the
-    self-checks that are not ok, of those that ask no server; ``doctor`` has all. ``program`` is the
-    Python that runs the daemon and will run its next version.
+    lately. ``held`` counts messages between agents that wait for the person. ``teams`` has
+    the state of each directory that joined a team, as in ``team.status``, and ``conflicts`` the
+    number of files that wait there. ``rules`` counts the rules of all projects by state.
+    ``sessions`` are the last active ones, the newest first. ``health`` are the self-checks that are
+    not ok, of those that ask no server; ``doctor`` has all. ``program`` is the Python that runs the
+    daemon and will run its next version.
     """
 
     name: str
@@ -79,7 +78,6 @@ class Status(Result):
     proposals: dict[str, int]
     suggestions: SuggestionCounts
     held: int
-    contexts: ContextTotals
     teams: dict[str, str]
     conflicts: dict[str, int]
     rules: RuleCounts
@@ -123,7 +121,6 @@ async def status(services: Services, call: Call) -> Status:
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         suggestions=await services.suggestions.counts(),
         held=counts.held,
-        contexts=await services.contexts.totals(),
         teams=teams,
         conflicts=conflicts,
         rules=await services.rules.counts(),

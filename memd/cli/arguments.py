@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, NoReturn
 from memd import __version__
 from memd.cli import (
     agent_table,
-    context_table,
     dream_table,
     instruction_table,
     memory_table,
@@ -41,7 +40,6 @@ COMMANDS = (
     *suggestion_table.COMMANDS,
     *rule_table.COMMANDS,
     *notes_table.COMMANDS,
-    *context_table.COMMANDS,
     *dream_table.COMMANDS,
     *instruction_table.COMMANDS,
     *team_table.COMMANDS,

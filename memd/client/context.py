@@ -30,7 +30,7 @@ from anyio import CapacityLimiter, to_thread
 
 from memd.client.errors import SdkTooOldError
 from memd.client.planner import Planner
-from memd.client.sent import ObservedReply, apply_compaction, outlines
+from memd.client.sent import ObservedReply, apply_compaction, outlines_in_frame
 from memd.client.stored import USUAL_BYTES, read_stored
 from memd.core.text import read_object
 
@@ -78,8 +78,10 @@ class Keeper(Middleware):
         seconds: float = SECONDS,
     ) -> None:
         self.plan: Mapping[str, Any] = {}
-        # Members that memd's last plan adds to requests, and the betas that they need.
-        self._added_members: Mapping[str, Any] = {}
+        # Members that memd's plans add to requests, and the betas that they need; None before the
+        # first plan.
+        self._added_members: Mapping[str, Any] | None = None
+        self._baseline: Any = None  # of the last plan
         self._session = {"cwd": os.path.abspath(cwd), "session_id": session_id}
         self._planner = Planner(socket, self._session)
         self._reader = reader  # the name of the tool
@@ -92,6 +94,7 @@ class Keeper(Middleware):
         self._seconds = seconds  # for memd's answer to one request
         self._has_reader = False  # whether the last request with tools has the reader tool
         self._reply = ObservedReply(0)  # the newest
+        self._replied_at: float | None = None  # when it came, in monotonic seconds
         # The body of the last request as the program made it, the body that was sent in its place,
         # and the betas of that.
         self._attempt: tuple[Any, Any, Sequence[str]] = (None, None, ())
@@ -171,7 +174,7 @@ class Keeper(Middleware):
         params = {
             **self._session,
             "conversation": self._fixed_params["conversation"],
-            "messages": outlines(self._planner.sent.with_replacements(plain_messages)),
+            "messages": outlines_in_frame(self._planner.sent.with_replacements(plain_messages)),
             # Without the strategy for which the program itself would have to send a request.
             "skip": ["api"],
             **more_params,
@@ -183,12 +186,12 @@ class Keeper(Middleware):
     def dump(self) -> dict[str, Any]:
         """Return the state with which another process sends the same bytes, as JSON values."""
         decisions = list(self._planner.sent.decisions.values())
-        return {"decisions": decisions, "request": dict(self._added_members)}
+        return {"decisions": decisions, "request": self._added_members}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Restore what ``dump`` returned, in the same session or in a fork of it."""
-        self._planner.sent.add_decisions(dumped["decisions"], unreported=True)
-        self._added_members = dict(dumped["request"])
+        self._planner.sent.add_decisions(dumped["decisions"])
+        self._added_members = dumped["request"]
 
     def _request_to_send(self, request: APIRequest) -> APIRequest:
         """Return a changed copy of a request, or the request itself where nothing changes.
@@ -215,11 +218,13 @@ class Keeper(Middleware):
         answer = _result_or_none(self._ask_for_plan, full_body, _betas(request))
         if answer is None:  # undecided results are sent whole now, so they stay whole
             self._planner.sent.freeze(messages)
+            self._baseline = None
         elif is_turn:
             self.plan, self._added_members = answer, answer["request"]
+            self._baseline = answer.get("baseline")
         # Members that memd added to earlier requests are repeated, so that the prompt stays equal.
         may_add = is_turn and _SELF_MANAGED.isdisjoint(full_body)
-        members = dict(self._added_members) if may_add else {}
+        members = dict(self._added_members or {}) if may_add else {}
         betas = members.pop("betas", ())
         new_messages = self._planner.sent.with_replacements(messages)
         if not members and all(map(operator.is_, new_messages, messages)):
@@ -243,6 +248,7 @@ class Keeper(Middleware):
         if (body.get("thinking") or {}).get("type", "disabled") != "disabled":
             supports.append("thinking")
         reply = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
+        replied_at = time.monotonic() if self._replied_at is None else self._replied_at
         plan_params = {
             **self._fixed_params,
             "model": body["model"],
@@ -253,8 +259,12 @@ class Keeper(Middleware):
             "diagnostics": reply.diagnostics,
             "reader": reader,
             "supports": supports,
+            "idle_seconds": time.monotonic() - replied_at,
+            "request": self._added_members,
+            "baseline": self._baseline,
         }
-        return self._planner.plan(messages, plan_params, deadline)
+        answer = self._planner.plan(messages, plan_params, deadline)
+        return {**answer, "request": dict(answer["request"])}
 
     def _observe(self, request: APIRequest, response: Any) -> None:
         """Read usage and tool calls from a reply, at once or while the program reads it."""
@@ -262,6 +272,7 @@ class Keeper(Middleware):
         http = response.http_response
         if http.status_code == _OK and request.url.partition("?")[0] == _CREATE_PATH:
             self._reply = ObservedReply(len(body["messages"]), self._reply.calls)
+            self._replied_at = time.monotonic()
             if http.is_closed:
                 self._reply.take(read_object(http.content))
             else:

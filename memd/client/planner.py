@@ -1,8 +1,6 @@
 """Ask memd, within a deadline, what to send in place of a conversation's blocks. Blocks.
 
-Rules of this file
-- All calls for one request have the same deadline; after it the caller sends what it knows.
-- Decisions that the client made without memd are reported before memd is asked again.
+All calls for one request have the same deadline; after it the caller sends what it knows.
 """
 
 import os
@@ -12,24 +10,27 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from memd.client.blocking import Client
-from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
+from memd.client.errors import DaemonUnavailableError
 from memd.client.held import HeldClient
 from memd.client.launch import connect
-from memd.client.sent import Message, SentConversation, calls_of, last_reply, results
+from memd.client.sent import (
+    KEEP,
+    Message,
+    SentConversation,
+    calls_of,
+    last_reply,
+    outlines_in_frame,
+    results,
+)
 from memd.core.canonical import text_of
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
 
-__all__ = ["Message", "Planner", "SentConversation", "results"]
-
 _NAME = "keeper"
-_FRAME_BYTES = 2 * 1024 * 1024  # of messages or of a result: half of what a frame may have
-_LATE_SECONDS = 10.0  # to send memd, in a thread, what could not be sent in time
-_REPORTED = 500  # decisions in one frame, with their texts of 2,000 bytes
+_MOST_CHARACTERS = 340_000  # of a result in a frame: JSON has up to 6 bytes for a character
 
 
 class Planner:
@@ -45,10 +46,7 @@ class Planner:
         self._socket = socket
         self._client = HeldClient()
         self._may_start = socket is None  # until a daemon was started once
-        self._lock = threading.Lock()  # held while ``sent`` and the connection are used
-        self.is_sending = (
-            False  # whether a thread sends memd the conversation, see ``send_in_thread``
-        )
+        self._lock = threading.Lock()  # held while the connection is used
 
     def new_client(self) -> Client:
         """Return a new connection to the daemon, which the caller closes. None is started."""
@@ -59,88 +57,28 @@ class Planner:
     def plan(
         self, messages: Sequence[Message], plan_params: Mapping[str, Any], deadline: float
     ) -> dict[str, Any]:
-        """Have memd decide about the messages that it does not have, and return its last answer.
+        """Have memd decide about a conversation as it would be sent, and return its answer.
 
         ``plan_params`` are parameters of ``context.plan``, ``deadline`` is in monotonic seconds.
-        Raises also what ``canonical`` raises. After a timeout a thread goes on sending the
-        messages: otherwise memd would never get the whole of a long conversation.
         """
-        answer = None
-        try:
-            answer = self._plan(messages, plan_params, deadline)
-        except (TimeoutError, AnswerTimeoutError):
-            self.sent.answer_is_missing = (
-                True  # the thread that ``send_in_thread`` starts must know it
-            )
-            self.send_in_thread(messages, plan_params)
-            raise
-        finally:
-            self.sent.answer_is_missing = answer is None
-        return answer
-
-    def send_in_thread(self, messages: Sequence[Message], plan_params: Mapping[str, Any]) -> None:
-        """Send messages to memd in a thread, without waiting; nothing is raised.
-
-        Nothing happens while such a thread still runs.
-        """
-        if not self.is_sending:
-            self.is_sending = True
-            threading.Thread(
-                target=self._send_conversation, args=(messages, plan_params), daemon=True
-            ).start()
-
-    def _send_conversation(
-        self, messages: Sequence[Message], plan_params: Mapping[str, Any]
-    ) -> None:
-        """Send memd a conversation for later plans, in a thread; errors are ignored."""
-        try:
-            with suppress(MemdError, OSError, LookupError, TypeError, ValueError):
-                self._plan(messages, plan_params, time.monotonic() + _LATE_SECONDS)
-        finally:
-            self.is_sending = False
-            with self._lock:  # so that a request that uses the connection now is not cut off
-                self.close()
-
-    def _plan(
-        self, messages: Sequence[Message], plan_params: Mapping[str, Any], deadline: float
-    ) -> dict[str, Any]:
-        """Send the messages in batches until memd has all, and return its last answer."""
         with self._lock_until(deadline):
-            if not self.sent.follow(messages, lambda: time.monotonic() < deadline):
-                raise TimeoutError
-            self._report(deadline)
-            # ``context.plan`` gets outlines of large messages, so their results are sent alone.
-            large = [each.message if each.is_outlined else {} for each in self.sent.messages]
+            to_send = self.sent.with_replacements(messages)
+            shown = outlines_in_frame(to_send)
+            # memd does not get the text of large results, so these are stored one by one.
+            pairs = zip(to_send, shown, strict=True)
+            large = [whole if outline is not whole else {} for whole, outline in pairs]
             if any(large):
-                self._store(large, messages, plan_params["reader"], {}, deadline)
-            while True:
-                answer = self._plan_batch(plan_params, deadline)
-                if answer["status"] == "resync":
-                    self.sent.agree(answer["checkpoints"])
-                elif self.sent.agreed_count == len(messages):
-                    return answer
-
-    def _plan_batch(self, plan_params: Mapping[str, Any], deadline: float) -> dict[str, Any]:
-        """Send as many of the messages that memd lacks as fit in a frame, and return its answer.
-
-        Its status is "resync" if memd's copy of the earlier messages differs from this one.
-        """
-        start, size = self.sent.agreed_count, 0
-        batch: list[Message] = []
-        for each in islice(self.sent.messages, start, None):
-            size += each.size
-            if batch and size > _FRAME_BYTES:
-                while len(batch) > 1 and batch[-1]["role"] != "assistant":
-                    batch.pop()  # memd takes a result at the end of a batch for one not sent yet
-                break
-            batch.append(each.outline)
-        batch_params = {"from": start, "hash": self.sent.hash_at(start), "messages": batch}
-        params = {**plan_params, **batch_params}
-        answer: dict[str, Any] = self._call("context.plan", params, deadline)
-        if answer["status"] == "ok":
-            self.sent.agreed_count = start + len(batch)
+                self._store(large, to_send, plan_params["reader"], {}, deadline)
+            # The other decisions are carried out already.
+            keep_decisions = [
+                each for each in self.sent.decisions.values() if each["action"] == KEEP
+            ]
+            conversation = {"messages": shown, "decisions": keep_decisions}
+            answer: dict[str, Any] = self._call(
+                "context.plan", {**plan_params, **conversation}, deadline
+            )
             self.sent.add_decisions(answer["decisions"])
-        return answer
+            return answer
 
     def store(
         self,
@@ -154,7 +92,6 @@ class Planner:
         ``reader`` is the tool that reads stored results, ``tools`` are the tools' names by call id.
         """
         with self._lock_until(deadline):
-            self._report(deadline)
             self._store(messages, messages, reader, tools, deadline)
 
     def _store(
@@ -189,13 +126,6 @@ class Planner:
                     self.sent.add_decisions([answer["decision"] | name._asdict()])
         self.sent.freeze(large)
 
-    def _report(self, deadline: float) -> None:
-        """Send memd the decisions that the client made without it."""
-        while unreported := list(islice(self.sent.unreported, _REPORTED)):
-            decisions = [self.sent.decisions[name] for name in unreported]
-            self._call("context.restore", {"decisions": decisions}, deadline)
-            self.sent.unreported.difference_update(unreported)
-
     def _call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
         """Call a method, once more on a new connection if it is lost; then start a daemon."""
         call = partial(self._call_once, method, {**self._session, **params}, deadline)
@@ -214,12 +144,6 @@ class Planner:
         """Return the daemon's answer before the monotonic second ``deadline``. Raises MemdError."""
         client = self._client.get(self.new_client)
         return client.call(method, params, max(deadline - time.monotonic(), 0))
-
-    def close(self) -> None:
-        """Close the connection unless a call uses it; the next call connects again."""
-        if self._lock.acquire(blocking=False):
-            self._client.close()
-            self._lock.release()
 
     def _start_daemon(self) -> None:
         """Start a daemon in a thread, only once, for later requests."""
@@ -247,7 +171,7 @@ def _text_param(text: str) -> Iterator[dict[str, str]]:
 
     A text that may not fit in a frame is put into a file, which is removed after the block.
     """
-    if len(text) <= _FRAME_BYTES // 6:  # the most bytes that JSON has for a character
+    if len(text) <= _MOST_CHARACTERS:
         yield {"content": text}
         return
     descriptor, path = tempfile.mkstemp(prefix="memd-")

@@ -3,18 +3,20 @@
 Rules of this file
 - The replacement of a block stays the same once it was sent; later decisions do not change it. The
   exceptions are results that memd clears and thinking that it drops, at the end of a turn.
-- Messages are compared, never changed: a message with a replacement is a copy.
-- memd and the client identify a conversation by the hash of its outlines: an image or a text that
-  is too long for a frame of the socket is represented by its size and hash.
+- Messages are never changed: a message with a replacement is a copy.
+- memd gets outlines of messages that are too large for a frame of the socket: an image or a long
+  text is represented by its size and hash.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import msgspec
+
 from memd.client.wire import LineBuffer
-from memd.core.canonical import LEAST_CHARACTERS, START, THINKING, canonical, content_hash, text_of
+from memd.core.canonical import LEAST_CHARACTERS, THINKING, content_hash, text_of
 from memd.core.text import read_object
 
 # What memd decides about a block: it is sent whole, or its beginning with the path of the stored
@@ -24,10 +26,9 @@ _REMOVALS = (CLEAR, DROP)  # these replace an earlier decision, at the end of a 
 _KEPT_WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}  # a decision without its key
 _TEXT_MEMBERS = ("tool_use_id", "content_hash", "action", "content", "path")
 _DECISION_TYPES: Mapping[str, type] = {**dict.fromkeys(_TEXT_MEMBERS, str), "size": int}
-_LARGE_BYTES = 1024 * 1024  # of one message in a frame of 4 MiB
-# Longer strings are replaced in an outline by size and hash. The second limit is for a message that
-# is still large with the first one.
-_MAX_CHARACTERS, _MAX_CHARACTERS_IN_LARGE = 256 * 1024, 32 * 1024
+_FRAME_BYTES = 3 * 1024 * 1024  # of messages in a frame of 4 MiB
+# Longer strings are replaced in an outline; the first limit with which all messages fit is used.
+_CHARACTER_LIMITS = (256 * 1024, 32 * 1024, 4 * 1024)
 
 Message = Mapping[str, Any]
 Decision = dict[str, Any]
@@ -40,109 +41,29 @@ class SentBlock(NamedTuple):
     content_hash: str
 
 
-class SentMessage(NamedTuple):
-    """A message, its outline for memd, and the conversation's hash after it.
-
-    ``size`` is that of the outline as JSON, in bytes.
-    """
-
-    message: Message
-    outline: Message
-    size: int
-    hash: bytes
-
-    @property
-    def is_outlined(self) -> bool:
-        """Whether the outline differs from the message."""
-        return self.outline is not self.message
-
-
 class SentConversation:
-    """A conversation as it was sent last, and the decisions about its blocks.
-
-    ``messages`` are those of the newest list whose hash is computed; memd has the same first
-    ``agreed_count`` messages. ``decisions`` are as on the wire; memd does not have those of
-    ``unreported`` blocks. While ``answer_is_missing``, a request goes out without memd's answer:
-    blocks that memd would clear or drop are sent whole, so they stay so, and memd gets a report.
-    """
+    """The decisions about the blocks of a conversation; ``decisions`` are as on the wire."""
 
     def __init__(self) -> None:
-        self.messages: list[SentMessage] = []
-        self.agreed_count = 0
         self.decisions: dict[SentBlock, Decision] = {}
-        self.unreported: set[SentBlock] = set()
-        self.answer_is_missing = False
         # The ids of calls with a replaced block: looking them up is quicker than hashing blocks.
         self._replaced_calls: set[str] = set()
 
-    def follow(self, messages: Sequence[Message], in_time: Callable[[], bool]) -> bool:
-        """Set the messages to a newer list, and return whether there was time for all of them.
-
-        Raises what ``canonical`` raises for a message that is not JSON; the old list stays then.
-        """
-        newest: list[SentMessage] = []
-        common_count = 0  # messages that both lists begin with
-        for place, message in enumerate(messages):
-            lists_are_equal = common_count == place < len(self.messages)
-            old = self.messages[place] if lists_are_equal else None
-            # Comparing costs a tenth of hashing, and few messages change.
-            if old is not None and old.message == message:
-                sent = old
-            elif in_time():
-                sent = _hash_message(newest[-1].hash if newest else START, message)
-            else:
-                break
-            if old is not None and old.hash == sent.hash:
-                common_count += 1
-            newest.append(sent)
-        self.agreed_count = min(self.agreed_count, common_count)
-        self.messages = newest
-        return len(newest) == len(messages)
-
-    def hash_at(self, place: int) -> str:
-        """Return the hash of the first ``place`` messages as hex."""
-        return (self.messages[place - 1].hash if place else START).hex()
-
-    def agree(self, checkpoints: Iterable[Mapping[str, Any]]) -> None:
-        """Set ``agreed_count`` by memd's checkpoints: to the last one that is equal here, else 0.
-
-        A checkpoint is a number of messages, and the hash of the conversation after them.
-        """
-        equal_counts = [0]
-        for checkpoint in checkpoints:
-            count, memd_hash = checkpoint["messages"], checkpoint["hash"]
-            if count <= len(self.messages) and memd_hash == self.hash_at(count):
-                equal_counts.append(count)
-        self.agreed_count = max(equal_counts)
-
-    def add_decisions(
-        self, decisions: Iterable[Mapping[str, Any]], *, unreported: bool = False
-    ) -> None:
+    def add_decisions(self, decisions: Iterable[Mapping[str, Any]]) -> None:
         """Add decisions; only clearing and dropping replaces a known one.
 
-        With ``unreported`` memd does not have them and gets a report. A value that is no complete
-        decision is left out.
+        A value that is no complete decision is left out.
         """
         for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
-            old_decision = self.decisions.get(name)
-            removes = decision["action"] in _REMOVALS
-            was_removed = old_decision is not None and old_decision["action"] in _REMOVALS
-            if self.answer_is_missing and removes and not was_removed:
-                # A request was sent without memd's answer, with this block in it: it stays whole.
-                self.decisions.setdefault(name, _decision_to_keep(name))
-                self.unreported.add(name)
-            elif removes or old_decision is None:
+            if name not in self.decisions or decision["action"] in _REMOVALS:
                 self.decisions[name] = dict(decision)
                 if decision["action"] != KEEP:
                     self._replaced_calls.add(name.tool_use_id)
-                if unreported:
-                    self.unreported.add(name)
 
     def freeze(self, messages: Iterable[Message]) -> None:
         """Decide that results without a decision are sent whole from now on."""
-        decisions = [_decision_to_keep(name) for name, _ in results(messages)]
-        self.add_decisions(decisions, unreported=True)
+        self.add_decisions({**name._asdict(), **_KEPT_WHOLE} for name, _ in results(messages))
 
     def with_replacements(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages with their replacements; an unchanged one is the same object."""
@@ -230,9 +151,14 @@ def apply_compaction(messages: Sequence[Message], answer: Mapping[str, Any]) -> 
     return [*messages[: answer["keep_to"]], *answer["messages"], *rest]
 
 
-def outlines(messages: Iterable[Message]) -> list[Message]:
-    """Return messages in which strings that are too long for a frame have only size and hash."""
-    return [_outline(message, _MAX_CHARACTERS) for message in messages]
+def outlines_in_frame(messages: Sequence[Message]) -> list[Message]:
+    """Return messages in which the longest strings have only size and hash, so that they fit."""
+    shown = list(messages)
+    for limit in _CHARACTER_LIMITS:
+        shown = [_outline(message, limit) for message in messages]
+        if len(msgspec.json.encode(shown)) <= _FRAME_BYTES:
+            break
+    return shown
 
 
 def last_reply(messages: Sequence[Message]) -> int:
@@ -283,21 +209,6 @@ def _result_key(block: Message) -> SentBlock | None:
 def _thinking_key(block: Message) -> SentBlock | None:
     """Return the key of a thinking block, ``None`` for any other block."""
     return SentBlock("", content_hash([block])) if block.get("type") in THINKING else None
-
-
-def _decision_to_keep(name: SentBlock) -> Decision:
-    """Return the decision that a block is sent whole."""
-    return {**name._asdict(), **_KEPT_WHOLE}
-
-
-def _hash_message(before: bytes, message: Message) -> SentMessage:
-    """Return a message with its outline and hash; ``before`` is the conversation's hash so far."""
-    outline = _outline(message, _MAX_CHARACTERS)
-    data = canonical(outline)
-    if len(data) > _LARGE_BYTES:  # it has many strings of middle length
-        outline = _outline(message, _MAX_CHARACTERS_IN_LARGE)
-        data = canonical(outline)
-    return SentMessage(message, outline, len(data), sha256(before + data).digest())
 
 
 def _outline(value: Any, limit: int) -> Any:

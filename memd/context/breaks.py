@@ -2,7 +2,7 @@
 
 Rules of this file
 - A cache is lost if, within its life, a request reads over 5 % and at least 2,000 tokens less from
-  it than the request before. After a clearing or a compaction by memd there is no baseline.
+  it than the request before. After a clearing or a compaction nothing is compared.
 - The server's own reason for a miss is preferred to what memd finds by comparing requests.
 - A conversation that only became shorter lost nothing: tokens that are not sent are not paid again.
 - A server that clears results by itself changes its own cache; that is not reported as a break.
@@ -11,9 +11,9 @@ Rules of this file
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from memd.context.requests import CacheBreak, ContextRequest
+from memd.context.requests import CacheBaseline, CacheBreak, ContextRequest
 from memd.conversation.history import tokens_of
 from memd.core.canonical import content_hash
 
@@ -30,99 +30,92 @@ _CAUSES = {  # by the server's reason for a miss
 }
 
 
-class SentRequest(Struct, frozen=True):
-    """The parts of a sent request as hashes; ``messages`` has the running hash at each message.
-
-    ``at`` is in seconds since 1970. ``managed`` says that the server edits the messages itself.
-    """
-
-    at: float
-    model: str = ""
-    system: str = ""
-    tools: tuple[str, ...] = ()
-    betas: tuple[str, ...] = ()
-    messages: Sequence[bytes] = ()
-    managed: bool = False
-
-
-class CacheBaseline(Struct, frozen=True):
-    """The last request with a reply, with which the next reply is compared."""
-
-    sent: SentRequest
-    tokens: int  # that its reply read from the cache
-    seconds: float  # how long the cache lives after it
-
-
-def sent_request(
-    request: ContextRequest, messages: Sequence[bytes], now: float, *, managed: bool
-) -> SentRequest:
-    """Return the hashes of a request's parts; ``messages`` are the hashes of its messages.
+def part_hashes(request: ContextRequest) -> tuple[str, str, str, str]:
+    """Return the hashes of a request's model, tools, system prompt and betas.
 
     Raises the errors of ``content_hash`` for a system prompt or tools that are not JSON.
     """
-    return SentRequest(
-        now,
-        request.model,
+    return (
+        content_hash(request.model),
+        content_hash(list(request.tools or ())),
         "" if request.system is None else content_hash(request.system),
-        tuple(content_hash([tool]) for tool in request.tools or ()),
-        tuple(sorted(request.betas)),
-        messages,
-        managed,
+        content_hash(sorted(request.betas)),
     )
 
 
-def cache_break_of(
-    baseline: CacheBaseline | None,
-    sent: SentRequest,
-    usage: Mapping[str, Any],
-    diagnostics: Mapping[str, Any] | None,
-) -> tuple[CacheBaseline, CacheBreak | None]:
-    """Return the new baseline after a reply, and the cache break if the reply shows one.
+def new_baseline(
+    request: ContextRequest,
+    parts: tuple[str, str, str, str],
+    hashes: Sequence[str],
+    *,
+    managed: bool,
+    boundary: int,
+) -> CacheBaseline:
+    """Return the baseline of a request; ``hashes`` are those of its messages as they are sent.
 
-    ``baseline`` is the baseline of the reply before, ``sent`` the request of this one.
-    ``diagnostics`` may hold the server's own ``cache_miss_reason``.
+    ``parts`` comes from ``part_hashes``. ``managed`` says that the server or the client edits the
+    messages itself, ``boundary`` is the index of the last boundary of a compaction, -1 without one.
     """
-    tokens = tokens_of(usage.get("cache_read_input_tokens"))
-    new_baseline = CacheBaseline(sent, tokens, _lifetime(baseline, usage))
-    if baseline is None or sent.at - baseline.sent.at > baseline.seconds:
-        return new_baseline, None  # there was no cache, or it was too old
-    reason = (diagnostics or {}).get("cache_miss_reason")
+    before = request.baseline
+    baseline = CacheBaseline(*parts, tuple(hashes))
+    if before is None or not request.usage:
+        tokens = tokens_of((request.usage or {}).get("cache_read_input_tokens"))
+        return replace(baseline, tokens=tokens, seconds=_lifetime(None, request.usage or {}))
+    seconds = _lifetime(before, request.usage)
+    is_compacted = boundary >= 0 and before.messages[boundary : boundary + 1] != (hashes[boundary],)
+    is_comparable = request.idle_seconds <= seconds and not is_compacted
+    cause, message = _difference(before, baseline, managed=managed)
+    return replace(
+        baseline,
+        tokens=tokens_of(request.usage.get("cache_read_input_tokens")) if is_comparable else 0,
+        seconds=seconds,
+        cause=cause,
+        message=message,
+    )
+
+
+def cache_break_of(request: ContextRequest) -> CacheBreak | None:
+    """Return the cache break that the usage of the last reply shows, if any.
+
+    ``diagnostics`` of the request may hold the server's own ``cache_miss_reason``.
+    """
+    before, usage = request.baseline, request.usage
+    if before is None or not before.tokens or not usage:
+        return None
+    reason = (request.diagnostics or {}).get("cache_miss_reason")
     if not isinstance(reason, Mapping):
         reason = {}
     cause = _CAUSES.get(str(reason.get("type")), "")
     if cause:
         missed = tokens_of(reason.get("cache_missed_input_tokens"))
     else:
-        missed = baseline.tokens - tokens
-        if missed <= _LEAST_SHARE * baseline.tokens:
-            return new_baseline, None
+        missed = before.tokens - tokens_of(usage.get("cache_read_input_tokens"))
+        if missed <= _LEAST_SHARE * before.tokens:
+            return None
     if missed < _LEAST_TOKENS:
-        return new_baseline, None
-    if cause in ("", _MESSAGES):
-        cause = _first_difference(baseline.sent, sent, cause)
-    return new_baseline, CacheBreak(cause, missed) if cause else None
+        return None
+    if cause == _MESSAGES:
+        cause = before.message or cause
+    cause = cause or before.cause
+    return CacheBreak(cause, missed) if cause else None
 
 
-def _first_difference(before: SentRequest, after: SentRequest, cause: str) -> str:
-    """Return the first part that differs between two requests, in the order of a cache.
+def _difference(before: CacheBaseline, after: CacheBaseline, *, managed: bool) -> tuple[str, str]:
+    """Return the first part, and the first message, that differ between two requests.
 
-    With ``cause`` (the server blames the messages) only messages are compared, and ``cause`` is
-    returned if they are equal. Without it, equal requests give ``server``, or "" where the server
-    edits messages itself or there are fewer of them.
+    The part is ``server`` for equal requests, and "" where the messages are edited elsewhere or
+    there are fewer of them.
     """
+    pairs = enumerate(zip(before.messages, after.messages, strict=False))
+    message = next((f"message {index}" for index, (old, new) in pairs if old != new), "")
     for name in ("model", "tools", "system", "betas"):
-        if not cause and getattr(before, name) != getattr(after, name):
-            return name
-    for index, (old, new) in enumerate(zip(before.messages, after.messages, strict=False)):
-        if old != new:
-            return f"message {index}"
-    if cause:
-        return cause
-    is_expected = after.managed or len(after.messages) < len(before.messages)
-    return "" if is_expected else _SERVER
+        if getattr(before, name) != getattr(after, name):
+            return name, message
+    is_expected = managed or len(after.messages) < len(before.messages)
+    return message or ("" if is_expected else _SERVER), message
 
 
-def _lifetime(baseline: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
+def _lifetime(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
     """Return how many seconds a cache lives after a reply.
 
     It is an hour if the reply wrote an hour's cache, five minutes if it wrote another one or there
@@ -133,6 +126,6 @@ def _lifetime(baseline: CacheBaseline | None, usage: Mapping[str, Any]) -> float
         created = {}
     if tokens_of(created.get("ephemeral_1h_input_tokens")):
         return _LONG_LIFE_SECONDS
-    if baseline and not tokens_of(usage.get("cache_creation_input_tokens")):
-        return baseline.seconds
+    if before and not tokens_of(usage.get("cache_creation_input_tokens")):
+        return before.seconds
     return _LIFE_SECONDS

@@ -14,11 +14,18 @@ from typing import Any, NamedTuple
 
 from memd.context.facts import SYSTEM, exchange_start
 from memd.context.requests import CONTEXT_MANAGEMENT, MANAGED, THINKING, THREAD, ContextRequest
-from memd.context.values import DROP, KEEP, BlockKey, Decisions, MessageFacts, ResultFacts
+from memd.context.values import (
+    DROP,
+    KEEP,
+    BlockKey,
+    Decisions,
+    MessageFacts,
+    ResultFacts,
+    decision_on,
+)
 from memd.conversation import history
 from memd.conversation.pieces import USER
 
-REASON = "clear"  # why a client sends messages again
 BETA = "context-management-2025-06-27"
 _CLEARED_TOOLS = ("read", "shell", "search", "web_search", "web", "edit", "write")
 _NEWEST_RESULTS = 5  # that stay
@@ -37,28 +44,25 @@ class OldResults(NamedTuple):
     thinking: Sequence[tuple[int, int, str]] = ()  # the indexes of message and block, and the hash
 
 
-def old_results(
-    facts: Sequence[MessageFacts],
-    decisions: Decisions,
-    request: ContextRequest,
-    idle_seconds: float,
-) -> OldResults:
-    """Return the results to clear from a conversation that was idle for ``idle_seconds`` seconds.
+def old_results(facts: Sequence[MessageFacts], request: ContextRequest) -> OldResults:
+    """Return the results to clear from a conversation.
 
-    ``decisions`` are those of the session. The newest results stay, and only results that were sent
-    whole so far are cleared. There are none
+    The newest results stay, and only results that were sent whole so far are cleared. There are
+    none
 
-    - if clearing is off, the client cannot read stored results or its server manages the history,
+    - if clearing is off, for a sub-agent or a fork, or if the client cannot read stored results or
+      its server manages the history,
     - if the conversation was idle under an hour or is in the middle of a turn,
     - if clearing would also drop thinking blocks that must stay.
     """
     server_clears = request.supports & {CONTEXT_MANAGEMENT, MANAGED, THREAD}
-    if server_clears or not (request.settings.context.clear and request.reader):
+    is_on = request.settings.context.clear and request.reader and not request.conversation
+    if server_clears or not is_on:
         return OldResults()
     newest_exchange = facts[exchange_start(facts) :]
     has_calls = any(fact.calls or fact.results for fact in newest_exchange)
     speaker = next((fact.role for fact in reversed(facts) if fact.role != SYSTEM), "")
-    if idle_seconds < _IDLE_SECONDS or has_calls or speaker != USER:
+    if request.idle_seconds < _IDLE_SECONDS or has_calls or speaker != USER:
         return OldResults()
     clearable = [
         (message, result)
@@ -66,31 +70,28 @@ def old_results(
         for result in fact.results
         if history.tool_kind(result.tool) in _CLEARED_TOOLS
     ]
-    results = [each for each in clearable[:-_NEWEST_RESULTS] if _is_whole(each[1], decisions)]
-    thinking = _thinking_behind(facts, results[0][0], decisions) if results else []
+    results = [
+        each for each in clearable[:-_NEWEST_RESULTS] if _is_whole(each[1], request.decisions)
+    ]
+    thinking = _thinking_behind(facts, results[0][0], request.decisions) if results else []
     if thinking and not (request.may_drop_thinking and _leaves_messages(facts, thinking)):
         return OldResults()
     return OldResults(results, thinking)
 
 
-def request_members(
-    request: ContextRequest, window: int, before: Mapping[str, Any] | None
-) -> Mapping[str, Any]:
+def request_members(request: ContextRequest, window: int) -> Mapping[str, Any]:
     """Return the members to add to a request so that the server clears old results itself.
 
     They are an empty dict if the model does not support it, if the request names no tools, or if
-    earlier requests were sent without. ``window`` is in tokens. ``before`` has the members of
-    earlier requests, whose trigger is used again; it is ``None`` for the first request.
+    earlier requests were sent without. ``window`` is in tokens. The trigger of earlier requests is
+    used again.
     """
     client_manages = request.supports & {MANAGED, THREAD}
     if CONTEXT_MANAGEMENT not in request.supports or client_manages:
         return {}
-    if request.tools is None or before == {}:
+    if request.tools is None or request.members == {}:
         return {}
-    if before:
-        clearing_edit = before["context_management"]["edits"][-1]
-    else:
-        clearing_edit = _clearing_edit(request, window)
+    clearing_edit = _earlier_edit(request.members) or _clearing_edit(request, window)
     edits = [clearing_edit]
     # A server refuses the thinking edit in a request without thinking, and wants it first.
     if THINKING in request.supports:
@@ -98,6 +99,13 @@ def request_members(
         retained = one_turn if request.may_drop_thinking else "all"
         edits = [{"type": "clear_thinking_20251015", "keep": retained}, clearing_edit]
     return {"context_management": {"edits": edits}, "betas": [BETA]}
+
+
+def _earlier_edit(members: Mapping[str, Any] | None) -> Any:
+    """Return the edit that clears tool results from the members of earlier requests, if any."""
+    management = members.get("context_management") if members else None
+    edits = management.get("edits") if isinstance(management, Mapping) else None
+    return edits[-1] if isinstance(edits, list) and edits else None
 
 
 def _clearing_edit(request: ContextRequest, window: int) -> dict[str, Any]:
@@ -120,9 +128,9 @@ def _clearing_edit(request: ContextRequest, window: int) -> dict[str, Any]:
 
 
 def _is_whole(result: ResultFacts, decisions: Decisions) -> bool:
-    """Return whether a result was decided to stay whole; too short ones have no decision."""
-    decision = decisions.get(BlockKey(result.tool_use_id, result.content_hash))
-    return decision is not None and decision.action == KEEP
+    """Return whether an old result was sent whole; short ones have no hash and are not cleared."""
+    decision = decision_on(result, decisions)
+    return bool(result.content_hash) and (decision is None or decision.action == KEEP)
 
 
 def _thinking_behind(

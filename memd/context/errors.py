@@ -1,7 +1,6 @@
 """Errors of planning, storing and compacting a conversation."""
 
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import printable
 
 
 class MessagesRefusedError(WrongParameterError):
@@ -15,18 +14,6 @@ class MessagesRefusedError(WrongParameterError):
 
     def __init__(self, place: str, rule: str) -> None:
         super().__init__(f"{place}: {rule}", place=place, rule=rule)
-
-
-class ConversationChangedError(MemdError):
-    """The conversation grew or was cut while its plan was being made."""
-
-    code = 1002
-    kind = "conversation_changed"
-    retryable = True
-    hint = "plan again, then ask once more"
-
-    def __init__(self, session: str) -> None:
-        super().__init__(f"the conversation of {printable(session)} changed meanwhile")
 
 
 class SummaryFailedError(MemdError):

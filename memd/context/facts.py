@@ -19,9 +19,11 @@ from memd.context.values import MessageFacts, ResultFacts
 from memd.conversation import history
 from memd.conversation.pieces import ASSISTANT, USER
 from memd.core import canonical
+from memd.core.text import sha256
 
 SYSTEM = "system"
 MOST_MESSAGES = 100_000
+_HASH_DIGITS = 16  # enough to notice that a message changed
 _ROLES = (USER, ASSISTANT, SYSTEM)
 _CALL, _RESULT = "tool_use", "tool_result"
 # The members that a block of each type must have, with their types.
@@ -53,40 +55,34 @@ _RESULTS_COME_FIRST = "results come before other blocks"
 _NO_OPEN_CALL = "a result answers an open call of the reply before it"
 
 
-def running_hashes(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the running hash of the conversation after each of the new messages.
+def message_hashes(messages: Sequence[Any]) -> tuple[str, ...]:
+    """Return a short hash of each message.
 
-    ``before`` has the running hashes of the earlier messages. Raises MessagesRefusedError for a
-    message that is not JSON in UTF-8, and for more messages than a conversation may have.
+    Raises MessagesRefusedError for a message that is not JSON in UTF-8, and for more messages than
+    a conversation may have.
     """
-    if len(before) + len(messages) > MOST_MESSAGES:
+    if len(messages) > MOST_MESSAGES:
         raise _refused(_TOO_MANY)
-    result: list[bytes] = []
-    last = before[-1] if before else canonical.START
-    for place, message in enumerate(messages, len(before)):
+    result: list[str] = []
+    for place, message in enumerate(messages):
         if not isinstance(message, dict):
             raise _refused(_WRONG_ROLE, place, "role")
         try:
-            last = canonical.chained(last, message)
+            result.append(message_hash(message))
         except (ValueError, TypeError, RecursionError) as error:
             raise _refused(_NOT_JSON, place) from error
-        result.append(last)
     return tuple(result)
 
 
-def checked_facts(
-    messages: Sequence[Any], place: int, before: Sequence[MessageFacts]
-) -> tuple[MessageFacts, ...]:
-    """Return the facts of new messages that follow those of ``before``.
+def message_hash(message: Mapping[str, Any]) -> str:
+    """Return a short hash of a message. Raises what ``canonical`` raises."""
+    return sha256(canonical.canonical(message))[:_HASH_DIGITS]
 
-    ``place`` is the index of the first new message in the conversation. Raises
-    MessagesRefusedError for messages that the API would refuse there.
-    """
-    exchange = _Exchange(before)
-    return tuple(
-        exchange.checked(_facts(message, index), index)
-        for index, message in enumerate(messages, place)
-    )
+
+def checked_facts(messages: Sequence[Any]) -> list[MessageFacts]:
+    """Return the facts of messages. Raises MessagesRefusedError where the API would refuse them."""
+    exchange = _Exchange()
+    return [exchange.checked(_facts(message, n), n) for n, message in enumerate(messages)]
 
 
 def exchange_start(facts: Sequence[MessageFacts]) -> int:
@@ -105,16 +101,12 @@ def last_index(facts: Sequence[MessageFacts], is_wanted: Callable[[MessageFacts]
 class _Exchange:
     """Checks messages one by one against the newest reply and its open calls."""
 
-    def __init__(self, before: Sequence[MessageFacts]) -> None:
-        self._before = before
-        self._call_ids: set[str] | None = None  # of all calls; collected at the first new call
+    def __init__(self) -> None:
+        self._call_ids: set[str] = set()  # of all calls
         # By id, the open calls of the newest reply: the tool and the index of the message.
         self._open_calls: dict[str, tuple[str, int]] = {}
         self._reply_ids: set[str] = set()  # ids of the newest reply's records
         self._last_role = ""  # of the last message that is not the system's, "" before the first
-        start = exchange_start(before)
-        for place, fact in enumerate(before[start:], start):
-            self._add(fact, place)
 
     def checked(self, fact: MessageFacts, place: int) -> MessageFacts:
         """Return a new message's facts with the tools of its results and whether a reply begins.
@@ -124,18 +116,11 @@ class _Exchange:
         is_first = not self._last_role and not fact.boundary
         if fact.role == ASSISTANT and is_first:
             raise _refused(_WRONG_FIRST_ROLE, place, "role")
-        if fact.calls:
-            self._record_calls(fact, place)
-        return self._add(fact, place)
-
-    def _record_calls(self, fact: MessageFacts, place: int) -> None:
-        """Record the ids of a message's calls. Raises MessagesRefusedError for a repeated one."""
-        if self._call_ids is None:
-            self._call_ids = {call_id for earlier in self._before for call_id, _ in earlier.calls}
         for call_id, _ in fact.calls:
             if call_id in self._call_ids:
                 raise _refused(_ID_IS_TAKEN, place)
             self._call_ids.add(call_id)
+        return self._add(fact, place)
 
     def _add(self, fact: MessageFacts, place: int) -> MessageFacts:
         """Record a message as the newest, and return its completed facts.

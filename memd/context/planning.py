@@ -1,30 +1,32 @@
 """Plan which blocks of a conversation are sent, stored, cleared or dropped. Pure.
 
 Rules of this file
+- Equal requests have equal plans, without clock, disk or earlier calls.
 - A decision about a block holds, whatever the settings and the request say later.
-- A result is decided when it is first seen (``spilling``). Later it changes only if it is cleared
-  (``clearing``), where losing the prompt cache is accepted.
+- A result is decided when it is first seen (``spilling``), behind the newest reply. Later it
+  changes only if it is cleared (``clearing``), where losing the prompt cache is accepted.
 - A result that cannot be stored, or whose replacement is not smaller, is sent as it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.context import clearing, sizing
-from memd.context.facts import checked_facts, last_index, running_hashes
+from memd.context.breaks import cache_break_of, new_baseline, part_hashes
+from memd.context.errors import MessagesRefusedError
+from memd.context.facts import checked_facts, last_index, message_hash, message_hashes
 from memd.context.preview import cleared_text
 from memd.context.requests import (
     COMPACTION,
     MANAGED,
     THREAD,
-    ContextCount,
     ContextEdit,
     ContextRequest,
-    ContextThresholds,
     DueCompaction,
+    PlannedContext,
 )
 from memd.context.spilling import PlacedResult, large_results, result_text
 from memd.context.values import (
@@ -32,46 +34,20 @@ from memd.context.values import (
     DROP,
     KEEP,
     SPILL,
+    Action,
     BlockKey,
     Decision,
-    Decisions,
     MessageFacts,
     ResultFacts,
     StoredResult,
+    decision_on,
 )
 from memd.conversation import history
 from memd.conversation.history import estimate_text
 from memd.conversation.pieces import ASSISTANT
-from memd.core import canonical
 from memd.core.names import printable
 
-CHANGED = "changed"  # why a client sends messages again
-
-
-class KnownConversation(Struct, frozen=True):
-    """What memd knows of a conversation: the facts of each message and the hash after each.
-
-    ``may_clear`` says that clearing may change its decisions: clearing is on and its session has no
-    other conversation, which would share them.
-    """
-
-    facts: Sequence[MessageFacts] = ()
-    hashes: Sequence[bytes] = ()
-    decisions: Decisions = field(default_factory=dict)  # of its session
-    # The members that memd adds to its requests, None until that is decided.
-    request: Mapping[str, Any] | None = None
-    replied_at: float = 0.0  # when it was last planned or replied to, 0 if unknown
-    may_clear: bool = False
-
-
-class Resync(Struct, frozen=True):
-    """The client has to send messages again, from the one at index ``most`` or an earlier one.
-
-    ``reason`` is ``changed`` (memd has other messages) or ``clear`` (memd needs their text).
-    """
-
-    reason: str
-    most: int
+_REQUEST = "system or tools"  # where an error is, in what a client sends
 
 
 class ToStore(Struct, frozen=True):
@@ -84,8 +60,7 @@ class ToStore(Struct, frozen=True):
     block: int
     tool_use_id: str
     content_hash: str
-    action: str
-    tool: str
+    action: Action
     text: str
 
     @property
@@ -109,92 +84,54 @@ class BlockChange(NamedTuple):
 class Plan(Struct, frozen=True):
     """A plan before its results are stored; ``store`` lists the results to store.
 
-    ``facts`` and ``hashes`` cover all messages. ``changes`` are the decisions about new messages
-    that need no storing. ``thinking`` lists blocks that are dropped if they stand behind a result
-    that is cleared. ``members`` are added to the client's requests.
+    ``changes`` are the decisions that need no storing. ``thinking`` lists blocks that are dropped
+    if they stand behind a result that is cleared. ``members`` are added to the client's requests.
+    ``hashes`` are those of the messages, ``parts`` those of the request's other parts.
     """
 
     request: ContextRequest
-    facts: tuple[MessageFacts, ...]
-    hashes: tuple[bytes, ...]
-    changes: tuple[BlockChange, ...]
-    store: tuple[ToStore, ...]
+    facts: Sequence[MessageFacts]
+    changes: Sequence[BlockChange]
+    store: Sequence[ToStore]
     thinking: Sequence[tuple[int, int, str]]
     members: Mapping[str, Any]
+    hashes: Sequence[str]
+    parts: tuple[str, str, str, str]
 
 
-class Settled(Struct, frozen=True):
-    """A plan after each of its results was stored or could not be.
-
-    ``decisions`` are those about the new messages, and new ones about older messages. ``request``
-    has the members that memd adds to all requests of the conversation. ``problems`` say which
-    results could not be stored and why.
-    """
-
-    edits: tuple[ContextEdit, ...]
-    decisions: tuple[Decision, ...]
-    facts: tuple[MessageFacts, ...]
-    hashes: tuple[bytes, ...]
-    count: ContextCount
-    level: str
-    thresholds: ContextThresholds
-    compact: DueCompaction
-    request: Mapping[str, Any]
-    problems: tuple[str, ...]
-
-
-def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Plan | Resync:
-    """Return the plan for the new messages of a conversation, or which messages are needed again.
-
-    ``now`` is in seconds since 1970. Raises MessagesRefusedError.
-    """
-    place = request.place
-    before = tuple(known.hashes[:place])
-    last_hash = before[-1] if before else canonical.START
-    if place > len(before) or (request.hash or canonical.START.hex()) != last_hash.hex():
-        return Resync(CHANGED, len(known.hashes))
-    hashes = (*before, *running_hashes(request.messages, before))
-    facts = [*known.facts[:place], *checked_facts(request.messages, place, known.facts[:place])]
+def plan(request: ContextRequest) -> Plan:
+    """Return the plan for a conversation. Raises MessagesRefusedError."""
+    hashes = message_hashes(request.messages)
+    facts = checked_facts(request.messages)
     _count_last_reply(facts, request)
-    old = clearing.OldResults()
-    if known.may_clear and known.replied_at:
-        idle_seconds = now - known.replied_at
-        old = clearing.old_results(facts, known.decisions, request, idle_seconds)
-    if old.results:
-        first_cleared, _ = old.results[0]
-        if first_cleared < place:  # its text is not in this request, but has to be stored
-            return Resync(clearing.REASON, first_cleared)
-    changes, undecided = _known_changes(facts, known.decisions, request)
+    old = clearing.old_results(facts, request)
+    changes, undecided = _known_changes(facts, request)
     facts = _with_saved_tokens(facts, changes)
-    spilled = large_results(facts, undecided, known.decisions, request)
+    spilled = large_results(facts, undecided, request)
     spilled_set = set(spilled)
     for message, result in undecided:
         if (message, result) not in spilled_set:
             decision = Decision(result.tool_use_id, result.content_hash, KEEP)
             changes.append(BlockChange(message, result.block, decision))
-    members = clearing.request_members(request, sizing.window_of(request), known.request)
+    members = clearing.request_members(request, sizing.window_of(request))
+    try:
+        parts = part_hashes(request)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise MessagesRefusedError(_REQUEST, str(error)) from error
     store = [_to_store(request, *each, SPILL) for each in spilled]
     store += [_to_store(request, *each, CLEAR) for each in old.results]
-    return Plan(
-        request=request,
-        facts=tuple(facts),
-        hashes=hashes,
-        changes=tuple(changes),
-        store=tuple(store),
-        thinking=old.thinking,
-        members=members,
-    )
+    return Plan(request, facts, changes, store, old.thinking, members, hashes, parts)
 
 
-def settled_plan(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
-    """Return a plan with the decisions on its results.
+def settled_plan(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> PlannedContext:
+    """Return how to send a conversation once its results were stored.
 
     ``stored`` has each stored result, or the sentence of the error why it was not stored.
     """
     problems: list[str] = []
     new: list[BlockChange] = []
     for item in plan.store:
-        result = stored.get(item.key)
+        result = stored[item.key]
         if isinstance(result, str):
             problems.append(f"{printable(item.tool_use_id)}: {result}")
         change = _stored_change(item, result)
@@ -214,18 +151,46 @@ def settled_plan(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> S
     # A new decision about a block takes the place of an earlier one.
     changes = {(change.message, change.block): change for change in (*plan.changes, *new)}
     ordered = [changes[place] for place in sorted(changes)]
-    return Settled(
-        edits=tuple(_edit(change) for change in ordered if _is_edit(change.decision)),
-        decisions=tuple(change.decision for change in ordered),
-        facts=tuple(facts),
-        hashes=plan.hashes,
+    edits = tuple(_edit(change) for change in ordered if _is_edit(change.decision))
+    earlier = plan.request.decisions
+    decisions = [change.decision for change in ordered]
+    baseline = new_baseline(
+        plan.request,
+        plan.parts,
+        _sent_hashes(plan, edits),
+        managed=bool(plan.members) or MANAGED in plan.request.supports,
+        boundary=last_index(plan.facts, lambda fact: fact.boundary),
+    )
+    return PlannedContext(
+        edits=edits,
+        decisions=tuple(each for each in decisions if earlier.get(each.key) != each),
         count=count,
-        level=level,
         thresholds=limits,
-        compact=_due_compaction(plan.request, level),
+        level=level,
         request=plan.members,
+        compact=_due_compaction(plan.request, level),
+        cache_break=cache_break_of(plan.request),
+        # A clearing is no lost cache.
+        baseline=replace(baseline, tokens=0) if clearings else baseline,
         problems=tuple(problems),
     )
+
+
+def _sent_hashes(plan: Plan, edits: Iterable[ContextEdit]) -> list[str]:
+    """Return the hashes of a plan's messages as they are sent with the edits."""
+    contents: dict[int, dict[int, str | None]] = {}
+    for edit in edits:
+        contents.setdefault(edit.message, {})[edit.block] = edit.content
+    hashes = list(plan.hashes)
+    for place, content_of in contents.items():
+        message = plan.request.messages[place]
+        blocks = [
+            {**block, "content": content_of[number]} if number in content_of else block
+            for number, block in enumerate(message["content"])
+            if content_of.get(number, "") is not None
+        ]
+        hashes[place] = message_hash({**message, "content": blocks})
+    return hashes
 
 
 def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> None:
@@ -237,37 +202,36 @@ def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> Non
 
 
 def _known_changes(
-    facts: Sequence[MessageFacts], decisions: Decisions, request: ContextRequest
+    facts: Sequence[MessageFacts], request: ContextRequest
 ) -> tuple[list[BlockChange], list[PlacedResult]]:
-    """Return the earlier decisions about the new messages, and the results without a decision.
+    """Return the earlier decisions about blocks, and the results without a decision.
 
-    ``facts`` are those of all messages. A message's thinking is not dropped where the message has
-    nothing else.
+    A message's thinking is not dropped where the message has nothing else.
     """
     changes, undecided = [], []
-    for message in range(request.place, len(facts)):
-        for result in facts[message].results:
-            key = BlockKey(result.tool_use_id, result.content_hash)
-            decision = decisions.get(key)
+    for message, fact in enumerate(facts):
+        for result in fact.results:
+            decision = decision_on(result, request.decisions)
             if decision is not None:
                 text = result_text(request, message, result.block)
                 saved = _tokens_saved(text, decision.content) if _is_edit(decision) else 0
                 changes.append(BlockChange(message, result.block, decision, saved))
             elif result.content_hash:
                 undecided.append((message, result))
-        fact = facts[message]
         for block, digest in fact.thinking:
-            decision = decisions.get(BlockKey("", digest))
+            decision = request.decisions.get(BlockKey("", digest))
             if decision is not None and len(fact.thinking) < len(fact.kinds):
                 changes.append(BlockChange(message, block, decision))
     return changes, undecided
 
 
-def _to_store(request: ContextRequest, message: int, result: ResultFacts, action: str) -> ToStore:
+def _to_store(
+    request: ContextRequest, message: int, result: ResultFacts, action: Action
+) -> ToStore:
     """Return a tool result with its text, to be stored with an action."""
     text = result_text(request, message, result.block)
     call, digest = result.tool_use_id, result.content_hash
-    return ToStore(message, result.block, call, digest, action, result.tool, text)
+    return ToStore(message, result.block, call, digest, action, text)
 
 
 def replacement_decision(item: ToStore, stored: StoredResult) -> Decision | None:
@@ -280,7 +244,7 @@ def replacement_decision(item: ToStore, stored: StoredResult) -> Decision | None
     )
 
 
-def _stored_change(item: ToStore, result: StoredResult | str | None) -> BlockChange | None:
+def _stored_change(item: ToStore, result: StoredResult | str) -> BlockChange | None:
     """Return the decision about a result after storing it was tried.
 
     The result stays if storing it failed or saves nothing. Then there is no new decision (``None``)

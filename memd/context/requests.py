@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memd.context.values import Decision
+from memd.context.values import Decision, Decisions
 from memd.core.settings import Settings
 from memd.core.values import Project
 
@@ -18,24 +18,43 @@ THREAD, MANAGED = "thread", "managed"  # the server holds the history; the clien
 THINKING = "thinking"  # the request asks for thinking
 
 
+class CacheBaseline(Struct, frozen=True):
+    """A planned request as hashes and numbers, which the client sends back with the next plan.
+
+    ``messages`` has a hash of each message. ``tokens`` is what the reply before read from the
+    cache, 0 if the next reply cannot be compared with it, and ``seconds`` how long that cache
+    lives. ``cause`` and ``message`` are the first part and the first message that differ from the
+    request before, "" if there is none.
+    """
+
+    model: str
+    tools: str
+    system: str
+    betas: str
+    messages: tuple[str, ...]
+    tokens: int = 0
+    seconds: float = 0.0
+    cause: str = ""
+    message: str = ""
+
+
 class ContextRequest(Struct, frozen=True):
     """A conversation as its client describes it.
 
     ``conversation`` names a sub-agent or a fork of the session, "" for the session's main one.
-    ``place`` is how many messages memd has (the wire's ``from``) and ``hash`` their hash as hex;
-    ``messages`` are those that follow. ``usage`` is that of the last reply among all messages.
-    ``reader`` is the name of the tool that reads stored results, "" if there is none. ``window``
-    is in tokens, 0 if the client does not know it; then ``usual_window`` is used unless the model
-    implies a window (``MEMD_CONTEXT_WINDOW``).
+    ``usage`` is that of the last reply, ``idle_seconds`` the time since then. ``reader`` is the
+    name of the tool that reads stored results, "" if there is none. ``window`` is in tokens, 0 if
+    the client does not know it; then ``usual_window`` is used unless the model implies a window
+    (``MEMD_CONTEXT_WINDOW``). ``decisions``, ``members`` (None before the first plan) and
+    ``baseline`` come from earlier plans.
     """
 
     project: Project
     settings: Settings
     session: str
     conversation: str = ""
-    place: int = 0
-    hash: str = ""
     messages: Sequence[Any] = ()
+    decisions: Decisions = field(default_factory=dict)
     model: str = ""
     system: Any = None
     tools: Sequence[Any] | None = None
@@ -47,6 +66,9 @@ class ContextRequest(Struct, frozen=True):
     window: int = 0
     usual_window: int = 0
     may_drop_thinking: bool = False
+    idle_seconds: float = 0.0
+    members: Mapping[str, Any] | None = None
+    baseline: CacheBaseline | None = None
 
 
 class ContextCount(Struct, frozen=True):
@@ -92,37 +114,25 @@ class CacheBreak(Struct, frozen=True):
     tokens: int
 
 
-class Checkpoint(Struct, frozen=True):
-    """The hash of a conversation after so many messages, as hex."""
-
-    messages: int
-    hash: str
-
-
 class PlannedContext(Struct, frozen=True):
     """How to send a conversation.
 
-    ``status`` is ``ok``, or ``resync``: memd has other messages or needs their text (``reason``),
-    and the client sends all messages behind one of the ``checkpoints`` again. ``have`` is how many
-    messages memd knows. ``edits`` change messages of this request, and older ones where results
-    are cleared. ``request`` has members to add to the request, with ``betas``. ``problems`` say
-    which results could not be stored and why.
+    ``edits`` change blocks of its messages. ``decisions`` are the new and the replaced ones.
+    ``request`` has members to add to the request, with ``betas``. The client sends ``decisions``,
+    ``request`` and ``baseline`` back with the next plan. ``problems`` say which results could not
+    be stored and why.
     """
 
-    status: str
-    have: int
-    hash: str
+    edits: tuple[ContextEdit, ...]
+    decisions: tuple[Decision, ...]
     count: ContextCount
     thresholds: ContextThresholds
     level: str
-    edits: tuple[ContextEdit, ...] = ()
-    request: Mapping[str, Any] = field(default_factory=dict)
-    compact: DueCompaction = DueCompaction(due=False)
-    cache_break: CacheBreak | None = None
-    decisions: tuple[Decision, ...] = ()
-    checkpoints: tuple[Checkpoint, ...] = ()
-    reason: str = ""
-    problems: tuple[str, ...] = ()
+    request: Mapping[str, Any]
+    compact: DueCompaction
+    cache_break: CacheBreak | None
+    baseline: CacheBaseline
+    problems: tuple[str, ...]
 
 
 class SpilledResult(Struct, frozen=True):
@@ -136,45 +146,3 @@ class SpilledResult(Struct, frozen=True):
     path: str | None = None
     decision: Decision | None = None
     reason: str = ""
-
-
-class ListedContext(Struct, frozen=True):
-    """One conversation in a list; ``at`` is when it was last planned, in seconds since 1970.
-
-    ``breaks`` counts lost caches, ``missed`` the tokens that were paid again because of them.
-    """
-
-    session: str
-    thresholds: ContextThresholds
-    conversation: str
-    at: float
-    model: str
-    messages: int
-    tokens: int
-    source: str
-    level: str
-    breaks: int
-    missed: int
-
-
-class StoredView(Struct, frozen=True):
-    """A stored result for a person; ``action`` is ``spill`` or ``clear``, ``size`` in bytes."""
-
-    tool_use_id: str
-    action: str
-    size: int
-    path: str
-
-
-class ContextView(Struct, frozen=True):
-    """A session for a person: its conversations and the decisions about its results.
-
-    ``decisions`` counts the decisions by action, ``largest`` has the largest stored results, and
-    ``stored`` is the size of all stored results in bytes.
-    """
-
-    session: str
-    conversations: tuple[ListedContext, ...]
-    decisions: Mapping[str, int]
-    largest: tuple[StoredView, ...]
-    stored: int

@@ -11,15 +11,14 @@ Rules of this file
 import os
 import re
 import secrets as tokens
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from msgspec import Struct
 
 from memd.context.errors import StoredResultTooLargeError
 from memd.context.preview import stored_preview
-from memd.context.values import StoredResult, StoredSizes
+from memd.context.values import StoredResult
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.text import read_json, sha256
@@ -32,16 +31,12 @@ from memd.files.directory import (
     UnwrittenFileError,
     cause_of,
 )
-from memd.files.disk import Disk, real_disk, write_new
+from memd.files.disk import Disk, write_new
 from memd.projects.project import check_session, slug
 
 FOLDER = "tool-results"
 _JSON_CHARACTERS = 1024 * 1024  # longer texts are not parsed, which takes 30 times their memory
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-# The path of a result below the base: its folder and its name.
-_RESULT_PATH = re.compile(
-    rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))"
-)
 
 # What is too large, in words for the sentence of its error.
 _A_RESULT = "a result"
@@ -61,12 +56,6 @@ class ResultsPlace(Struct, frozen=True):
     base: str
     key: str
     session: str
-
-    @classmethod
-    def of(cls, folder: str) -> "ResultsPlace":
-        """Return the place for the absolute path of a results folder."""
-        base, key, session, _ = folder.rsplit("/", 3)
-        return cls(base, key, session)
 
     @property
     def folder(self) -> str:
@@ -90,13 +79,14 @@ def store(
     tool_use_id: str,
     text: str,
     *,
-    used: StoredSizes,
-    disk: Disk | None = None,
+    used: tuple[int, int],
+    disk: Disk,
 ) -> StoredResult:
     """Write a result to the disk; return its file and the text that is sent in its place.
 
-    ``used`` is what is stored already. The same text of the same call is stored once. Raises
-    StoredResultTooLargeError and UnwrittenFileError without storing anything.
+    ``used`` are the bytes that are stored already, of the session and of all sessions. The same
+    text of the same call is stored once. Raises StoredResultTooLargeError and UnwrittenFileError
+    without storing anything.
     """
     try:
         content = text.encode()
@@ -105,8 +95,8 @@ def store(
     size = len(content)
     for what, size_of_all, limit in (
         (_A_RESULT, size, limits.RESULT_BYTES),
-        (_RESULTS_OF_SESSION, used.session + size, limits.SESSION_RESULT_BYTES),
-        (_ALL_RESULTS, used.all + size, limits.STORED_BYTES),
+        (_RESULTS_OF_SESSION, used[0] + size, limits.SESSION_RESULT_BYTES),
+        (_ALL_RESULTS, used[1] + size, limits.STORED_BYTES),
     ):
         if size_of_all > limit:
             raise StoredResultTooLargeError(what, size_of_all, limit)
@@ -119,9 +109,9 @@ def store(
         for name in names:
             below = f"{place.below}/{name}"
             with suppress(FileExistsError):
-                _write_once(disk or real_disk(), directory, below, content)
+                is_new = _write_once(disk, directory, below, content)
                 path = f"{place.base}/{below}"
-                return StoredResult(path, size, stored_preview(text, path))
+                return StoredResult(path, size, stored_preview(text, path), is_new)
     raise UnwrittenFileError(place.folder, _TAKEN)
 
 
@@ -149,46 +139,29 @@ def from_file(path: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def is_stored(tool_use_id: str, path: str, size: int) -> bool:
-    """Return whether a file has the name of a call's result, and its size unless it is missing.
+def remove(folder: str, sizes: Mapping[str, int], disk: Disk) -> None:
+    """Remove a session's stored results, temporary files of crashes, and emptied folders.
 
-    Decisions that clients restore may name other programs' files, which memd must not remove.
+    ``folder`` is the folder of the results, ``sizes`` has the size of each by its file name; a file
+    of another size is not memd's and stays. Raises UnwrittenFileError.
     """
-    name = rf"{re.escape(_stem(tool_use_id))}(-[0-9a-f]{{8}})?\.(txt|json)"
-    if not re.fullmatch(name, os.path.basename(path)):
-        return False
-    try:
-        return os.lstat(path).st_size == size
-    except OSError:  # the file is missing
-        return True
-
-
-def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
-    """Remove stored results below ``base``, temporary files of crashes, and emptied folders.
-
-    Paths that no stored result can have are ignored. Raises UnwrittenFileError.
-    """
-    disk = disk or real_disk()
-    names_of_folder: dict[str, list[str]] = defaultdict(list)
-    for path in paths:
-        match = _RESULT_PATH.fullmatch(path.removeprefix(f"{base}/"))
-        if match:
-            names_of_folder[match[1]].append(match[2])
-    for below, names in names_of_folder.items():
-        with (
-            _as_unwritten_file(f"{base}/{below}"),
-            suppress(DirectoryMissingError, PathRefusedError),
-            Directory(base) as directory,
-            directory.parent(f"{below}/{names[0]}") as (folder, _),
-        ):
-            for name in (*names, *disk.temporaries(folder)):
-                disk.unlink(folder, name)
-            disk.sync_folder(folder)
-        folder_to_remove = below
-        with suppress(OSError):  # a folder with other files stays, and so do those above it
-            while folder_to_remove:
-                os.rmdir(f"{base}/{folder_to_remove}")
-                folder_to_remove = os.path.dirname(folder_to_remove)
+    base, key, session, _ = folder.rsplit("/", 3)
+    with (
+        _as_unwritten_file(folder),
+        suppress(DirectoryMissingError, PathRefusedError),
+        Directory(base) as directory,
+        directory.parent(f"{key}/{session}/{FOLDER}/_") as (opened, _),
+    ):
+        for name, size in sizes.items():
+            with suppress(FileNotFoundError):
+                if os.stat(name, dir_fd=opened, follow_symlinks=False).st_size == size:
+                    disk.unlink(opened, name)
+        for name in disk.temporaries(opened):
+            disk.unlink(opened, name)
+        disk.sync_folder(opened)
+    with suppress(OSError):  # a folder with other files stays, and so do those above it
+        for emptied in (folder, f"{base}/{key}/{session}", f"{base}/{key}"):
+            os.rmdir(emptied)
 
 
 def _stem(tool_use_id: str) -> str:
@@ -212,8 +185,8 @@ def _as_unwritten_file(folder: str) -> Iterator[None]:
         raise UnwrittenFileError(folder, error.sentence) from error
 
 
-def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
-    """Write a new file at the path ``below``, unless it already has these bytes.
+def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) -> bool:
+    """Write a new file at the path ``below``; return whether it did not have these bytes already.
 
     Raises FileExistsError if it has other bytes, and OSError, PathRefusedError and
     FileUnreadableError.
@@ -223,7 +196,7 @@ def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) ->
             disk.unlink(folder, temporary)
         if _is_present(disk, directory, below, content):
             disk.sync_folder(folder)
-            return
+            return False
         temp = f".memd-{tokens.token_hex(8)}.tmp"
         try:
             write_new(disk, folder, temp, content)
@@ -238,6 +211,7 @@ def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) ->
         finally:
             with suppress(OSError):
                 disk.unlink(folder, temp)
+    return True
 
 
 def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) -> bool:

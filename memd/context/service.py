@@ -1,13 +1,13 @@
 """Run the context services in worker threads.
 
-Storing results has its own threads, so that a slow disk cannot hold up requests that only need the
-state file.
+A client keeps its conversation and the decisions about it; memd keeps the stored results only.
+Storing has its own threads, so that a slow disk cannot hold up plans that store nothing.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,28 +17,34 @@ from msgspec.structs import asdict
 from memd.agent import service as agent
 from memd.context import compacting as compacting
 from memd.context import local as local
+from memd.context import planning, spilling
 from memd.context import restoring as restoring
 from memd.context import results as results
 from memd.context import summary as summary
-from memd.context.errors import SummaryFailedError
-from memd.context.keeping import TIMEOUT, ContextKeeper
-from memd.context.requests import CacheBreak as CacheBreak
+from memd.context.errors import MessagesRefusedError, SummaryFailedError
+from memd.context.planning import ToStore
+from memd.context.requests import CacheBaseline as CacheBaseline
 from memd.context.requests import ContextRequest as ContextRequest
-from memd.context.requests import ContextView as ContextView
-from memd.context.requests import ListedContext as ListedContext
 from memd.context.requests import PlannedContext as PlannedContext
 from memd.context.requests import SpilledResult as SpilledResult
 from memd.context.sizing import window_of as window_of
+from memd.context.values import KEEP, SPILL, Action, BlockKey, StoredResult
 from memd.context.values import Decision as Decision
+from memd.core.canonical import LEAST_CHARACTERS as _LEAST
+from memd.core.canonical import content_hash
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
-from memd.files.disk import Disk
+from memd.files.directory import UnwrittenFileError
+from memd.files.disk import Disk, real_disk
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
 from memd.model.port import ModelSource
-from memd.state.tables import ContextTable, ContextTotals, Runs
+from memd.state.tables import ResultTable, Runs, StoredTotals
 
+TIMEOUT = "the disk did not take it in time"
+_CONTENT = "content"  # where an error is, in what a client sends
+_LOCKS = 16
 _THREADS = 4  # of each kind; a slow disk must not take all threads of the daemon
 _STORING_SECONDS = 5.0  # results not stored by then stay in the conversation
 _SUMMARIES_IN_MEMORY = 16  # the newest finished ones
@@ -50,23 +56,26 @@ T = TypeVar("T")
 
 
 class Contexts:
-    """The context services of one daemon.
+    """The context services of one daemon: plans, and the results that are stored for them.
 
-    Methods raise StateUnusableError; those with a request also raise SessionRefusedError.
-    ``seconds`` is how long storing results may take.
+    Methods with a request raise SessionRefusedError and MessagesRefusedError. ``seconds`` is how
+    long storing results may take.
     """
 
     def __init__(
         self,
         clock: Clock,
-        table: ContextTable,
+        table: ResultTable,
         disk: Disk | None = None,
         seconds: float = _STORING_SECONDS,
     ) -> None:
-        self._keeper = ContextKeeper(clock, threading.Lock, table, disk)
+        self._clock = clock
         self._table = table
+        self._disk = disk or real_disk()
         self._seconds = seconds
-        self._state_threads = CapacityLimiter(_THREADS)  # for requests that need the state file
+        # One thread at a time writes results of a session; few sessions share a lock.
+        self._locks = [threading.Lock() for _ in range(_LOCKS)]
+        self._planning_threads = CapacityLimiter(_THREADS)
         self._storing_threads = CapacityLimiter(_THREADS)  # for results of a request
         # For results in a file; one of 64 MiB takes some 300 MB of memory for a moment.
         self._large_file_thread = CapacityLimiter(1)
@@ -74,15 +83,27 @@ class Contexts:
         self._storing_slots = threading.BoundedSemaphore(_THREADS)
 
     async def plan(self, request: ContextRequest) -> PlannedContext:
-        """Return how to send a conversation; its decisions are on the disk before that.
+        """Return how to send a conversation; results that go out short are on the disk then."""
+        place = results.place(request.project, request.session)
+        plan = await to_thread.run_sync(planning.plan, request, limiter=self._planning_threads)
+        stored: dict[BlockKey, StoredResult | str] = {item.key: TIMEOUT for item in plan.store}
+        if stored:
+            ended = threading.Event()
 
-        Raises MessagesRefusedError and ConversationChangedError.
-        """
-        begun = await self._in_thread(partial(self._keeper.begin, request))
-        if isinstance(begun, PlannedContext):
-            return begun
-        await self._store(partial(self._keeper.store, begun))
-        return await self._in_thread(partial(self._keeper.end, begun))
+            def store() -> None:
+                """Store the results until the plan has ended. Runs in a worker thread."""
+                for item in plan.store:
+                    if ended.is_set():
+                        return
+                    try:
+                        stored[item.key] = self._stored(place, item.tool_use_id, item.text)
+                    except MemdError as error:
+                        stored[item.key] = error.sentence
+
+            await self._store(store, self._storing_threads)
+            ended.set()
+        finish = partial(planning.settled_plan, plan, dict(stored))
+        return await to_thread.run_sync(finish, limiter=self._planning_threads)
 
     async def spill(
         self,
@@ -92,63 +113,76 @@ class Contexts:
         tool_use_id: str,
         content: str | None = None,
         source_path: str = "",
+        action: Action | None = None,
     ) -> SpilledResult:
-        """Store a new result if it is large, and return what to send in its place.
+        """Store a result if it is large, and return what to send in its place.
 
-        The result is ``content``, or the text of the file ``source_path``. Raises
-        MessagesRefusedError and the errors of ``results.from_file``.
+        The result is ``content``, or the text of the file ``source_path``. With ``action``, which
+        a plan has decided, it is stored below its tool's limit too. Raises the errors of
+        ``results.from_file``.
         """
+        place = results.place(request.project, request.session)
 
         def spill() -> SpilledResult:
             """Read the text and store it. Runs in a worker thread."""
             text = results.from_file(source_path) if content is None else content
-            return self._keeper.spill(request, tool, tool_use_id, text)
+            reason = spilling.reason_to_stay(tool, len(text), request)
+            if reason and not (action and reason == spilling.SMALL and len(text) >= _LEAST):
+                return SpilledResult(spilled=False, reason=reason)
+            try:
+                digest = content_hash(text)
+            except UnicodeEncodeError as error:
+                raise MessagesRefusedError(_CONTENT, str(error)) from error
+            item = ToStore(0, 0, tool_use_id, digest, action or SPILL, text)
+            try:
+                stored = self._stored(place, tool_use_id, text)
+            except MemdError as error:
+                return SpilledResult(spilled=False, reason=error.sentence)
+            decision = planning.replacement_decision(item, stored)
+            if decision is None:
+                decision = Decision(tool_use_id, digest, KEEP)
+                return SpilledResult(spilled=False, decision=decision, reason=KEEP)
+            return SpilledResult(
+                spilled=True, content=decision.content, path=stored.path, decision=decision
+            )
 
         limiter = self._storing_threads if content is not None else self._large_file_thread
         result = await self._store(spill, limiter)
         return result or SpilledResult(spilled=False, reason=TIMEOUT)
 
-    async def restore(
-        self, request: ContextRequest, decisions: Sequence[Decision], fork_of: str
-    ) -> int:
-        """Save the decisions that a client restores, and return their number.
+    def _stored(self, place: results.ResultsPlace, call: str, text: str) -> StoredResult:
+        """Store the text of a call's result. Blocks.
 
-        Decisions of the session ``fork_of`` ("" for none) are copied too. Raises
-        MessagesRefusedError.
+        Raises StoredResultTooLargeError, UnwrittenFileError and StateUnusableError.
         """
-        restore = partial(self._keeper.restore, request, decisions, fork_of)
-        return await self._in_thread(restore)
+        folder = place.folder
+        with self._locks[hash(folder) % _LOCKS]:
+            used = sum(self._table.of_session(folder).values()), self._table.totals().bytes
+            result = results.store(place, call, text, used=used, disk=self._disk)
+            if result.is_new:
+                name = result.path.rpartition("/")[2]
+                self._table.add(folder, name, result.size, self._clock.now())
+        return result
 
-    async def forget(self, request: ContextRequest) -> bool:
-        """Remove a session's rows and stored results; return whether there were rows.
+    async def prune(self) -> None:
+        """Remove the results of sessions that stored longest ago, while all are too large.
 
-        Raises UnwrittenFileError if the disk refuses; the next call then removes the rest.
+        Raises StateUnusableError.
         """
-        return await self._in_thread(partial(self._keeper.forget, request))
+        await to_thread.run_sync(self._prune)
 
-    async def prune(self) -> int:
-        """Remove the sessions planned longest ago that are too much, and return how many."""
-        return await self._in_thread(self._keeper.prune)
+    def _prune(self) -> None:
+        """Remove what is too large. Blocks."""
+        for folder in self._table.surplus():
+            with self._locks[hash(folder) % _LOCKS], suppress(UnwrittenFileError):
+                results.remove(folder, self._table.of_session(folder), self._disk)
+                self._table.forget(folder)
 
-    async def show(self, request: ContextRequest) -> ContextView:
-        """Return a session's conversations, decisions and stored results for a person."""
-        return await self._in_thread(partial(self._keeper.show, request))
+    async def totals(self) -> StoredTotals:
+        """Return how many results are stored. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._table.totals)
 
-    async def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
-        """Return the newest ``most`` conversations, of sessions below a folder or all for ""."""
-        return await self._in_thread(partial(self._keeper.list, folder, most))
-
-    async def totals(self) -> ContextTotals:
-        """Return the totals over all sessions."""
-        return await self._in_thread(self._table.totals)
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work`` from a worker thread."""
-        return await to_thread.run_sync(work, limiter=self._state_threads)
-
-    async def _store(
-        self, work: Callable[[], T], limiter: CapacityLimiter | None = None
-    ) -> T | None:
+    async def _store(self, work: Callable[[], T], limiter: CapacityLimiter) -> T | None:
         """Return the result of ``work``; ``None`` if it takes too long or too many are running."""
 
         def run() -> T | None:
@@ -162,9 +196,7 @@ class Contexts:
                 self._storing_slots.release()
 
         with move_on_after(self._seconds):
-            return await to_thread.run_sync(
-                run, limiter=limiter or self._storing_threads, abandon_on_cancel=True
-            )
+            return await to_thread.run_sync(run, limiter=limiter, abandon_on_cancel=True)
         return None
 
 

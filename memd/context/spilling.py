@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from memd.context import sizing
 from memd.context.facts import exchange_start
 from memd.context.requests import ContextRequest
-from memd.context.values import BlockKey, Decisions, MessageFacts, ResultFacts
+from memd.context.values import Decisions, MessageFacts, ResultFacts, decision_on
 from memd.conversation import history
 from memd.conversation.history import estimate_text
 from memd.core.canonical import LEAST_CHARACTERS, text_of
@@ -53,7 +53,6 @@ def character_limit(tool: str, settings: Settings) -> int:
 def large_results(
     facts: Sequence[MessageFacts],
     undecided: Sequence[PlacedResult],
-    decisions: Decisions,
     request: ContextRequest,
 ) -> list[PlacedResult]:
     """Return the results to store: those over their tool's limit, and the largest of the rest.
@@ -72,7 +71,7 @@ def large_results(
     small.sort(key=lambda placed: placed[1].characters)
     # The characters of the results and the tokens of the conversation after storing.
     new_results = [result for fact in facts[start:] for result in fact.results]
-    characters = sum(_characters_sent(result, decisions) for result in new_results)
+    characters = sum(_characters_sent(result, request.decisions) for result in new_results)
     characters -= sum(_characters_saved(result) for _, result in to_store)
     tokens = sizing.count(facts).tokens
     tokens -= sum(_tokens_saved(request, message, result) for message, result in to_store)
@@ -97,11 +96,11 @@ def _tokens_saved(request: ContextRequest, message: int, result: ResultFacts) ->
 
 def _characters_sent(result: ResultFacts, decisions: Decisions) -> int:
     """Return how many characters are sent for a result: its own or its replacement's."""
-    decision = decisions.get(BlockKey(result.tool_use_id, result.content_hash))
+    decision = decision_on(result, decisions)
     return len(decision.content) if decision and decision.content else result.characters
 
 
 def result_text(request: ContextRequest, message: int, block: int) -> str:
-    """Return the text of a result of the request's messages; indexes are the conversation's."""
-    content = request.messages[message - request.place]["content"][block]["content"]
+    """Return the text of a result by the indexes of its message and block."""
+    content = request.messages[message]["content"][block]["content"]
     return text_of(content) or ""

@@ -1,16 +1,19 @@
 """Values of the context services: facts of messages without their text, and decisions. Pure.
 
-Rules of this file
-- A decision is made once, when a block is first seen, and never changes by itself. Its key is the
-  id of the block's call and the hash of its content; thinking blocks have no call.
-- Decisions that a client restores replace memd's own.
+A decision is made once, when a block is first seen, and never changes by itself. The client keeps
+it. Its key is the id of the block's call and the hash of its content; thinking blocks have no call.
 """
 
 from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-KEEP, SPILL, CLEAR, DROP = "keep", "spill", "clear", "drop"
+Action = Literal["keep", "spill", "clear", "drop"]
+KEEP: Final = "keep"
+SPILL: Final = "spill"
+CLEAR: Final = "clear"
+DROP: Final = "drop"
 
 
 class BlockKey(Struct, frozen=True):
@@ -29,10 +32,10 @@ class Decision(Struct, frozen=True):
 
     tool_use_id: str
     content_hash: str
-    action: str
+    action: Action
     content: str = ""
     path: str = ""
-    size: int = 0
+    size: Annotated[int, Meta(ge=0)] = 0
 
     @property
     def key(self) -> BlockKey:
@@ -44,18 +47,15 @@ Decisions = Mapping[BlockKey, Decision]
 
 
 class StoredResult(Struct, frozen=True):
-    """A result in the file ``path`` of ``size`` bytes; ``content`` is sent in its place."""
+    """A result in the file ``path`` of ``size`` bytes; ``content`` is sent in its place.
+
+    ``is_new`` says that memd wrote the file now; else it had the same bytes already.
+    """
 
     path: str
     size: int
     content: str
-
-
-class StoredSizes(Struct, frozen=True):
-    """How many bytes of results are stored for a session, and for all sessions."""
-
-    session: int = 0
-    all: int = 0
+    is_new: bool
 
 
 class ResultFacts(Struct, frozen=True):
@@ -95,3 +95,10 @@ class MessageFacts(Struct, frozen=True):
     key: str = ""
     boundary: bool = False
     begins: bool = False
+
+
+def decision_on(result: ResultFacts, decisions: Decisions) -> Decision | None:
+    """Return the decision about a result; a client's decision without a hash holds for any text."""
+    call = result.tool_use_id
+    exact = decisions.get(BlockKey(call, result.content_hash)) if result.content_hash else None
+    return exact or decisions.get(BlockKey(call, ""))

@@ -1,9 +1,8 @@
 """Hash messages and blocks of a conversation in the way that memd and its clients agree on. Pure.
 
-A conversation's hash after i messages is h(i) = SHA-256(h(i-1) + canonical(message i)), and h(0) is
-32 zero bytes. Canonical is JSON in UTF-8 with its members sorted by name and no white space. A
-message's ``id``, ``uuid`` and ``usage`` are left out, since they are not sent to a model, and so
-are the marks of the prompt cache (``cache_control``) in messages, blocks and blocks of results.
+Canonical is JSON in UTF-8 with its members sorted by name and no white space. A message's ``id``,
+``uuid`` and ``usage`` are left out, since they are not sent to a model, and so are the marks of the
+prompt cache (``cache_control``) in messages, blocks and blocks of results.
 """
 
 import json
@@ -11,7 +10,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-START = bytes(32)
 THINKING = ("thinking", "redacted_thinking")  # blocks that are valid only after the same messages
 LEAST_CHARACTERS = 4_000  # a shorter result is never replaced, so nothing is decided about it
 _UNSENT = frozenset(("id", "uuid", "usage", "cache_control"))  # members of messages
@@ -28,11 +26,6 @@ def canonical(message: Mapping[str, Any]) -> bytes:
     RecursionError.
     """
     return _JSON.encode(_without(message, _UNSENT)).encode()
-
-
-def chained(before: bytes, message: Mapping[str, Any]) -> bytes:
-    """Return the hash of a conversation after one more message. Raises what ``canonical`` does."""
-    return sha256(before + canonical(message)).digest()
 
 
 def content_hash(content: Any) -> str:

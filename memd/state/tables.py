@@ -3,7 +3,6 @@
 from memd.state import (
     agents,
     approvals,
-    contexts,
     cursors,
     dreams,
     job_rows,
@@ -11,6 +10,7 @@ from memd.state import (
     ledger,
     messages,
     programs,
+    results,
     rules,
     runs,
     spend,
@@ -20,9 +20,6 @@ from memd.state import (
 from memd.state.agents import AgentTable as AgentTable
 from memd.state.approvals import Approvals as Approvals
 from memd.state.caps import Sum as Sum
-from memd.state.contexts import ContextRow as ContextRow
-from memd.state.contexts import ContextTable as ContextTable
-from memd.state.contexts import ContextTotals as ContextTotals
 from memd.state.cursors import Cursors as Cursors
 from memd.state.dreams import DreamTable as DreamTable
 from memd.state.dreams import LockRow as LockRow
@@ -52,6 +49,8 @@ from memd.state.period import Span as Span
 from memd.state.period import SuggestionFates as SuggestionFates
 from memd.state.programs import Programs as Programs
 from memd.state.programs import StartedProgram as StartedProgram
+from memd.state.results import ResultTable as ResultTable
+from memd.state.results import StoredTotals as StoredTotals
 from memd.state.roots import Roots as Roots
 from memd.state.rules import RuleTable as RuleTable
 from memd.state.rules import StoredRule as StoredRule
@@ -77,11 +76,11 @@ SCHEMAS = (
     job_rows.SCHEMA,
     agents.SCHEMA,
     approvals.SCHEMA,
-    contexts.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,
     messages.SCHEMA,
     programs.SCHEMA,
+    results.SCHEMA,
     rules.SCHEMA,
     runs.SCHEMA,
     spend.SCHEMA,

@@ -13,7 +13,6 @@ BASH = shutil.which("bash")
 LISTED = {
     "list": "printf '%s\\n' user_role.md tabs.md",
     "notes list": "echo 4f2a-9c",
-    "context list": "echo 77",
     "agent list": "printf '%s\\n' builder builder/tests",
     "message held": "echo m12",
 }
@@ -42,8 +41,6 @@ HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
         (["memctl", "log", ""], {"user_role.md", "tabs.md"}),
         (["memctl", "notes", ""], {"show", "list", "path", "edit", "rm"}),
         (["memctl", "notes", "show", ""], {"4f2a-9c"}),
-        (["memctl", "context", ""], {"show", "list", "forget"}),
-        (["memctl", "context", "forget", ""], {"77"}),
         (["memctl", "instructions", "--touched", "/et"], {"/etc"}),
         (["memctl", "dream", "re"], {"review", "reject"}),
         (["memctl", "dream", "--l"], {"--last"}),

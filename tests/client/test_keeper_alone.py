@@ -18,7 +18,7 @@ from tests.support.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusa
 from tests.support.steps import Drip, Hang, Raw
 from tests.timing import least_seconds
 
-COUNTED = {"status": "ok", "request": {}, "compact": {"due": False}}
+COUNTED = {"request": {}, "compact": {"due": False}}
 
 
 @pytest.fixture(name="server")
@@ -47,12 +47,9 @@ NONSENSE: tuple[Any, ...] = (
     [],
     "text",
     {},
-    {"status": "ok"},
-    {"status": "ok", "decisions": 5, "request": {}},
-    {"status": "ok", "decisions": [5, {"action": "spill"}, {}], "request": {}},
-    {"status": "ok", "decisions": [], "request": 5},
-    {"status": "resync", "checkpoints": 5},
-    {"status": "resync", "checkpoints": [{"messages": 9, "hash": "x"}]},
+    {"decisions": 5, "request": {}},
+    {"decisions": [5, {"action": "spill"}, {}], "request": {}},
+    {"decisions": [], "request": 5},
     ScriptedRefusal(1002, "changed"),
     Silence(),
     HangUp(),

@@ -12,16 +12,17 @@ import anyio
 import pytest
 
 from memd.context.service import Contexts
+from memd.core.limits import STORED_BYTES
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
 from memd.daemon.retention import PASS_SECONDS, keep_bounded
 from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
-from memd.state.contexts import ContextRow, ContextTable
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.records import PlannedChange, Step
+from memd.state.results import ResultTable
 from memd.state.runs import Runs
 from memd.store.service import Store
 from tests.notes.bench import notes_of
@@ -67,7 +68,7 @@ async def keeper(folder: Path) -> AsyncIterator[Keeper]:
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
         notes = notes_of(clock, Runs(database))
-        contexts = Contexts(clock, ContextTable(database))
+        contexts = Contexts(clock, ResultTable(database))
         bounded = partial(keep_bounded, notes=notes, contexts=contexts, forget=nothing)
         group.start_soon(bounded, database, store, clock, Log(log))
         await made.rested()
@@ -92,22 +93,24 @@ async def test_the_newest_notes_stay(tmp_path: Path) -> None:
 
 
 async def test_results_of_the_oldest_sessions_go(tmp_path: Path) -> None:
-    """Stored results go with the decisions of their session, beyond 1,000 sessions."""
-    file = tmp_path / "projects" / "-p" / "old" / "tool-results" / "t1.txt"
+    """Of too many bytes those of the session that stored longest ago go, and nothing else."""
+    folder = tmp_path / "projects" / "-p" / "old" / "tool-results"
+    folder.mkdir(parents=True)
+    for name in ("t1.txt", "changed.txt", "theirs.txt"):
+        (folder / name).write_text("a result")
     async with keeper(tmp_path) as kept:
-        table = ContextTable(kept.database)
-        file.parent.mkdir(parents=True)
-        file.write_text("a result")
-        decision = ("t1", "ab", "spill", "its beginning", str(file), 8)
-        table.save(ContextRow(str(file.parent), "", 1.0), [decision])
-        for number in range(KEPT - 1):
-            table.save(ContextRow(f"{tmp_path}/projects/-p/{number}/tool-results", "", 2.0))
+        table = ResultTable(kept.database)
+        table.add(str(folder), "t1.txt", 8, 1.0)
+        table.add(str(folder), "changed.txt", 7, 1.0)
+        new = f"{tmp_path}/projects/-p/new/tool-results"
+        table.add(new, "t1.txt", STORED_BYTES * 7 // 8 - 15, 2.0)
         await kept.next_pass()
-        assert file.exists()
-        table.save(ContextRow(f"{tmp_path}/projects/-p/new/tool-results", "", 2.0))
+        assert (folder / "t1.txt").exists()
+        table.add(new, "t2.txt", 1, 2.0)
         await kept.next_pass()
-        assert not file.exists()
-        assert table.decisions(str(file.parent)) == ()
+        assert {path.name for path in folder.iterdir()} == {"changed.txt", "theirs.txt"}
+        assert table.of_session(str(folder)) == {}
+        assert len(table.of_session(new)) == 2
 
 
 async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from tests.net.kit import Home, Project
 from tests.net.wire import RpcError
 
 Json = Any  # a decoded JSON value
-SENDS_DECISIONS = False  # whether a plan is given the decisions of earlier ones
 
 
 def user(content: Json, **more: Json) -> dict[str, Json]:
@@ -62,9 +61,8 @@ class Talk:
 
     def plan(self, **more: Json) -> dict[str, Any]:
         """Plan the whole conversation; the decisions that come back are kept."""
-        given = {"session_id": self.session, "messages": self.messages, **self.more, **more}
-        if SENDS_DECISIONS:
-            given["decisions"] = self.decisions
+        given = {"session_id": self.session, "messages": self.messages, **self.more}
+        given |= {"decisions": self.decisions, **more}
         self.answer = self.project.call("context.plan", **given)
         fresh = {_key(decision) for decision in self.answer["decisions"]}
         kept = [decision for decision in self.decisions if _key(decision) not in fresh]

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from tests.net.context_talk import Talk, call, check, lines, ran, reply, result, user
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 
 TOOLS = ("Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write")
+HOURS = 7_200
 CLEARED = "[Old tool result content cleared]\n"
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 DECLARED = [{"name": n, "input_schema": {"type": "object"}} for n in ("Read", "mcp__db__q")]
 
 
-def rested(own: Home, count: int = 12, tools: tuple[str, ...] = TOOLS) -> Talk:
-    """Return a conversation with results that was planned in a daemon whose clock may move."""
-    own.configure("[context]\nclear = true\n")
-    own.start(clock=True)
-    return filled(Talk(own.project()), count, tools)
+def rested(project: Project, count: int = 12, tools: tuple[str, ...] = TOOLS) -> Talk:
+    """Return a conversation with results in a home where clearing is on."""
+    project.home.configure("[context]\nclear = true\n")
+    return filled(Talk(project), count, tools)
 
 
 def filled(talk: Talk, count: int, tools: tuple[str, ...] = TOOLS) -> Talk:
@@ -32,14 +32,12 @@ def filled(talk: Talk, count: int, tools: tuple[str, ...] = TOOLS) -> Talk:
     return talk
 
 
-def test_an_hour_clears_all_but_five(own: Home) -> None:
+def test_an_hour_clears_all_but_five(project: Project) -> None:
     """Once the person speaks after an hour all but the newest five are stored and one line."""
-    talk = rested(own)
-    other = filled(Talk(talk.project, "s2"), 12).add(user("Go on."))
-    own.pass_time(seconds=3_500)
-    assert other.edited() == {}
-    own.pass_time(seconds=200)
-    edits = talk.add(user("Go on.")).edited()
+    talk = rested(project)
+    talk.add(user("Go on."))
+    assert talk.edited(idle_seconds=3_500) == {}
+    edits = talk.edited(idle_seconds=3_700)
     assert sorted(edits) == sorted(f"c{number}" for number in range(7))
     for identity, shown in edits.items():
         whole = talk.stored(identity)
@@ -52,46 +50,40 @@ def test_an_hour_clears_all_but_five(own: Home) -> None:
 
 
 @pytest.mark.full
-def test_what_is_never_cleared(own: Home) -> None:
+def test_what_is_never_cleared(project: Project) -> None:
     """After an hour MCP results, texts, an open turn and a sub-agent's results are as they were."""
-    talk = rested(own, tools=("mcp__db__q",))
+    talk = rested(project, tools=("mcp__db__q",))
     others = filled(Talk(talk.project, "s2"), 12)
-    own.pass_time(hours=2)
     talk.add(user("Go on."))
-    assert talk.edited() == {}
+    assert talk.edited(idle_seconds=HOURS) == {}
     del others.messages[-1]
-    assert others.edited() == {}
+    assert others.edited(idle_seconds=HOURS) == {}
     others.add(reply("Done."), user("Go on."))
-    assert others.edited(conversation="agent-1") == {}
+    assert others.edited(conversation="agent-1", idle_seconds=HOURS) == {}
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("may_drop", [False, True])
-def test_thinking_stands_against_clearing(own: Home, *, may_drop: bool) -> None:
+def test_thinking_stands_against_clearing(project: Project, *, may_drop: bool) -> None:
     """Behind a cleared result no thinking stays: it goes, or nothing is cleared."""
-    talk = rested(own)
+    talk = rested(project)
     talk.messages[-1] = reply(THOUGHT, "Done.")
     talk.add(user("Go on."))
     talk.plan(may_drop_thinking=may_drop)
-    own.pass_time(hours=2)
     talk.add(reply(THOUGHT, "Well."), user("Once more."))
-    own.pass_time(hours=2)
-    sent = talk.sent(may_drop_thinking=may_drop)
+    sent = talk.sent(may_drop_thinking=may_drop, idle_seconds=HOURS)
     assert (CLEARED[:20] in json.dumps(sent)) == may_drop
     assert ("thinking" in json.dumps(sent)) != may_drop
     check(sent)
 
 
 @pytest.mark.full
-def test_clearing_is_off_by_default(own: Home) -> None:
+def test_clearing_is_off_by_default(project: Project) -> None:
     """Unless context.clear is on nothing is cleared, however long a conversation rested."""
-    talk = rested(own)
-    own.configure("")
-    own.pass_time(days=2)
-    assert talk.add(user("Go on.")).edited() == {}
+    talk = filled(Talk(project), 12)
+    assert talk.add(user("Go on.")).edited(idle_seconds=24 * HOURS) == {}
 
 
-@differs("12.7", "a plan is not told how long the conversation rested")
 def test_the_client_says_how_long_it_rested(home: Home, project: Project) -> None:
     """The time since the last reply comes with the plan, without any clock."""
     home.configure("[context]\nclear = true\n")
@@ -193,7 +185,6 @@ def test_a_lost_cache_has_a_cause(project: Project, changed: dict[str, Any], cau
     assert found["tokens"] >= 39_000
 
 
-@differs("12.7", "a plan has no baseline")
 def test_a_baseline_has_no_text(project: Project) -> None:
     """What a client brings back for the next comparison has hashes and numbers only."""
     talk = Talk(project).add(user("quetzal-request"))
@@ -222,13 +213,14 @@ def test_a_declared_break_is_no_lost_cache(project: Project) -> None:
 
 
 @pytest.mark.full
-def test_what_is_cleared_stays_readable(own: Home) -> None:
+def test_what_is_cleared_stays_readable(project: Project) -> None:
     """Each result that is not sent whole is in a file that its line names."""
-    talk = rested(own, 20)
+    talk = rested(project, 20)
     talk.add(user("Go on."))
-    own.pass_time(hours=2)
     originals = {f"c{n}": f"result {n} " + "d" * 5_000 for n in range(20)}
-    for identity, shown in talk.edited().items():
+    edits = talk.edited(idle_seconds=HOURS)
+    assert len(edits) == 15
+    for identity, shown in edits.items():
         assert str(talk.project.folder) in str(shown)
         assert talk.stored(identity) == originals[identity]
     talk.add(reply(call("big")), user([result("big", lines(4_000))]))

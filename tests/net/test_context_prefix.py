@@ -17,7 +17,7 @@ from tests.net.context_talk import (
     result,
     user,
 )
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.wire import RpcError
 
 LIMITS = "[context.limits]\nGrep = 5000\nBash = 5000\n"
@@ -115,7 +115,6 @@ def test_a_subagent_has_the_decisions_of_its_session(project: Project) -> None:
     assert talk.sent(conversation="agent-1") == before
 
 
-@differs("12.7", "a plan is given no decisions")
 def test_decisions_come_from_the_client(project: Project) -> None:
     """A fork, or another daemon, goes on by the decisions that its client brings."""
     talk = grown(project)
@@ -124,14 +123,12 @@ def test_decisions_come_from_the_client(project: Project) -> None:
     assert fork.sent(decisions=talk.decisions) == before
 
 
-@differs("12.2", "the daemon knows the decisions of a session")
 def test_the_daemon_keeps_no_decisions(project: Project) -> None:
     """Without decisions from the client results of the past were sent whole."""
     talk = grown(project)
     assert Talk(project).add(*talk.messages).edited() == {}
 
 
-@differs("12.7", "a plan is given no decisions")
 def test_what_was_sent_without_an_answer_is_kept(project: Project) -> None:
     """A result that a client sent whole, whatever its hash, stays whole."""
     talk = Talk(project).add(user("x"), *ran("t1", "Grep", lines(2_000)))
@@ -140,7 +137,6 @@ def test_what_was_sent_without_an_answer_is_kept(project: Project) -> None:
     assert talk.edited(decisions=[{**kept, **blank}]) == {}
 
 
-@differs("12.7", "a plan is given no decisions")
 def test_a_path_of_a_decision_is_not_opened(project: Project) -> None:
     """What a decision names is sent as the decision says, and its file is not looked at."""
     talk = Talk(project).add(user("x"), *ran("t1", "Grep", lines(2_000)))

@@ -231,6 +231,7 @@ def test_a_project_that_is_off_stores_nothing(home: Home, project: Project) -> N
     talk.add(*ran("t2", "Grep", lines(2_500)))
     with home.connect(environ={"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}) as client:
         given = {"cwd": project.cwd, "session_id": "s1", "messages": talk.messages}
+        given["decisions"] = talk.decisions
         answer = client.call("context.plan", reader="Read", **given)
         spill = {"tool_use_id": "t9", "tool": "Grep", "content": lines(3_000)}
         given = {"cwd": project.cwd, "session_id": "s1", "reader": "Read"}
@@ -272,7 +273,6 @@ def test_a_result_may_come_as_a_file(project: Project) -> None:
         assert caught.value.kind == "invalid_params"
 
 
-@differs("12.7", "context.spill knows no action")
 def test_a_decision_that_was_made_is_carried_out(project: Project) -> None:
     """A result that a plan in process wants stored is stored below its limit too."""
     given = {"session_id": "s1", "tool": "Bash", "reader": "Read", "action": "spill"}

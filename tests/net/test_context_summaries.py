@@ -299,7 +299,6 @@ def test_memctl_takes_parameters_as_json(project: Project) -> None:
         assert json.loads(done.stdout)
 
 
-@differs("12.7", "the methods of the daemon's replica are still there")
 def test_methods_that_are_gone(home: Home) -> None:
     """What was needed for a replica of the client's history is not offered."""
     names = {method["name"] for method in home.call("rpc.discover")["methods"]}

@@ -195,7 +195,8 @@ REPLACED = {
 
 
 GONE = {
-    "context.count", "context.observe", "metrics", "debug", "recall.probe", "unsubscribe",
+    "context.count", "context.observe", "context.restore", "context.forget", "context.show",
+    "context.list", "metrics", "debug", "recall.probe", "unsubscribe",
     "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
     "agent.merge", "job.get", "job.retry", "memory.adopt", "memory.restore", "restart",
     "spend", "usage.list", "usage.recent", "project.list", "notes.write",

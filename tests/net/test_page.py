@@ -259,7 +259,7 @@ def _all_state(project: Project) -> object:
     methods = ("memory.history", "job.list", "notes.list", "agent.list", "suggestion.list")
     found = [project.call(method) for method in methods]
     status = project.home.call("status")
-    kept = {name: status[name] for name in ("sessions", "jobs", "suggestions", "contexts")}
+    kept = {name: status[name] for name in ("sessions", "jobs", "suggestions")}
     report = project.home.call("report")
     uses = {name: report[name] for name in ("surfaced", "most")}
     return found, kept, uses, project.tree()

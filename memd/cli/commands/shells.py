@@ -10,7 +10,6 @@ from memd.cli.invocation import Invocation
 _VALUES = {
     "memory.list": ("memories", "path"),
     "notes.list": ("notes", "session"),
-    "context.list": ("contexts", "session"),
     "agent.list": ("agents", "address"),
     "message.held": ("messages", "id"),
 }

@@ -57,7 +57,6 @@ class StatusView:
         yield "last dream", self._last_dream_words()
         yield "sessions", self._session_words()
         yield "projects", self._project_words()
-        yield "context", self._context_words()
         newest_notes = list(answer["notes"])[::-1]
         yield from _name_first_line("note", _first_lines(newest_notes, "memctl logs"), "")
         yield "socket", answer["socket"]
@@ -173,16 +172,6 @@ class StatusView:
         shown = [folders.get(directory, directory) for directory in projects[:_MAX_NAMES]]
         names = ", ".join(map(self.place, shown))
         return f"{len(projects)}: {names}{more}" if projects else ""
-
-    def _context_words(self) -> str:
-        """Return the counts of conversations, stored results and lost caches, or "" for none."""
-        totals = self._answer.get("contexts") or {}
-        if not totals.get("conversations"):
-            return ""
-        lost = f"; caches lost: {totals['breaks']}, {totals['missed']:,} tokens paid again"
-        count = totals["conversations"]
-        stored = f"{totals['results']} results, {output.size(totals['bytes'])}"
-        return f"{count} conversations, {stored}{lost if totals['breaks'] else ''}"
 
     def place(self, directory: str) -> str:
         """Return a directory in its short form."""
