@@ -57,8 +57,8 @@ def show_team() -> Checks:
 
 def _save(anna: Member, ben: Member) -> None:
     anna.write(_FREEZE)
-    anna.call("team.push")
-    ben.call("team.pull")
+    anna.call("team.sync")
+    ben.call("team.sync")
     answer = ben.call("prefetch", session_id="s1", query=_QUESTION)
     ben.show(answer["block"])
     headers = [memory["header"] for memory in answer["memories"]]
@@ -69,17 +69,16 @@ def _save(anna: Member, ben: Member) -> None:
 def _edit(anna: Member, ben: Member) -> None:
     anna.write(("Merges freeze on 2026-03-06.", *_FREEZE[1:]))
     ben.write((*_FREEZE[:-1], "Ask Kim, or in #release."))
-    for member, act in ((anna, "push"), (ben, "push"), (anna, "pull")):
-        member.call(f"team.{act}")
+    for member in (anna, ben, anna):
+        member.call("team.sync")
     both = all(words in anna.text for words in ("2026-03-06", "#release"))
     anna.check("edits of different lines are merged", both and anna.text == ben.text)
     anna.write(("Merges freeze on 2026-03-07.", *_FREEZE[1:]))
     ben.write(("Merges freeze on 2026-03-09.", *_FREEZE[1:]))
-    anna.call("team.push")
-    ben.call("team.push")
+    anna.call("team.sync")
+    ben.call("team.sync")
     conflicts = ben.call("team.status")["conflicts"]
     ben.check("two edits of one line wait for a person", conflicts)
     ben.call("team.resolve", path=_PATH, how="ours")
-    ben.call("team.push")
-    anna.call("team.pull")
+    anna.call("team.sync")
     anna.check("Ben's text was kept, and he put it on top", "03-09" in anna.text)

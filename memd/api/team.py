@@ -21,7 +21,6 @@ from memd.team.service import (
     TeamMember,
     TeamStatus,
     TeamVersion,
-    TextDiff,
 )
 
 Word = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -36,22 +35,14 @@ class TeamJoin(Result):
     joined: Joined | None
 
 
-class TeamDiff(Result):
-    """The differences that are sent next, and both texts of each conflict."""
+class TeamLog(Result):
+    """The versions of an entry, newest first, or without a path the members whose entries are here.
 
-    files: tuple[TextDiff, ...]
+    The member with the most entries comes first.
+    """
 
-
-class TeamVersions(Result):
-    """Versions of an entry, newest first."""
-
-    versions: tuple[TeamVersion, ...]
-
-
-class TeamMembers(Result):
-    """The members whose memories are here, those with the most first."""
-
-    members: tuple[TeamMember, ...]
+    versions: tuple[TeamVersion, ...] = ()
+    members: tuple[TeamMember, ...] = ()
 
 
 class Shared(ChangeMade):
@@ -96,32 +87,23 @@ async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool =
 
 
 @method("team.status", "read")
-async def team_status(services: Services, call: Call, *, cwd: str) -> TeamStatus:
-    """How far a project is in step with its team, and what waits for a person; asks no server."""
-    return await services.team.status((await project_of(services, call, cwd)).memory_dir)
+async def team_status(services: Services, call: Call, *, cwd: str, path: str = "") -> TeamStatus:
+    """How far a project is in step with its team, and what waits for a person; asks no server.
+
+    With ``path`` it also says in ``files`` how that memory differs from what was fetched last.
+    """
+    directory = (await project_of(services, call, cwd)).memory_dir
+    return await services.team.status(directory, _path(path) if path else "")
 
 
-@method("team.pull", "write")
-async def team_pull(services: Services, call: Call, *, cwd: str) -> SyncResult:
-    """Fetch the memories that other members wrote, now.
+@method("team.sync", "write")
+async def team_sync(services: Services, call: Call, *, cwd: str) -> SyncResult:
+    """Fetch what other members wrote and send what changed here, now.
 
-    Progress has the number of ``files`` that came so far.
+    Also what the server refused before is sent. Progress has the number of ``files`` that came.
     """
     directory = (await writable(services, call, cwd)).memory_dir
-    return await services.team.pull(directory, partial(_report_files, call))
-
-
-@method("team.push", "write")
-async def team_push(services: Services, call: Call, *, cwd: str) -> SyncResult:
-    """Send the changed memories now, even those that the server refused before."""
-    return await services.team.push((await writable(services, call, cwd)).memory_dir)
-
-
-@method("team.diff", "read")
-async def team_diff(services: Services, call: Call, *, cwd: str, path: str = "") -> TeamDiff:
-    """The differences between the team's memories here and as last fetched; asks no server."""
-    directory = (await project_of(services, call, cwd)).memory_dir
-    return TeamDiff(files=await services.team.diff(directory, _path(path) if path else ""))
+    return await services.team.sync(directory, partial(_report_files, call))
 
 
 @method("team.log", "read")
@@ -130,14 +112,19 @@ async def team_log(
     call: Call,
     *,
     cwd: str,
-    path: str,
+    path: str = "",
     limit: Limit = 50,
     before: Revision | None = None,
-) -> TeamVersions:
-    """The versions of one memory on the server, newest first, those ``before`` a revision."""
+) -> TeamLog:
+    """The versions of one memory on the server, newest first, those ``before`` a revision.
+
+    Without ``path`` the members whose memories are here; that asks no server.
+    """
     directory = (await project_of(services, call, cwd)).memory_dir
+    if not path:
+        return TeamLog(members=await services.team.members(directory))
     versions = await services.team.log(directory, _path(path), before=before, limit=limit)
-    return TeamVersions(versions=versions)
+    return TeamLog(versions=versions)
 
 
 @method("team.share", "write")
@@ -161,59 +148,28 @@ async def team_remove(
     return await services.team.remove(directory, _path(path), reason)
 
 
-@method("team.restore", "write")
-async def team_restore(
-    services: Services, call: Call, *, cwd: str, path: str, revision: Revision | None = None
-) -> SyncResult:
-    """Write an older version of a memory from the server's history here and send it.
-
-    By default it is the last one before a removal, else that of the ``revision``.
-    """
-    directory = (await writable(services, call, cwd)).memory_dir
-    return await services.team.restore(directory, _path(path), revision)
-
-
 @method("team.resolve", "write")
 async def team_resolve(
     services: Services,
     call: Call,
     *,
     cwd: str,
-    path: str,
-    how: Literal["theirs", "ours", "edit"],
+    path: str = "",
+    how: Literal["ours", "theirs", "edit", "restore", "accept"],
     text: str | None = None,
+    revision: Revision | None = None,
 ) -> SyncResult:
-    """Decide a conflict.
+    """Decide what waits for a person, and sync.
 
-    With ``theirs`` the server's text stays; ``ours`` replaces it, or with ``edit`` the ``text``.
+    Of a conflict or a held file ``ours`` sends the text here, ``theirs`` takes the server's state,
+    and ``edit`` sends the ``text``. ``restore`` brings back an older version from the server's
+    history: the last one before a removal, or that of the ``revision``. ``accept`` needs no path:
+    it goes on with a server that removes many memories or looks wrong.
     """
     directory = (await writable(services, call, cwd)).memory_dir
-    return await services.team.resolve(directory, _path(path), how, text)
-
-
-@method("team.keep", "write")
-async def team_keep(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
-    """Send a held file although it was removed, or check again whether it may be sent."""
-    return await services.team.keep((await writable(services, call, cwd)).memory_dir, _path(path))
-
-
-@method("team.drop", "write")
-async def team_drop(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
-    """Delete a held file here, as a change."""
-    return await services.team.drop((await writable(services, call, cwd)).memory_dir, _path(path))
-
-
-@method("team.accept", "write")
-async def team_accept(services: Services, call: Call, *, cwd: str) -> SyncResult:
-    """Continue with a server that removed many memories or looked wrong, and was paused for it."""
-    return await services.team.accept((await writable(services, call, cwd)).memory_dir)
-
-
-@method("team.members", "read")
-async def team_members(services: Services, call: Call, *, cwd: str) -> TeamMembers:
-    """The members whose memories are here; asks no server."""
-    directory = (await project_of(services, call, cwd)).memory_dir
-    return TeamMembers(members=await services.team.members(directory))
+    if how == "accept":
+        return await services.team.accept(directory)
+    return await services.team.resolve(directory, _path(path), how, text, revision)
 
 
 async def _report_files(call: Call, files: int) -> None:
@@ -231,16 +187,9 @@ METHODS = (
     team_join,
     team_leave,
     team_status,
-    team_pull,
-    team_push,
-    team_diff,
+    team_sync,
     team_log,
     team_share,
     team_remove,
-    team_restore,
     team_resolve,
-    team_keep,
-    team_drop,
-    team_accept,
-    team_members,
 )

@@ -40,40 +40,29 @@ COMMANDS = (
         ("team", "status"),
         "say how far this project is equal with its team",
         "Server, repository, member, when it last sent and took, what goes out next, and what "
-        "waits for you: conflicts, held files, files that were left out, and why.",
+        "waits for you: conflicts, held files, files that were left out, and why. With a path, how "
+        "that memory differs from what the team has.",
         "team:status",
+        operands=(_PATH._replace(optional=True),),
         examples=(("memctl team status", "is everything sent?"),),
     ),
     Command(
-        ("team", "pull"),
-        "take what others wrote, now",
+        ("team", "sync"),
+        "take what others wrote and send what changed here, now",
         "Takes what is new on the server. What both sides changed is merged; where that cannot be, "
-        "the server's text stands in the file and yours is kept for memctl team resolve.",
-        "team:sync",
-        examples=(("memctl team pull", "do not wait for the next five minutes"),),
-    ),
-    Command(
-        ("team", "push"),
-        "send what changed here, now",
-        "Sends also where the server refused it before.",
+        "the server's text stands in the file and yours is kept for memctl team resolve. Sends "
+        "also what the server refused before.",
         "team:call_and_print",
-        examples=(("memctl team push", "try again after a refusal"),),
-    ),
-    Command(
-        ("team", "diff"),
-        "show what goes out next",
-        "Unified diffs from what the team has to what stands here; of a conflict, from the team's "
-        "text to yours.",
-        "team:diff",
-        operands=(_PATH._replace(optional=True),),
-        examples=(("memctl team diff", "before memctl team push"),),
+        examples=(("memctl team sync", "do not wait for the next five minutes"),),
     ),
     Command(
         ("team", "log"),
-        "list the versions of one memory on the server",
-        "Newest first: revision, age, member, device, size; of a removal its reason.",
+        "list the versions of one memory on the server, or the members",
+        "Newest first: revision, age, member, device, size; of a removal its reason. Without a "
+        "path the members whose memories stand here: how many, from which devices, and when the "
+        "last came.",
         "team:log",
-        operands=(_PATH,),
+        operands=(_PATH._replace(optional=True),),
         options=(
             Option("--limit", "how many at most", "N", number),
             Option("--before", "only versions before this revision", "REVISION", number),
@@ -95,70 +84,41 @@ COMMANDS = (
         "remove a memory for all members",
         "Deleting the file does not do that: the next pull brings it back, since nobody can tell "
         "deleted from not here yet. You may remove what you added; a maintainer, everything. It "
-        "stays in the server's history, and memctl team restore brings it back.",
+        "stays in the server's history, and memctl team resolve PATH restore "
+        "brings it back.",
         "team:remove",
         operands=(_PATH,),
         options=(Option("--reason", "why, for the others", "TEXT"), YES),
         examples=(("memctl team remove team/freeze.md --reason over", "it is no longer true"),),
     ),
     Command(
-        ("team", "restore"),
-        "bring back a memory that was removed or changed",
-        "The last version before it was removed, or the one of a revision, is written here and "
-        "sent as a change of yours.",
-        "team:sync",
-        operands=(_PATH,),
-        options=(
-            Option("--revision", "this version, as memctl team log shows it", "REVISION", number),
-        ),
-        examples=(("memctl team restore team/freeze.md", "it is true again"),),
-    ),
-    Command(
         ("team", "resolve"),
-        "decide a conflict",
-        "The team's text stands in the file and yours is kept. theirs drops yours; ours puts yours "
-        "on top; edit opens both in your editor, marked, and sends what you save.",
+        "decide what waits for you",
+        "Of a conflict the team's text stands in the file and yours is kept; a held file stands "
+        "here and is not sent. theirs takes what the team has; ours sends yours; edit opens both "
+        "texts of a conflict in your editor, marked, and sends what you save. restore brings a "
+        "memory back that was removed or changed: its last version, or that of a revision. accept, "
+        "without a path, goes on with a server that would remove many files, or is empty, older or "
+        "another one than before: what it removed is removed here, what it lost is sent again.",
         "conflicts:resolve",
         operands=(
-            _PATH,
-            Operand("HOW", "which text it becomes", choices=("theirs", "ours", "edit")),
+            _PATH._replace(optional=True),
+            Operand(
+                "HOW",
+                "what it becomes",
+                choices=("theirs", "ours", "edit", "restore", "accept"),
+            ),
         ),
-        options=(Option("--file", "with edit: the text, instead of an editor", "FILE", param=""),),
-        examples=(("memctl team resolve team/releases.md edit", "put both together"),),
-    ),
-    Command(
-        ("team", "keep"),
-        "send a held file although it was removed, or try it again",
-        "A held file stands here and is not sent; memctl team status says why.",
-        "team:sync",
-        operands=(_PATH,),
-        examples=(("memctl team keep team/freeze.md", "it is still true"),),
-    ),
-    Command(
-        ("team", "drop"),
-        "delete a held file here",
-        "It goes from this device; memctl undo brings it back.",
-        "team:drop",
-        operands=(_PATH,),
-        options=(YES,),
-        examples=(("memctl team drop team/freeze.md", "as the others did"),),
-    ),
-    Command(
-        ("team", "accept"),
-        "go on with a server that may have lost something",
-        "A pull that would remove many files, or a server that is empty, older or another one than "
-        "before, changes nothing until you accept it. Then what it removed is removed here, and "
-        "what it lost is sent to it again.",
-        "team:accept",
-        options=(YES,),
-        examples=(("memctl team accept", "after the server's backup was restored"),),
-    ),
-    Command(
-        ("team", "members"),
-        "list whose memories stand here",
-        "Members by the entries that stand here: how many, from which devices, and when the last "
-        "came.",
-        "team:members",
-        examples=(("memctl team members", "who writes"),),
+        options=(
+            Option("--file", "with edit: the text, instead of an editor", "FILE", param=""),
+            Option(
+                "--revision", "with restore: this version of memctl team log", "REVISION", number
+            ),
+            YES,
+        ),
+        examples=(
+            ("memctl team resolve team/releases.md edit", "put both together"),
+            ("memctl team resolve accept", "after the server's backup was restored"),
+        ),
     ),
 )

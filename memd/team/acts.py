@@ -1,4 +1,4 @@
-"""Carry out a person's acts on team memory: remove, restore, resolve, keep, drop, accept. Blocks.
+"""Carry out a person's acts on team memory: remove, restore, resolve, accept. Blocks.
 
 A key is the path of a file without ``team/``. A tombstone is the server's entry for a removed file.
 Each act changes files or state here, and the sync that follows sends the change. Only a removal is
@@ -11,7 +11,7 @@ from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
 from memd.team.errors import (
-    NoConflictError,
+    NothingToDecideError,
     TeamHeldError,
     TeamRefusedError,
     TeamUnreachableError,
@@ -33,7 +33,6 @@ _ANSWERS = (_OK, _NO_SUCH_ENTRY, _ENTRY_CHANGED, *_REFUSALS)
 _NO_ENTRY = "the team has no such memory"
 _HAS_UNSENT_CHANGES = "it has changes that are not sent yet"
 _CHANGED_BY_OTHER = "somebody has just changed it; look at it again"
-_NOT_HELD = "it is not held"
 _NO_TEXT = "the text is not kept any more, or is for maintainers to see"
 
 
@@ -91,41 +90,29 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
 
 
 def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
-    """Write the text that ends a conflict; the next sync sends it.
+    """Write the text that ends a conflict or a hold; the next sync sends it.
 
-    ``how`` is ``ours``, ``theirs`` (the server's text) or ``edit``, which writes ``text``. Raises
-    NoConflictError.
+    ``how`` is ``ours``, ``theirs`` (the server's state) or ``edit``, which writes ``text``. Raises
+    NothingToDecideError.
     """
-    key = path.removeprefix(TEAM)
-    conflict = exchange.table.conflicts(exchange.directory).get(key)
-    if conflict is None:
-        raise NoConflictError(path)
+    key, table, directory = path.removeprefix(TEAM), exchange.table, exchange.directory
+    conflict, held = table.conflicts(directory).get(key), table.held(directory).get(key)
+    if conflict is None and held is None:
+        raise NothingToDecideError(path)
+    content = None
     if how == "edit":
         content = None if text is None else text.encode()
-    else:
-        digest = conflict.ours if how == "ours" else conflict.theirs
-        content = exchange.table.body(exchange.directory, digest)
-    if content is None:
+    elif conflict is not None:
+        content = table.body(directory, conflict.ours if how == "ours" else conflict.theirs)
+    elif how == "theirs":
+        base = table.bases(directory).get(key)
+        content = table.body(directory, base.hash) if base and base.hash else None
+    if content is None and (conflict is not None or how == "edit"):
         raise TeamRefusedError(path, _NO_TEXT)
-    _commit_text(exchange, key, content, f"a conflict resolved: {how}")
-    exchange.table.drop(exchange.directory, Conflict, key)
-
-
-def keep(exchange: Exchange, path: str) -> None:
-    """Stop holding a file: the next sync sends it, unless it still breaks a rule."""
-    key = path.removeprefix(TEAM)
-    if key not in exchange.table.held(exchange.directory):
-        raise TeamRefusedError(path, _NOT_HELD)
-    exchange.table.drop(exchange.directory, HeldEntry, key)
-
-
-def drop(exchange: Exchange, path: str) -> None:
-    """Delete a held file here; its text stays in the journal, so undo restores it."""
-    key = path.removeprefix(TEAM)
-    if key not in exchange.table.held(exchange.directory):
-        raise TeamRefusedError(path, _NOT_HELD)
-    _commit_text(exchange, key, None, "held and dropped")
-    exchange.table.drop(exchange.directory, HeldEntry, key)
+    if conflict is not None or how != "ours":  # what is held is sent as it is
+        _commit_text(exchange, key, content, f"resolved: {how}")
+    table.drop(directory, Conflict, key)
+    table.drop(directory, HeldEntry, key)
 
 
 def accept(exchange: Exchange) -> None:

@@ -11,7 +11,6 @@ class TeamNotJoinedError(MemdError):
     code = 1024
     kind = "team_not_joined"
     hint = "memctl team join <url>"
-    exit_status = 69
 
     def __init__(self, directory: str) -> None:
         super().__init__(f"{directory} has joined no team", directory=directory)
@@ -24,7 +23,6 @@ class TeamUnreachableError(MemdError):
     kind = "team_unreachable"
     retryable = True
     hint = "no memory is lost; give the command again once the server answers"
-    exit_status = 75
 
     def __init__(self, server: str, cause: str) -> None:
         super().__init__(f"{server} cannot be used now: {cause}", server=server, cause=cause)
@@ -35,21 +33,20 @@ class TeamRefusedError(MemdError):
 
     code = 1026
     kind = "team_refused"
-    exit_status = 77
 
     def __init__(self, what: str, cause: str, *, status: int = 0) -> None:
         super().__init__(f"{printable(what)} is refused: {cause}", cause=cause, status=status)
 
 
-class NoConflictError(MemdError):
-    """A memory that is to be resolved is in no conflict."""
+class NothingToDecideError(MemdError):
+    """A memory that is to be resolved is neither in conflict nor held."""
 
     code = 1001
     kind = "no_conflict"
-    hint = "memctl team status names the conflicts"
+    hint = "memctl team status names what waits"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"there is no conflict about {printable(path)}", path=path)
+        super().__init__(f"nothing waits for a decision about {printable(path)}", path=path)
 
 
 class TeamHeldError(MemdError):
@@ -57,7 +54,7 @@ class TeamHeldError(MemdError):
 
     code = 1027
     kind = "team_held"
-    hint = "change or rename the file and it is sent; memctl team drop deletes it here"
+    hint = "change or rename the file and it is sent; memctl team resolve PATH theirs gives it up"
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{printable(path)} is held: {reason}", path=path, reason=reason)

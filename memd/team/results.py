@@ -30,15 +30,6 @@ class JoinPreview(Struct, frozen=True):
     joined: bool
 
 
-class NewestEntry(Struct, frozen=True):
-    """One of the newest entries, which are shown to a new member."""
-
-    path: str
-    description: str
-    member: str
-    at: float
-
-
 class SyncResult(Struct, frozen=True):
     """What one sync did. ``change`` is the last change set that it made here, "" for none.
 
@@ -60,15 +51,13 @@ class SyncResult(Struct, frozen=True):
 
 
 class Joined(Struct, frozen=True):
-    """A directory that joined a team: how many entries of each type it has, and the ten newest."""
+    """A directory that joined a team, and what its first sync did."""
 
     server: str
     remote: str
     member: str
     device: str
     role: str
-    types: dict[str, int]
-    newest: tuple[NewestEntry, ...]
     sync: SyncResult
 
 
@@ -85,12 +74,26 @@ class LeftTeam(Struct, frozen=True):
     change: str = ""
 
 
+class TextDiff(Struct, frozen=True):
+    """How one file differs from the server's entry: ``state`` is new, changed or conflict.
+
+    ``ours`` and ``theirs`` are the two texts of a conflict.
+    """
+
+    path: str
+    state: str
+    diff: str
+    ours: str = ""
+    theirs: str = ""
+
+
 class TeamStatus(Struct, frozen=True):
     """The state of a directory's sync.
 
     ``state`` is ``equal``, ``changed`` (``outgoing`` are to be sent), ``unanswered`` (a batch was
     sent without an answer), ``paused`` (``paused`` says why, ``until`` when it is tried again),
     ``waits`` (``waits`` says what a person has to accept) or ``off`` (``paused`` says why).
+    ``files`` say how the memory differs for which a caller asks.
     """
 
     server: str
@@ -109,19 +112,7 @@ class TeamStatus(Struct, frozen=True):
     paused: str = ""
     until: float = 0.0
     waits: str = ""
-
-
-class TextDiff(Struct, frozen=True):
-    """How one file differs from the server's entry: ``state`` is new, changed or conflict.
-
-    ``ours`` and ``theirs`` are the two texts of a conflict.
-    """
-
-    path: str
-    state: str
-    diff: str
-    ours: str = ""
-    theirs: str = ""
+    files: tuple[TextDiff, ...] = ()
 
 
 class TeamVersion(Struct, frozen=True):

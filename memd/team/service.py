@@ -41,7 +41,6 @@ from memd.team.results import SyncResult as SyncResult
 from memd.team.results import TeamMember as TeamMember
 from memd.team.results import TeamStatus as TeamStatus
 from memd.team.results import TeamVersion as TeamVersion
-from memd.team.results import TextDiff as TextDiff
 from memd.team.values import Membership
 
 Progress = Callable[[int], Coroutine[Any, Any, None]]
@@ -109,26 +108,18 @@ class TeamSyncs:
         if self._memberships.any and (due := self._wake_task(directory)):
             due.visited(self._clock.monotonic())
 
-    async def pull(self, directory: str, progress: Progress | None = None) -> SyncResult:
-        """Write the server's changes here; ``progress`` gets the number of entries so far."""
+    async def sync(self, directory: str, progress: Progress | None = None) -> SyncResult:
+        """Pull, then send all changes here, even if the sync is paused.
+
+        ``progress`` gets the number of entries that came so far.
+        """
         return await self._act(directory, progress=progress)
 
-    async def push(self, directory: str) -> SyncResult:
-        """Pull, then send all changes here, even if the sync is paused."""
-        sync = partial(syncing.sync, push=True, requested=True)
-        return await self._run(await self._place(directory), sync)
-
-    async def status(self, directory: str) -> TeamStatus:
-        """Return the state of a directory's sync, without asking the server."""
+    async def status(self, directory: str, path: str = "") -> TeamStatus:
+        """Return the state of a directory's sync, and how one path differs; asks no server."""
         place = await self._place(directory, off=True)
         off = place.off or await to_thread.run_sync(self._memory_off, place.membership.root)
-        return await self._view(place, partial(views.status, off=off))
-
-    async def diff(self, directory: str, path: str = "") -> tuple[TextDiff, ...]:
-        """Return diffs of the files that a push would send and of conflicts, or of one path."""
-        return await self._view(
-            await self._place(directory, off=True), partial(views.diff, path=path)
-        )
+        return await self._view(place, partial(views.status, off=off, path=path))
 
     async def log(
         self, directory: str, path: str, before: int | None = None, limit: int = 50
@@ -146,38 +137,35 @@ class TeamSyncs:
 
     async def remove(self, directory: str, path: str, reason: str) -> SyncResult:
         """Remove an entry for all members; its text stays in the history."""
-        return await self._act(directory, partial(acts.remove, path=path, reason=reason))
-
-    async def restore(self, directory: str, path: str, revision: int | None = None) -> SyncResult:
-        """Restore an entry's last text, or that of a revision, and send it."""
-        act = partial(acts.restore, path=path, revision=revision)
-        return await self._act(directory, act, send=path)
+        act = partial(acts.remove, path=path, reason=reason)
+        return await self._act(directory, act, send=False)
 
     async def resolve(
-        self, directory: str, path: str, how: str, text: str | None = None
+        self,
+        directory: str,
+        path: str,
+        how: str,
+        text: str | None = None,
+        revision: int | None = None,
     ) -> SyncResult:
-        """Resolve a conflict with our text, theirs, or for ``edit`` with ``text``, and send it."""
+        """Decide a conflict or a held file, or restore an older version, and send it.
+
+        Raises TeamHeldError if the file still breaks a rule.
+        """
         act = partial(acts.resolve, path=path, how=how, text=text)
-        return await self._act(directory, act, send=path)
-
-    async def keep(self, directory: str, path: str) -> SyncResult:
-        """Send a held file. Raises TeamHeldError if it still breaks a rule."""
-        return await self._act(directory, partial(acts.keep, path=path), send=path)
-
-    async def drop(self, directory: str, path: str) -> SyncResult:
-        """Delete a held file here; its text stays in the journal."""
-        return await self._act(directory, partial(acts.drop, path=path))
+        if how == "restore":
+            act = partial(acts.restore, path=path, revision=revision)
+        return await self._act(directory, act, path)
 
     async def accept(self, directory: str) -> SyncResult:
         """Accept a server that seemed wrong, or a pull that removes many files, and sync."""
-        place = await self._place(directory)
 
         def accept(exchange: Exchange) -> None:
             """Accept the server, and push."""
             acts.accept(exchange)
             syncing.sync(exchange, push=True, requested=True)
 
-        return await self._run(place, accept)
+        return await self._run(await self._place(directory), accept)
 
     async def preview(self, project: Project, url: str, repo: str) -> JoinPreview:
         """Return which files joining would send, without asking the server."""
@@ -198,11 +186,9 @@ class TeamSyncs:
         membership, role = await to_thread.run_sync(
             partial(enter, ask=self._ask_from_thread), limiter=self._threads
         )
-        result = await self._act(directory, send="", progress=progress)
-        summarise = partial(views.summary, self._store.reading, self._table, directory)
-        types, newest = await to_thread.run_sync(summarise)
+        result = await self._act(directory, progress=progress)
         place = (membership.server, membership.remote, membership.member, membership.device)
-        return Joined(*place, role, types, newest, result)
+        return Joined(*place, role, result)
 
     async def leave(self, directory: str, *, remove: bool) -> LeftTeam:
         """Leave the team and revoke the token; ``remove`` deletes the files (undo restores)."""
@@ -293,12 +279,14 @@ class TeamSyncs:
         self,
         directory: str,
         act: Callable[[Exchange], None] | None = None,
-        send: str | None = None,
+        path: str = "",
+        *,
+        send: bool = True,
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Pull, carry out a person's act, and with ``send`` push all changes.
+        """Pull, carry out a person's act, and send all changes unless ``send`` is false.
 
-        If ``send`` is a path, raise TeamHeldError if that file was not sent.
+        Raises TeamHeldError if the file at ``path`` was not sent.
         """
         place = await self._place(directory)
 
@@ -306,14 +294,14 @@ class TeamSyncs:
             """Pull, act and push, in a worker thread."""
             if progress is not None:
                 exchange.progress = lambda count: from_thread.run(progress, count)
-            syncing.sync(exchange, push=False, requested=True)
             if act is not None:
+                syncing.sync(exchange, push=False, requested=True)
                 exchange.check_accepted()
                 act(exchange)
-            if send is not None:
-                syncing.sync(exchange, push=True, requested=True)
             if send:
-                acts.check_sent(exchange, send)
+                syncing.sync(exchange, push=True, requested=True)
+            if path:
+                acts.check_sent(exchange, path)
 
         return await self._run(place, work)
 

@@ -1,19 +1,14 @@
 """Show the state of a directory's team memory. Blocks; only ``log`` asks the server."""
 
-from collections import Counter
-
 from memd.core.names import TEAM
 from memd.core.team import REMOVED
 from memd.core.values import Project
-from memd.state.tables import TeamTable
-from memd.store.service import DirectoryReader
 from memd.team import requests, sharing, wire
 from memd.team.exchange import Exchange
 from memd.team.joining import Prospect
 from memd.team.local import LocalFiles
 from memd.team.results import (
     JoinPreview,
-    NewestEntry,
     TeamMember,
     TeamStatus,
     TeamVersion,
@@ -22,11 +17,12 @@ from memd.team.results import (
 from memd.team.values import Bases
 from memd.text import unified
 
-_NEWEST = 10  # the most entries that a new member is shown
 
+def status(exchange: Exchange, off: str, path: str) -> TeamStatus:
+    """Return the state of a directory's sync; ``off`` says why it does not sync, or is "".
 
-def status(exchange: Exchange, off: str) -> TeamStatus:
-    """Return the state of a directory's sync; ``off`` says why it does not sync, or is ""."""
+    With a ``path`` it has how that file differs.
+    """
     state, table, place = exchange.state, exchange.table, exchange.membership
     bases = table.bases(exchange.directory)
     outgoing = tuple(f"{TEAM}{item.key}" for item in exchange.outgoing())
@@ -56,33 +52,27 @@ def status(exchange: Exchange, off: str) -> TeamStatus:
         paused=paused,
         until=state.paused_until if state.paused else state.until,
         waits=state.waits,
+        files=_differences(exchange, path) if path else (),
     )
 
 
-def diff(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:
-    """Return a diff for each file that a push would send, and for each conflict with both texts.
-
-    With ``path``, only those of that path are returned.
-    """
-    table, directory = exchange.table, exchange.directory
-    bases, results = table.bases(directory), []
-    outgoing = list(exchange.ports.files.read(_outgoing_keys(exchange, path)))
-    for key, _, text in outgoing:
-        base, file_path = bases.get(key), f"{TEAM}{key}"
+def _differences(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:
+    """Return how a file differs that a push would send, and both texts of a conflict about it."""
+    table, directory, key = exchange.table, exchange.directory, path.removeprefix(TEAM)
+    results = []
+    if any(item.key == key for item in exchange.outgoing()):
+        base = table.bases(directory).get(key)
         # The server's text, as far as it is known here.
         server_text = table.body(directory, base.hash) if base and base.hash else None
-        diff_text = unified.bounded(file_path, server_text, text)
         state = "new" if server_text is None else "changed"
-        results.append(TextDiff(file_path, state, diff_text))
-    for key, conflict in table.conflicts(directory).items():
-        file_path = f"{TEAM}{key}"
-        if path not in ("", file_path):
-            continue
+        for _, _, text in exchange.ports.files.read([key]):
+            results.append(TextDiff(path, state, unified.bounded(path, server_text, text)))
+    conflict = table.conflicts(directory).get(key)
+    if conflict is not None:
         ours = table.body(directory, conflict.ours) or b""
         theirs = table.body(directory, conflict.theirs) or b""
-        diff_text = unified.bounded(file_path, theirs, ours)
-        our_text, their_text = ours.decode(errors="replace"), theirs.decode(errors="replace")
-        results.append(TextDiff(file_path, "conflict", diff_text, our_text, their_text))
+        texts = (ours.decode(errors="replace"), theirs.decode(errors="replace"))
+        results.append(TextDiff(path, "conflict", unified.bounded(path, theirs, ours), *texts))
     return tuple(results)
 
 
@@ -119,22 +109,6 @@ def members(bases: Bases) -> tuple[TeamMember, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.entries, row.member)))
 
 
-def summary(
-    reading: DirectoryReader, table: TeamTable, directory: str
-) -> tuple[dict[str, int], tuple[NewestEntry, ...]]:
-    """Return how many entries of each type a directory has, and the ten newest entries."""
-    bases, types, newest = table.bases(directory), Counter[str](), []
-    for header in reading.listed(directory):
-        if not header.path.startswith(TEAM):
-            continue
-        base = bases.get(header.path.removeprefix(TEAM))
-        if base is not None and base.hash:
-            types[str(header.type or "")] += 1
-            newest.append(NewestEntry(header.path, header.description, base.member, base.at))
-    newest.sort(key=lambda entry: entry.at, reverse=True)
-    return dict(types), tuple(newest[:_NEWEST])
-
-
 def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float) -> JoinPreview:
     """Return which files joining would send, and which not with the reasons.
 
@@ -160,9 +134,3 @@ def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float)
         code_needed=prospect.known is None,
         joined=prospect.joined,
     )
-
-
-def _outgoing_keys(exchange: Exchange, path: str) -> list[str]:
-    """Return the keys of the files to send; with ``path`` only that of this path."""
-    keys = [item.key for item in exchange.outgoing()]
-    return [key for key in keys if path in ("", f"{TEAM}{key}")]

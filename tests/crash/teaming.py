@@ -54,10 +54,10 @@ _HOUR = 3600.0
 _LOOK_SECONDS = 0.05
 _ROUNDS = 6
 OPERATIONS: dict[str, tuple[str, dict[str, str]]] = {
-    "pull": ("team.pull", {}),
-    "push": ("team.push", {}),
+    "pull": ("team.sync", {}),
+    "push": ("team.sync", {}),
     "remove": ("team.remove", {"path": "team/b.md", "reason": "outdated"}),
-    "restore": ("team.restore", {"path": "team/e.md"}),
+    "restore": ("team.resolve", {"path": "team/e.md", "how": "restore"}),
 }
 
 
@@ -66,13 +66,13 @@ def begin(desks: dict[str, Desk], operation: str) -> None:
     anna, bert = desks.values()
     for key in ("a.md", "b.md", "d.md", "e.md"):
         anna.write(key, body(key, (1, 1)))
-    anna.call("team.push")
+    anna.call("team.sync")
     anna.call("team.remove", path="team/e.md", reason="outdated")
-    bert.call("team.pull")
+    bert.call("team.sync")
     if operation == "pull":
         bert.write("a.md", body("a.md", (1, 2)))
         bert.write("c.md", body("c.md", (1, 1)))
-        bert.call("team.push")
+        bert.call("team.sync")
         bert.call("team.remove", path="team/d.md", reason="outdated")
     if operation in {"pull", "push"}:
         anna.write("a.md", body("a.md", (2, 1)))
@@ -99,9 +99,8 @@ def judge(desks: dict[str, Desk], database: str, operation: str, *, said: bool) 
     for _ in range(_ROUNDS):
         for desk in desks.values():
             desk.clock.advance(_HOUR)
-            for method in ("team.pull", "team.push"):
-                with suppress(RemoteError):
-                    desk.call(method)
+            with suppress(RemoteError):
+                desk.call("team.sync")
     anna, bert = desks.values()
     sides = [expected(operation, done=done) for done in (False, True)]
     status = {who: desk.call("team.status") for who, desk in desks.items()}

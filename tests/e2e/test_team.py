@@ -61,12 +61,12 @@ def test_what_one_members_session_saves_anothers_is_given(members: dict[str, Hom
     assert "## Shared memory" in told
     assert f"`{team}`" in told
     assert FACT.statement in (team / "heron-branch.md").read_text()
-    ask(anna, "team.push")
+    ask(anna, "team.sync")
     with ExitStack() as stack:
         server = stack.enter_context(messages_server(text("Understood.")))
         talk = stack.enter_context(conversation(ben, server, ben.project()))
         talk.say("Hello.")
-        ask(ben, "team.pull")
+        ask(ben, "team.sync")
         asked = talk.say(FACT.question)
     (block,) = [block for block in blocks(asked.requests[-1]) if FACT.statement in block]
     path = Path(ask(ben, "memory.list")["memory_dir"], "team", "heron-branch.md")

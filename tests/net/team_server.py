@@ -254,13 +254,9 @@ class Member:
         found = (path for path in self.team.rglob("*.md") if path.name != "MEMORY.md")
         return {str(path.relative_to(self.team)) for path in found}
 
-    def push(self) -> Any:
-        """Send what differs, now."""
-        return self.call(PUSH)
-
-    def pull(self) -> Any:
-        """Fetch what the others wrote, now."""
-        return self.call(PULL)
+    def sync(self) -> Any:
+        """Fetch what the others wrote and send what differs, now."""
+        return self.call("team.sync")
 
     def status(self) -> Any:
         return self.call("team.status")
@@ -272,8 +268,5 @@ class Member:
     def share(self, other: Device, key: str, words: str) -> int:
         """Write and send a memory; return its revision as another reads it."""
         self.put(key, words)
-        self.push()
+        self.sync()
         return int(other.row(key)["revision"])
-
-
-PUSH, PULL = "team.push", "team.pull"  # both are team.sync in the specification

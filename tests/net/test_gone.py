@@ -25,6 +25,11 @@ GONE = {
     "adopt a.md": "edit",
     "job retry j1": "extract",
     "agent merge": "",
+    "team pull": "team sync",
+    "team push": "team sync",
+    "team diff a.md": "team status",
+    "team members": "team log",
+    "team keep a.md": "team resolve",
 }
 STILL = {
     "suggestions": "review",
@@ -35,11 +40,6 @@ STILL = {
     "message accept m1": "review",
     "diff c1": "log -p",
     "purge --pattern x": "rm --purge",
-    "team pull": "team sync",
-    "team push": "team sync",
-    "team diff a.md": "team status",
-    "team members": "team log",
-    "team keep a.md": "team resolve",
     "message status m1": "message log",
 }
 

@@ -76,6 +76,10 @@ AT_LEAST = {
     "team.leave": "write cwd",
     "team.share": "write cwd path request_id?",
     "team.remove": "write cwd path reason",
+    "team.sync": "write cwd",
+    "team.resolve": "write cwd path? how text? revision?",
+    "team.status": "read cwd path?",
+    "team.log": "read cwd path? limit? before?",
     "agent.register": "write cwd name? session_id? parent? key? kind? pid? transcript_path?",
     "agent.list": "read cwd? all?",
     "agent.end": "write key",
@@ -87,10 +91,6 @@ AT_LEAST = {
     "import": "write cwd source kind? project? dry_run? accept?",
 }
 CHANGED_AT_LEAST = {
-    "team.sync": "write cwd",
-    "team.resolve": "write cwd path? how text? revision?",
-    "team.status": "read cwd path?",
-    "team.log": "read cwd path? limit? before?",
     "message.log": "read cwd id? limit?",
 }
 
@@ -199,7 +199,8 @@ GONE = {
     "context.list", "metrics", "debug", "recall.probe", "unsubscribe",
     "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
     "agent.merge", "job.get", "job.retry", "memory.adopt", "memory.restore", "restart",
-    "spend", "usage.list", "usage.recent", "project.list", "notes.write",
+    "spend", "usage.list", "usage.recent", "project.list", "team.pull", "team.push", "team.keep",
+    "team.drop", "team.restore", "team.accept", "team.diff", "team.members", "notes.write",
 }  # fmt: skip
 THERE = differs("6.5", "the method still exists")
 

@@ -138,7 +138,7 @@ def test_nothing_but_the_entry_leaves_the_machine(line: Line) -> None:
     """A request has key, bytes, hash, base, id and version, and nothing of person or place."""
     line.anna.project.write("private.md", "Private words.")
     line.anna.put("a.md", "One.")
-    line.anna.push()
+    line.anna.sync()
     (put,) = line.relay.puts()
     (sent,) = json.loads(put.body)["entries"]
     assert set(sent) == {"key", "content", "hash", "base"}
@@ -178,11 +178,11 @@ def test_a_session_pulls_every_five_minutes(line: Line) -> None:
 def test_after_a_permanent_failure_no_event_asks(line: Line, status: int) -> None:
     """Edits, sessions and restarts make no request; a deletion in team/ begins anew."""
     line.anna.put("kept.md", "Kept.")
-    line.anna.push()
+    line.anna.sync()
     line.relay.fail(status, kind="unauthorised")
     line.anna.put("a.md", "One.")
     with pytest.raises(RpcError):
-        line.anna.push()
+        line.anna.sync()
     calm(line.anna.home, 10)
     count = len(line.relay.seen)
     for number in range(5):
@@ -205,20 +205,20 @@ def test_after_403_of_a_push_pulls_go_on(line: Line) -> None:
     line.relay.fail(403, "PUT", kind="role")
     line.anna.put("a.md", "One.")
     with pytest.raises(RpcError):
-        line.anna.push()
+        line.anna.sync()
     count = len(line.relay.puts())
     line.bert.put(entry("b.md", memory("Of Bert.", name="b")))
     line.anna.put("a.md", "Two.")
     calm(line.anna.home, 60)
-    line.anna.pull()
-    assert "Of Bert." in line.anna.text("b.md")
+    line.anna.call("session.start", session_id="s1")
+    pass_until(line.anna.home, lambda: "Of Bert." in line.anna.text("b.md"))
     assert len(line.relay.puts()) == count
 
 
 def test_a_write_between_pull_and_push_is_no_loss(line: Line) -> None:
     """After 412 what differs is fetched and planned anew, under a new id."""
     line.anna.put("a.md", "One line.\n\nTwo lines.\n\nThree lines.")
-    line.anna.push()
+    line.anna.sync()
     revision = line.bert.row("a.md")["revision"]
     done: list[int] = []
 
@@ -228,7 +228,7 @@ def test_a_write_between_pull_and_push_is_no_loss(line: Line) -> None:
 
     line.relay.fault = sneak
     line.anna.put("a.md", "One line.\n\nTwo lines.\n\nThird lines.")
-    line.anna.push()
+    line.anna.sync()
     content = line.bert.row("a.md")["content"]
     assert ("First line." in content, "Third lines." in content) == (True, True)
     assert line.anna.text("a.md") == content
@@ -239,22 +239,22 @@ def test_a_write_between_pull_and_push_is_no_loss(line: Line) -> None:
 def test_an_older_server_changes_nothing_before_it_is_accepted(line: Line) -> None:
     """A server that is behind takes nothing away; accepted, it is offered what it lost."""
     line.anna.put("a.md", "Old.")
-    line.anna.push()
+    line.anna.sync()
     line.server.stop()
     copies = {path: path.read_bytes() for path in line.server.data.iterdir() if path.is_file()}
     line.server.start()
     line.anna.put("a.md", "New.")
     line.anna.put("later.md", "Later.")
-    line.anna.push()
+    line.anna.sync()
     line.server.stop()
     for path in line.server.data.iterdir():
         path.unlink()
     for path, content in copies.items():
         path.write_bytes(content)
     line.server.start()
-    assert line.anna.pull()["waits"]
+    assert line.anna.sync()["waits"]
     assert ("New." in line.anna.text("a.md"), "Later." in line.anna.text("later.md")) == (True,) * 2
-    line.anna.call("team.accept")
+    line.anna.call("team.resolve", how="accept")
     assert "New." in line.anna.text("a.md")
     assert "Later." in line.bert.row("later.md")["content"]
 
@@ -288,7 +288,7 @@ def test_no_key_of_a_server_leads_outside(line: Line, key: str) -> None:
 
     line.relay.fault = lie
     with suppress(RpcError):  # a page may be refused as a whole
-        line.anna.pull()
+        line.anna.sync()
     found = [path for path in line.anna.home.path.rglob("*pwn*") if "state" not in str(path)]
     assert (found, list(outside.iterdir()), Path("/tmp/net-pwn.md").exists()) == ([], [], False)
 
@@ -297,7 +297,7 @@ def test_no_key_of_a_server_leads_outside(line: Line, key: str) -> None:
 def test_leaving_revokes_the_token(line: Line, remove: bool) -> None:  # noqa: FBT001 - a case
     """After ``team.leave`` nothing is sent; the files stay, or go as a change to undo."""
     line.anna.put("a.md", "One.")
-    line.anna.push()
+    line.anna.sync()
     left = line.anna.call("team.leave", remove=remove)
     assert left["revoked"]
     assert (line.anna.text("a.md") != "") != remove
@@ -314,11 +314,11 @@ def test_leaving_revokes_the_token(line: Line, remove: bool) -> None:  # noqa: F
 
 def test_files_cost_no_descriptors(line: Line) -> None:
     """300 team memories leave the daemon's open files as many as they were."""
-    line.anna.pull()
+    line.anna.sync()
     assert line.anna.home.process is not None
     folder = Path(f"/proc/{line.anna.home.process.pid}/fd")
     before = len(list(folder.iterdir()))
     for number in range(300):
         line.anna.put(f"many/m{number}.md", f"Fact {number}.")
-    line.anna.push()
+    line.anna.sync()
     assert len(list(folder.iterdir())) - before < 20

@@ -49,7 +49,7 @@ def conflict(anna: Member, bert: Device, key: str) -> None:
     revision = anna.share(bert, key, "Freeze on Monday.")
     bert.change(key, revision, "Monday", "Tuesday")
     anna.put(key, "Freeze on Friday.")
-    anna.push()
+    anna.sync()
 
 
 def test_a_preview_sends_nothing(own: Home, server: TeamServer) -> None:
@@ -92,7 +92,7 @@ def test_nothing_in_a_checkout_joins(home: Home, project: Project, server: TeamS
     project.put("team/team.toml", text)
     project.put("team/a.md", memory("Text."))
     before = server.log.read_text()
-    for method in ("team.status", "team.pull", "team.push"):
+    for method in ("team.status", "team.sync"):
         with pytest.raises(RpcError) as caught:
             project.call(method)
         assert (caught.value.code, caught.value.kind) == (1024, "team_not_joined")
@@ -115,10 +115,10 @@ def test_a_membership_is_the_users_own_file(anna: Member) -> None:
 def test_what_a_member_writes_the_server_has(anna: Member, bert: Device, key: str) -> None:
     """A new memory is sent as it is, and the next push sends nothing."""
     anna.put(key, LINES)
-    anna.push()
+    anna.sync()
     assert bert.row(key)["content"] == anna.text(key)
     before = bert.page().json["revision"]
-    anna.push()
+    anna.sync()
     assert bert.page().json["revision"] == before
     assert bert.row("MEMORY.md") is None
 
@@ -127,7 +127,7 @@ def test_what_another_writes_is_taken(anna: Member, bert: Device, key: str) -> N
     """A pull writes what the server has, with its line in the team's own index."""
     content = memory("Bert's text.", name=key.removesuffix(".md"))
     bert.put(entry(key, content))
-    anna.pull()
+    anna.sync()
     assert anna.text(key) == content
     assert key in (anna.team / "MEMORY.md").read_text()
 
@@ -136,10 +136,10 @@ def test_only_what_changed_is_sent(anna: Member, bert: Device, key: str) -> None
     """A push leaves the other entries' revisions as they are."""
     anna.share(bert, key, LINES)
     bert.put(entry("other.md", memory("Other.", name="other")))
-    anna.pull()
+    anna.sync()
     other = bert.row("other.md")
     anna.put(key, LINES.replace("Tag", "Sign"))
-    anna.push()
+    anna.sync()
     assert "Sign" in bert.row(key)["content"]
     assert bert.row("other.md") == other
 
@@ -147,7 +147,7 @@ def test_only_what_changed_is_sent(anna: Member, bert: Device, key: str) -> None
 def test_an_unchanged_text_is_replaced(anna: Member, bert: Device, key: str) -> None:
     """Where nothing was changed here the server's newer text is taken."""
     bert.change(key, anna.share(bert, key, LINES), "Tag", "Sign")
-    anna.pull()
+    anna.sync()
     assert "Sign the release." in anna.text(key)
 
 
@@ -155,7 +155,7 @@ def test_edits_of_different_lines_are_merged(anna: Member, bert: Device, key: st
     """Two edits of one memory are both in the text that all have in the end."""
     bert.change(key, anna.share(bert, key, LINES), "Tag", "Sign")
     anna.put(key, LINES.replace("Publish", "Announce"))
-    anna.push()
+    anna.sync()
     for text in (anna.text(key), bert.row(key)["content"]):
         assert "Sign the release." in text
         assert "Announce the notes." in text
@@ -203,7 +203,7 @@ def test_one_key_written_twice(anna: Member, bert: Device, key: str, equal: bool
     """Equal new texts are adopted, different ones are a conflict with the server's in the file."""
     anna.put(key, "Text.")
     bert.put(entry(key, anna.text(key) if equal else memory("Of Bert.")))
-    anna.push()
+    anna.sync()
     assert anna.lists("conflicts", key) != equal
     assert anna.text(key) == bert.row(key)["content"]
 
@@ -212,8 +212,7 @@ def test_a_deleted_file_comes_back(anna: Member, bert: Device, key: str) -> None
     """Deleting a file removes it for nobody: it stays on the server, and the next pull restores."""
     revision = anna.share(bert, key, LINES)
     (anna.team / key).unlink()
-    anna.push()
-    anna.pull()
+    anna.sync()
     assert "Tag the release." in anna.text(key)
     assert bert.row(key)["revision"] == revision
 
@@ -221,9 +220,9 @@ def test_a_deleted_file_comes_back(anna: Member, bert: Device, key: str) -> None
 def test_a_deleted_folder_comes_back(anna: Member, bert: Device) -> None:
     """A folder that vanishes is restored by the next pull, and nothing is removed."""
     bert.put(entry("sub/one.md", memory("One.", name="one")))
-    anna.pull()
+    anna.sync()
     shutil.rmtree(anna.team / "sub")
-    anna.pull()
+    anna.sync()
     assert "One." in anna.text("sub/one.md")
     assert bert.row("sub/one.md")
 
@@ -244,8 +243,7 @@ def test_a_removed_memory_goes_everywhere(anna: Member, bert: Device, key: str) 
     assert (anna.text(key), bert.row(key)) == ("", None)
     (stone,) = [each for each in bert.page().json["removed"] if each["key"] == key]
     assert (stone["member"], stone["reason"]) == ("anna", "outdated")
-    anna.pull()
-    anna.push()
+    anna.sync()
     assert (anna.text(key), bert.row(key)) == ("", None)
 
 
@@ -253,7 +251,7 @@ def test_a_removal_by_another_removes_the_file(anna: Member, bert: Device, key: 
     """What is as it was last equal goes with the server's tombstone, and is in the history."""
     revision = anna.share(bert, key, LINES)
     assert bert.remove(key, revision).status == 200
-    anna.pull()
+    anna.sync()
     assert anna.text(key) == ""
     assert anna.call("memory.history", path=f"team/{key}")["changes"]
 
@@ -263,9 +261,9 @@ def test_a_change_of_what_was_removed_is_held(anna: Member, bert: Device, key: s
     revision = anna.share(bert, key, LINES)
     assert bert.remove(key, revision, "outdated").status == 200
     anna.put(key, "Newer.")
-    anna.push()
+    anna.sync()
     assert (bert.row(key), "Newer." in anna.text(key)) == (None, True)
     assert anna.lists("held", key)
-    anna.call("team.keep", path=f"team/{key}")
+    anna.call("team.resolve", path=f"team/{key}", how="ours")
     assert "Newer." in bert.row(key)["content"]
     assert not anna.lists("held", key)

@@ -18,7 +18,12 @@ from tests.team.worlds import World, world
 
 Record = Callable[[str, object], None]
 DAY = 86400.0
-OPERATIONS = ("team.pull", "team.push", "team.remove", "team.restore")
+OPERATIONS: dict[str, tuple[str, dict[str, str]]] = {
+    "pull": ("team.sync", {}),
+    "push": ("team.sync", {}),
+    "remove": ("team.remove", {"reason": "outdated"}),
+    "restore": ("team.resolve", {"how": "restore"}),
+}
 
 
 @pytest.fixture
@@ -34,8 +39,7 @@ def sync(*desks: Desk) -> None:
     for _ in range(3):
         for desk in desks:
             desk.clock.advance(3600)
-            desk.call("team.pull")
-            desk.call("team.push")
+            desk.call("team.sync")
 
 
 def attempt(desk: Desk, method: str, **params: str) -> bool:
@@ -52,46 +56,46 @@ def attempt(desk: Desk, method: str, **params: str) -> bool:
 class Trial:
     """One operation of Anna's on memories of its own, at one message of which something happens."""
 
-    def __init__(self, here: World, method: str, number: int) -> None:
+    def __init__(self, here: World, operation: str, number: int) -> None:
         self.here = here
-        self.method = method
+        self.operation = operation
         self.anna, self.bert = here.desks["anna"], here.desks["bert"]
         self.keys = [f"{name}{number}.md" for name in "abc"]
         changed, gone, _ = self.keys
         here.tick()
         for key in (changed, gone):
             self.anna.write(key, body(key, (1, 1)))
-        self.anna.call("team.push")
-        if method == "team.restore":
+        self.anna.call("team.sync")
+        if operation == "restore":
             self.anna.call("team.remove", path=f"team/{gone}", reason="outdated")
-        self.bert.call("team.pull")
+        self.bert.call("team.sync")
 
     def wrong(self, place: int, word: str) -> str:
         """Let it happen, then let both rest; return what is not as promised."""
         changed, gone, new = self.keys
         wanted = {changed: body(changed, (2, 1)), new: body(new, (1, 1)), gone: body(gone, (1, 1))}
-        writer = self.bert if self.method == "team.pull" else self.anna
-        if self.method in {"team.pull", "team.push"}:
+        writer = self.bert if self.operation == "pull" else self.anna
+        if self.operation in {"pull", "push"}:
             for key in (changed, new):
                 writer.write(key, wanted[key])
         else:
             wanted |= {changed: body(changed, (1, 1))}
             del wanted[new]
-        if self.method == "team.pull":
-            self.bert.call("team.push")
-        place_of = {"path": f"team/{gone}"} if self.method in OPERATIONS[2:] else {}
-        reason = {"reason": "outdated"} if self.method == "team.remove" else {}
+        if self.operation == "pull":
+            self.bert.call("team.sync")
+        method, params = OPERATIONS[self.operation]
+        place_of = {"path": f"team/{gone}"} if params else {}
         plan = self.anna.relay.plan
         plan.extend([*["pass"] * place, word])
-        done = attempt(self.anna, self.method, **place_of, **reason)
+        done = attempt(self.anna, method, **place_of, **params)
         plan.clear()
         sync(self.anna, self.bert)
         self.anna.relay.release()
         sync(self.anna, self.bert)
         texts = {k: text for k, text in self.anna.texts().items() if k in self.keys}
         without = {key: text for key, text in wanted.items() if key != gone}
-        sides = {"team.remove": (wanted, without), "team.restore": (without, wanted)}
-        before, after = sides.get(self.method, (wanted, wanted))
+        sides = {"remove": (wanted, without), "restore": (without, wanted)}
+        before, after = sides.get(self.operation, (wanted, wanted))
         hashes = [
             (each.key, each.hash) for each in self.here.versions() if each.key in (changed, new)
         ]
@@ -112,12 +116,12 @@ class Trial:
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.soak)])
 def test_any_message_may_be_lost(here: World, stride: int, record_property: Record) -> None:
     """Whatever happens to a message of an operation: before or after, once, equal, no text lost."""
-    places = ((method, n, word) for method in OPERATIONS for n in range(4) for word in FAULTS)
+    places = ((name, n, word) for name in OPERATIONS for n in range(4) for word in FAULTS)
     tried = list(places)[::stride]
     bad = []
-    for number, (method, place, word) in enumerate(tried):
-        if wrong := Trial(here, method, number).wrong(place, word):
-            bad.append((method, place, word, wrong))
+    for number, (name, place, word) in enumerate(tried):
+        if wrong := Trial(here, name, number).wrong(place, word):
+            bad.append((name, place, word, wrong))
     record_property(FIGURE, f"team: {len(tried)} messages that met a fault, {len(bad)} bad")
     assert bad == []
 
@@ -140,7 +144,7 @@ def test_a_device_that_was_away_resurrects_nothing(here: World) -> None:
     bert.clock.jump(401 * DAY)
     bert.save("b.md", body("b.md", (1, 3)))
     before = here.versions()
-    attempt(bert, "team.pull")  # its token has expired by then
+    attempt(bert, "team.sync")  # its token has expired by then
     for each in (anna, bert):
         here.join(each.name)
     sync(bert, anna, bert)
@@ -171,13 +175,12 @@ def test_a_restored_backup_removes_nothing(here: World) -> None:
     assert len(everything) == 18
     for desk in (anna, bert):
         desk.clock.advance(3600)
-        attempt(desk, "team.pull")
-        attempt(desk, "team.push")
+        attempt(desk, "team.sync")
         assert desk.call("team.status")["state"] == "waits"
         assert desk.texts() == everything
     assert {each.key for each in here.versions()} == {f"old{n}.md" for n in range(12)}
     for desk in (anna, bert):
-        desk.call("team.accept")
+        desk.call("team.resolve", how="accept")
     sync(anna, bert)
     assert (anna.texts(), bert.texts()) == (everything, everything)
     assert {each.key for each in here.versions()} == set(everything)

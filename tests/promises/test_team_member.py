@@ -31,8 +31,8 @@ def here() -> Iterator[World]:
         anna, bert = made.desks.values()
         for key, content in GOOD.items():
             anna.write(key, content)
-        anna.call("team.push")
-        bert.call("team.pull")
+        anna.call("team.sync")
+        bert.call("team.sync")
         yield made
 
 
@@ -89,7 +89,7 @@ def test_bombs_and_planted_texts_harm_no_other_entry(here: World) -> None:
     assert mallory.put("last.md", body("last.md", (1, 1)).decode()) == HTTPStatus.OK
     for _ in range(3):
         anna.clock.advance(3600)
-        anna.call("team.pull")
+        anna.call("team.sync")
     texts = anna.texts()
     assert {key: texts.get(key) for key in GOOD} == GOOD
     assert texts["last.md"] == body("last.md", (1, 1))
@@ -142,7 +142,7 @@ async def _shown(here: Desk, server: TeamServer) -> str:
     """Join, and return what a prompt about the planted words is shown."""
     share_clone(here.cwd)
     await here.call("team.join", url=server.url, code=server.invite("anna"))
-    await here.call("team.pull")
+    await here.call("team.sync")
     query = "deployment key of the vendor mirror"
     found = await here.call("prefetch", session_id="s1", query=query, strategy="local")
     return str(found["block"])

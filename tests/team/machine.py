@@ -25,7 +25,7 @@ WHO = st.sampled_from(["anna", "bert"])
 KEYS = st.sampled_from(["a.md", "sub/b.md"])
 SLOTS = st.integers(0, 1)
 NUMBERS = st.integers(0, 2)
-_CLASHES = ["team.push", "team.pull", "team.status", "remove", "delete", "unheard"]
+_CLASHES = ["team.sync", "team.status", "remove", "delete", "unheard"]
 _FILLER = "\n\nlines\n\nthat\n\nnobody\n\nchanges\n\n"
 _SLOTS = re.compile(rb"first (\d+)\n.*second (\d+)\n", re.DOTALL)
 _ROUNDS = 8
@@ -61,8 +61,7 @@ class TeamMachine(RuleBasedStateMachine):
         self.world.join_all()
         self.write("anna", "a.md", 0)
         for who in ("anna", "bert"):
-            self._ask(who, "team.push")
-            self._ask(who, "team.pull")
+            self._ask(who, "team.sync")
 
     @rule(who=WHO, key=KEYS, slot=SLOTS)
     def write(self, who: str, key: str, slot: int) -> None:
@@ -94,14 +93,9 @@ class TeamMachine(RuleBasedStateMachine):
             self._notice(who)
 
     @rule(who=WHO)
-    def pull(self, who: str) -> None:
-        """Pull."""
-        self._ask(who, "team.pull")
-
-    @rule(who=WHO)
-    def push(self, who: str) -> None:
-        """Push."""
-        self._ask(who, "team.push")
+    def sync(self, who: str) -> None:
+        """Sync."""
+        self._ask(who, "team.sync")
 
     @rule(who=WHO, seconds=st.sampled_from([3.0, 40.0, _HOUR]))
     def wait(self, who: str, seconds: float) -> None:
@@ -122,7 +116,7 @@ class TeamMachine(RuleBasedStateMachine):
         gone = [each.key for each in self.proof.versions.values() if not each.hash]
         if key := self._one(who, gone, number):
             self.proof.acted(who, key, "restore")
-            self._ask(who, "team.restore", path=f"team/{key}")
+            self._ask(who, "team.resolve", path=f"team/{key}", how="restore")
 
     @rule(who=WHO, number=NUMBERS, how=st.sampled_from(["ours", "theirs"]))
     def resolve(self, who: str, number: int, how: str) -> None:
@@ -131,12 +125,12 @@ class TeamMachine(RuleBasedStateMachine):
             self.proof.acted(who, key, "resolve")
             self._ask(who, "team.resolve", path=f"team/{key}", how=how)
 
-    @rule(who=WHO, number=NUMBERS, what=st.sampled_from(["keep", "drop"]))
-    def decide(self, who: str, number: int, what: str) -> None:
-        """Keep or drop what is held."""
+    @rule(who=WHO, number=NUMBERS, how=st.sampled_from(["ours", "theirs"]))
+    def decide(self, who: str, number: int, how: str) -> None:
+        """Send what is held, or give it up."""
         if key := self._one(who, self._said(who).held, number):
-            self.proof.acted(who, key, what)
-            self._ask(who, f"team.{what}", path=f"team/{key}")
+            self.proof.acted(who, key, "keep" if how == "ours" else "drop")
+            self._ask(who, "team.resolve", path=f"team/{key}", how=how)
 
     @rule(who=WHO)
     def undo(self, who: str) -> None:
@@ -150,7 +144,7 @@ class TeamMachine(RuleBasedStateMachine):
     def clash(self, who: str, key: str, slots: tuple[int, int], how: str) -> None:
         """Let both do something with one memory before either hears of the other."""
         other = "bert" if who == "anna" else "anna"
-        self._ask(who, "team.push")
+        self._ask(who, "team.sync")
         self.write(other, key, slots[0])
         self.look()
         if how == "remove":
@@ -162,13 +156,13 @@ class TeamMachine(RuleBasedStateMachine):
             self.desks[who].relay.plan.append(how)
             self.write(who, key, slots[0])
             self.look()
-            self._ask(who, "team.push")
+            self._ask(who, "team.sync")
             self.write(who, key, slots[1])
         else:
             self.write(who, key, slots[1])
         self.look()
-        self._ask(who, "team.push")
-        self._ask(other, how if how in {"team.pull", "team.status"} else "team.push")
+        self._ask(who, "team.sync")
+        self._ask(other, how if how == "team.status" else "team.sync")
 
     @rule(who=WHO, words=st.lists(st.sampled_from(FAULTS), min_size=1, max_size=3))
     def fault(self, who: str, words: list[str]) -> None:
@@ -197,7 +191,7 @@ class TeamMachine(RuleBasedStateMachine):
         plan.clear()
         if word:
             plan.extend([*["pass"] * message, *[word] * 5])
-            self._ask(who, "team.push")
+            self._ask(who, "team.sync")
         desk.restart(crash=bool(word))
         plan.clear()
 
@@ -224,9 +218,8 @@ class TeamMachine(RuleBasedStateMachine):
                 desk.clock.advance(_HOUR)
                 if desk.call("team.status")["waits"]:
                     self.proof.acted(who, "", "accept")
-                    self._ask(who, "team.accept")
-                self._ask(who, "team.pull")
-            done = [self._ask(who, "team.push") for who in self.desks]
+                    self._ask(who, "team.resolve", how="accept")
+            done = [self._ask(who, "team.sync") for who in self.desks]
             self.look()
             # A sync in the background may have sent what another member has not heard of yet.
             marks = {desk.call("team.status")["mark"] for desk in self.desks.values()}
@@ -266,7 +259,7 @@ class TeamMachine(RuleBasedStateMachine):
     def _one(self, who: str, keys: Collection[str], number: int) -> str:
         """Return one of some keys; where there is none sync, which makes some in the end."""
         if not keys:
-            self._ask(who, "team.push")
+            self._ask(who, "team.sync")
             return ""
         return sorted(keys)[number % len(keys)]
 

@@ -4,7 +4,7 @@ from memd.team.values import Membership
 from tests.team.devices import Device, memory
 
 TOKEN = "t" * 43
-OWN = memory("own", "Mine.")
+OWN = memory("own", "Mine.", "user")  # a private one, so that a sync sends nothing
 
 
 async def joined(home: Device, url: str) -> None:
@@ -25,4 +25,5 @@ async def joined(home: Device, url: str) -> None:
         ),
         TOKEN,
     )
-    await home.write("own.md", OWN)
+    home.team.mkdir(parents=True, exist_ok=True)
+    (home.team / "own.md").write_text(OWN)

@@ -50,7 +50,7 @@ async def pulled(tmp_path: Path, answers: Callable[[str], Iterable[bytes]]) -> t
             await joined(home, server.url)
             result: Any
             try:
-                result = await home.syncs.pull(home.directory)
+                result = await home.syncs.sync(home.directory)
             except MemdError as error:
                 result = error
             assert all(TOKEN in head for head in server.heads)
@@ -148,8 +148,8 @@ async def test_an_etag_of_any_kind_is_no_header_of_ours(tmp_path: Path) -> None:
         async with device(tmp_path / str(len(etag))) as home:
             with hostile(partial(_same, said)) as server:
                 await joined(home, server.url)
-                await home.syncs.pull(home.directory)
-                await home.syncs.pull(home.directory)
+                await home.syncs.sync(home.directory)
+                await home.syncs.sync(home.directory)
                 assert 'If-None-Match: "e.9"\r\n'.lower() in server.heads[1].lower()
 
 
@@ -201,20 +201,21 @@ async def test_412_for_ever_ends(tmp_path: Path) -> None:
     """A server that always says that entries changed is asked five times, and ours stays."""
 
     def answers(line: str) -> Iterable[bytes]:
-        told = {"error": {"kind": "changed", "entries": [{"key": "own.md", "revision": 7}]}}
+        told = {"error": {"kind": "changed", "entries": [{"key": "ours.md", "revision": 7}]}}
         refused = answer(json.dumps(told).encode(), "412 Precondition Failed")
         return refused if line.startswith("PUT") else answer(page())
 
     with hostile(answers) as server:
         async with device(tmp_path / "home") as home:
             await joined(home, server.url)
+            await home.write("ours.md", memory("ours", "Ours."))
             async with anyio.create_task_group() as group:
                 group.start_soon(_pass_time, home)
                 with pytest.raises(TeamUnreachableError):
-                    await home.syncs.push(home.directory)
+                    await home.syncs.sync(home.directory)
                 group.cancel_scope.cancel()
             assert sum(head.startswith("PUT") for head in server.heads) == 5
-            assert home.texts() == {"own.md": OWN}
+            assert home.texts() == {"own.md": OWN, "ours.md": memory("ours", "Ours.")}
 
 
 async def _pass_time(home: Device) -> None:

@@ -1,14 +1,15 @@
-"""team resolve: decide a conflict by one side, by a file or in the editor."""
+"""team resolve: decide what waits for a person; a conflict also in the editor."""
 
 import os
 from difflib import SequenceMatcher
 
 from memd.cli.commands.editing import edited_text
-from memd.cli.commands.team import call_and_print, named_path, team_path
+from memd.cli.commands.team import accept, call_and_print, named_path, team_path
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
 
 _FILE_NEEDS_EDIT = "--file goes with edit, not with {}"
+_PATH_NEEDED = "{} needs the path of a memory"
 _CONFLICT_MARKS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
 
 
@@ -22,18 +23,24 @@ class UndecidedError(MemdError):
 
 
 def resolve(invocation: Invocation) -> int:
-    """Resolve a conflict by one side, or by a text from a file or the editor."""
+    """Decide a conflict or a held file, restore a version, or accept a server."""
     options = invocation.options
+    if options.file and options.how != "edit":
+        raise CommandLineError(_FILE_NEEDS_EDIT, options.how)
+    if options.how == "accept":
+        return accept(invocation)
+    if not options.path:
+        raise CommandLineError(_PATH_NEEDED, options.how)
+    if options.how == "restore":
+        return call_and_print(invocation)
     if options.how != "edit":
-        if options.file:
-            raise CommandLineError(_FILE_NEEDS_EDIT, options.how)
         return call_and_print(invocation, done=_decided(invocation))
     if options.file:
         return call_and_print(invocation, text=invocation.read(options.file))
-    files = invocation.ask("team.diff", path=options.path)["files"]
+    files = invocation.ask("team.status", path=options.path)["files"]
     conflict = next((file for file in files if file["state"] == "conflict"), None)
     if conflict is None:
-        return call_and_print(invocation)  # the daemon refuses it, as it does for the other sides
+        return call_and_print(invocation)  # the daemon refuses it
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
     with edited_text(invocation, os.path.basename(conflict["path"]), both) as (text, _):
         if any(mark in text for mark in _CONFLICT_MARKS):
@@ -50,7 +57,7 @@ def _decided(invocation: Invocation) -> str:
     # The change set that put the team's text in the place of the person's.
     change = next((each["change"] for each in conflicts if team_path(each) == path), "")
     shown = f"; yours is shown by: {invocation.command('diff', change)}" if change else ""
-    return f"resolved: {path} has the team's text{shown}"
+    return f"resolved: {path} is as the team has it{shown}"
 
 
 def _with_conflict_marks(ours: str, theirs: str) -> str:

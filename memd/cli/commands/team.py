@@ -38,7 +38,7 @@ _STATES = {
     "changed": "changes wait to be sent",
     "unanswered": "changes are sent, and the server has not answered yet",
     "paused": "paused",
-    "waits": "nothing is done until: memctl team accept",
+    "waits": "nothing is done until: memctl team resolve accept",
     "off": "off",
 }
 
@@ -56,12 +56,9 @@ def join(invocation: Invocation) -> int:
     code = _code(invocation, needed=preview["code_needed"])
     result = _call_with_progress(invocation, code=code)
     joined = result["joined"]
-    types = ", ".join(f"{count} {kind}" for kind, count in sorted(joined["types"].items()))
     pairs = [
         ("joined", f"{joined['remote']} on {joined['server']}"),
         ("as", f"{joined['member']} by {joined['device']}, {joined['role']}"),
-        ("entries", types or "none yet"),
-        *_newest_pairs(joined["newest"]),
     ]
     screen.answer(result, output.facts(pairs) + "\n".join(_sync_lines(invocation, joined["sync"])))
     return _print_waiting(invocation, joined["sync"])
@@ -99,6 +96,12 @@ def leave(invocation: Invocation) -> None:
 def status(invocation: Invocation) -> None:
     """Print how the project differs from its team's memories, and what waits."""
     answer = invocation.request()
+    if invocation.options.path:
+        if not answer["files"]:
+            invocation.screen.note("it does not differ from what the team has")
+        text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"])
+        invocation.screen.answer(answer, text)
+        return
     state = _STATES.get(answer["state"], answer["state"])
     if answer["state"] == "equal" and (answer["held"] or answer["conflicts"]):
         state = _EQUAL_BUT
@@ -123,19 +126,19 @@ def status(invocation: Invocation) -> None:
     invocation.screen.answer(answer, output.facts(pairs))
 
 
-def diff(invocation: Invocation) -> None:
-    """Print the changes that will be sent, as diffs."""
-    answer = invocation.request()
-    if not answer["files"]:
-        invocation.screen.note("nothing differs from what the team has")
-    text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"])
-    invocation.screen.answer(answer, text)
-
-
 def log(invocation: Invocation) -> None:
-    """List the versions of one memory on the server."""
+    """List the versions of one memory on the server, or the members."""
     answer, screen = invocation.request(), invocation.screen
     rows = [
+        (
+            screen.paint(_one_line(member["member"]), "bold"),
+            f"{member['entries']} entries",
+            f"last {_age(member['at'])}",
+            ", ".join(map(_one_line, member["devices"])),
+        )
+        for member in answer["members"]
+    ]
+    rows += [
         (
             screen.paint(str(version["revision"]), "bold"),
             _age(version["at"]),
@@ -181,16 +184,6 @@ def remove(invocation: Invocation) -> int:
     return call_and_print(invocation)
 
 
-def sync(invocation: Invocation) -> int:
-    """Sync with the team; also the verbs restore and keep for one memory."""
-    return call_and_print(invocation)
-
-
-def drop(invocation: Invocation) -> int:
-    """Delete a held file here."""
-    return call_and_print(invocation, done=f"dropped: {named_path(invocation)}")
-
-
 def accept(invocation: Invocation) -> int:
     """Accept a server that may have lost data, after asking the person."""
     waits = invocation.ask("team.status")["waits"]
@@ -201,21 +194,6 @@ def accept(invocation: Invocation) -> int:
     if not _confirmed(invocation, "go on with this server?"):
         return 1
     return call_and_print(invocation)
-
-
-def members(invocation: Invocation) -> None:
-    """List the members whose memories are in the project."""
-    answer, screen = invocation.request(), invocation.screen
-    rows = [
-        (
-            screen.paint(_one_line(member["member"]), "bold"),
-            f"{member['entries']} entries",
-            f"last {_age(member['at'])}",
-            ", ".join(map(_one_line, member["devices"])),
-        )
-        for member in answer["members"]
-    ]
-    screen.answer(answer, output.table(rows, screen.width))
 
 
 def _confirmed(invocation: Invocation, question: str) -> bool:
@@ -262,7 +240,7 @@ def _print_waiting(invocation: Invocation, result: Mapping[str, Any]) -> int:
         path = team_path(conflict)
         invocation.screen.error(f"conflict: {path}: memctl team resolve {path} HOW")
     if result["waits"]:
-        invocation.screen.error(f"{result['waits']}: memctl team accept")
+        invocation.screen.error(f"{result['waits']}: memctl team resolve accept")
     return 1 if result["conflicts"] or result["waits"] else 0
 
 
@@ -300,13 +278,6 @@ def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         yield "code", "a new one replaces the token: the project has joined this team already"
     elif not preview["code_needed"]:
         yield "code", "none is needed: this device has a token"
-
-
-def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
-    """Yield a pair for each of the team's newest memories."""
-    for entry in entries:
-        author = f"{_one_line(entry['member'])}, {_age(entry['at'])}"
-        yield entry["path"], f"{author}: {_one_line(entry['description'])}"
 
 
 def _held_words(entry: Mapping[str, Any]) -> str:
