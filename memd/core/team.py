@@ -1,18 +1,14 @@
 """Values of team memory that several floors share: the state of a sync, and what it sends."""
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from memd.core.values import TeamMoved
 
-# What a server takes, unless it names other limits.
 ENTRY_BYTES = 64 * 1024
-BATCH_ENTRIES = 100
-BATCH_BYTES = 512 * 1024
-REPOSITORY_ENTRIES = 5_000
-REPOSITORY_BYTES = 64 * 1024 * 1024
 REMOVED = ""  # the hash of an entry that a tombstone stands for
 
 
@@ -51,17 +47,16 @@ class PushBatch(Struct, frozen=True):
 
 
 class HeldEntry(Struct, frozen=True):
-    """A file that is here and is not sent; ``reason`` is one of ``HELD``, with ``detail``."""
+    """A file that is here and is not sent, for a ``reason`` with a ``detail``.
+
+    Reasons are ``removed`` (on the server), ``secret``, ``type`` (none that is shared), ``refused``
+    (by the server), ``full``, ``too_large``, ``only_here`` and ``name`` (it cannot be sent).
+    """
 
     key: str
     hash: str
     reason: str
     detail: str = ""
-
-
-# Why a file is not sent: removed on the server; a secret in it; no type that is shared; refused by
-# the server; no room there; too large; only this device has it; a name that cannot be sent.
-HELD = ("removed", "secret", "type", "refused", "full", "too_large", "only_here", "name")
 
 
 class Conflict(Struct, frozen=True):
@@ -79,14 +74,17 @@ class Conflict(Struct, frozen=True):
     at: float = 0.0
 
 
-class Limits(Struct, frozen=True):
-    """What a server takes at most, in entries and bytes."""
+_Count = Annotated[int, Meta(ge=1, lt=2**53)]  # every JSON parser reads such a number exactly
 
-    entry_bytes: int = ENTRY_BYTES
-    put_bytes: int = BATCH_BYTES
-    put_entries: int = BATCH_ENTRIES
-    max_entries: int = REPOSITORY_ENTRIES
-    max_bytes: int = REPOSITORY_BYTES
+
+class Limits(Struct, frozen=True):
+    """What a server takes at most, in entries and bytes, unless it names other limits."""
+
+    entry_bytes: _Count = ENTRY_BYTES
+    put_bytes: _Count = 512 * 1024
+    put_entries: _Count = 100
+    max_entries: _Count = 5_000
+    max_bytes: _Count = 64 * 1024 * 1024
 
 
 class SyncState(Struct, frozen=True):

@@ -151,7 +151,8 @@ class Link:
         import httpx2  # noqa: PLC0415 - a thread has loaded it before
 
         headers = {**request.headers, **self._common_headers()}
-        if not all(_is_sendable(text) for text in (*headers.keys(), *headers.values())):
+        header_text = "".join((*headers.keys(), *headers.values()))
+        if not (header_text.isascii() and header_text.isprintable()):
             raise RemoteUnreachableError(self.address, _BAD_HEADER)
         timeouts = httpx2.Timeout(self._page_seconds, connect=self._connect_seconds).as_dict()
         try:
@@ -175,16 +176,15 @@ class Link:
             raise RemoteAnswerError(self.address, _NOT_HTTP) from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            cause = _BAD_CERTIFICATE if is_untrusted else _describe_error(error)
+            name = type(error).__name__
+            words = f"{_CAUSES[name]} ({name})" if name in _CAUSES else name
+            cause = _BAD_CERTIFICATE if is_untrusted else words
             raise RemoteUnreachableError(self.address, cause) from None
         received = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status_code, received, body)
 
     async def _read_body(self, response: "httpx2.Response") -> bytes:
-        """Read a body and decompress it piece by piece.
-
-        Raises RemoteAnswerError if it is too long, cut off or in another encoding than gzip.
-        """
+        """Read a body and decompress it piece by piece."""
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("identity", "gzip"):
             raise RemoteAnswerError(self.address, _WRONG_ENCODING)
@@ -213,11 +213,7 @@ class Link:
         return headers
 
     def _open_transport(self) -> "httpx2.AsyncHTTPTransport":
-        """Import the library and return a transport for this address. Blocks.
-
-        Raises RemoteUnreachableError for an address that is neither https nor http to this machine,
-        or if the library is missing or cannot be set up.
-        """
+        """Import the library and return a transport for this address. Blocks."""
         parts = urlsplit(self.address)
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
@@ -239,12 +235,6 @@ class Link:
             raise RemoteUnreachableError(self.address, type(error).__name__) from None
 
 
-def _describe_error(error: Exception) -> str:
-    """Return what an error of the library means, with the name of its class."""
-    name = type(error).__name__
-    return f"{_CAUSES[name]} ({name})" if name in _CAUSES else name
-
-
 def _unpack(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
     """Yield the decompressed bytes of a part of a body in pieces of 64 KiB. Raises zlib.error."""
     if unpacker.eof:  # refuse bytes after the end, as zlib would store them all
@@ -253,8 +243,3 @@ def _unpack(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
     while piece:
         yield piece
         piece = unpacker.decompress(unpacker.unconsumed_tail, _PIECE_BYTES)
-
-
-def _is_sendable(text: str) -> bool:
-    """Return whether a text may be in a header: only printable ASCII characters."""
-    return text.isascii() and text.isprintable()

@@ -268,10 +268,7 @@ def _difference(key: str, head: Version | None) -> Answer:
 
 
 def _check_clash(write: OpenWrite, new: Sequence[str]) -> None:
-    """Check that no new key names the same file as another key on some file systems.
-
-    Raises EntriesRefusedError.
-    """
+    """Check that no new key names the same file as another key on some file systems."""
     if new:
         live = write.transaction.rows(
             "SELECT key FROM versions WHERE repository = ? AND replaced IS NULL AND hash <> ''",

@@ -229,7 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _serve(storage, given)
                 return 0
             result = given.run(storage, given)
-            sys.stdout.write(_json(result) if given.json else _text(result))
+            as_json = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+            sys.stdout.write(as_json if given.json else _text(result))
             return 0
     except MemdError as error:
         sys.stderr.write(f"memd-team: {error.sentence}\n")
@@ -315,10 +316,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _database(given: argparse.Namespace, *, create: bool) -> str:
-    """Return the database that a command is for, "" if none is named; ``create`` its folder.
-
-    An option goes before the variables of the environment.
-    """
+    """Return the database that a command is for, "" if none is named; ``create`` its folder."""
     data = given.data or os.environ.get("MEMD_TEAM_DATA", "")
     database: str = given.database
     if not (given.data or database):
@@ -337,7 +335,6 @@ def _serve(storage: Storage, given: argparse.Namespace) -> None:
     from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
 
     def started(address: str) -> None:
-        """Print the address at which the server listens."""
         sys.stdout.write(f"{address}\n")
         sys.stdout.flush()
 
@@ -356,11 +353,6 @@ def _repository(storage: Storage, remote: str) -> Repository:
 def _iso_time(at: float) -> str:
     """Return seconds since 1970 as ISO 8601 in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-
-
-def _json(result: Row | Sequence[Row]) -> str:
-    """Return a command's result as readable JSON with a line end."""
-    return json.dumps(result, indent=2, ensure_ascii=False) + "\n"
 
 
 def _text(result: Row | Sequence[Row]) -> str:

@@ -118,7 +118,6 @@ class Storage(Access):
         limits = self.limits
 
         def check() -> None:
-            """Check the entries before anything is stored. Raises TeamServerError."""
             if not entries:
                 raise MalformedRequestError(RequestPart.BODY)
             if len(entries) > limits.put_entries:
@@ -146,7 +145,6 @@ class Storage(Access):
         """
 
         def check() -> None:
-            """Check the reason and the key. Raises TeamServerError."""
             checking.reason(reason)
             if not checking.is_key(key):
                 raise NotThereError(ENTRY)
@@ -230,10 +228,7 @@ class Storage(Access):
     def _carry_out(
         self, request: Request, check: Callable[[], None], act: Callable[[OpenWrite], Answer]
     ) -> Answer:
-        """Check and carry out a write, unless that was done before; return its answer.
-
-        ``check`` takes long, so it runs while nothing is locked. ``act`` carries out the write.
-        """
+        """Check and carry out a write, unless that was done before; return its answer."""
         with self.driver.reading() as transaction:
             answer = accepting.stored_answer(transaction, request)
         if answer is not None:

@@ -12,7 +12,6 @@ from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
 from memd.team.errors import (
     NothingToDecideError,
-    TeamHeldError,
     TeamRefusedError,
     TeamUnreachableError,
 )
@@ -126,14 +125,6 @@ def accept(exchange: Exchange) -> None:
     pull(exchange, accepted=True)
 
 
-def check_sent(exchange: Exchange, path: str) -> None:
-    """Raise TeamHeldError if a file that was to be sent is held, as it breaks a rule."""
-    key = path.removeprefix(TEAM)
-    held = exchange.table.held(exchange.directory).get(key)
-    if held is not None:
-        raise TeamHeldError(path, held.detail or held.reason)
-
-
 def _send_removal(exchange: Exchange, request: HttpRequest) -> HttpResponse:
     """Send a removal, up to three times if there is no answer, and return the answer."""
     for attempt in range(_RETRIES):
@@ -155,7 +146,6 @@ def _write_plan(key: str, content: bytes | None) -> Plan:
     """Return a plan for the store that writes one file, or deletes it if it exists."""
 
     def plan(tree: Tree) -> Draft:
-        """Return the draft for a tree as it is now."""
         live = tree.read(f"{TEAM}{key}")
         if content is None and live is None:
             return Draft()

@@ -35,24 +35,6 @@ def next_batch(
     return PushBatch(id, at, tuple(batch)) if batch else None
 
 
-def bases_of_accepted(
-    batch: PushBatch,
-    revisions: Mapping[str, int],
-    *,
-    member: str = "",
-    device: str = "",
-    at: float = 0.0,
-) -> tuple[Base, ...]:
-    """Return the bases of a batch's entries after the server gave each a revision.
-
-    ``at`` is this device's time; the server's own stamp may follow with a pull.
-    """
-    return tuple(
-        Base(entry.key, entry.hash, revisions[entry.key], member, device, at)
-        for entry in batch.entries
-    )
-
-
 def bases_from_history(
     batch: PushBatch, versions: Mapping[str, Sequence[RemoteEntry]]
 ) -> tuple[Base, ...]:

@@ -157,11 +157,6 @@ class Exchange:
             self.table.save(self.directory, state)
             self.state = state
 
-    def check_accepted(self) -> None:
-        """Raise TeamRefusedError if a person has to accept the server first."""
-        if self.state.waits:
-            raise TeamRefusedError(self.membership.remote, self.state.waits)
-
     def local(self) -> dict[str, str]:
         """Return the hashes of the files here below ``team/`` by key."""
         return hashes(self.ports.files.files(self.ports.now()))

@@ -187,10 +187,7 @@ class Memberships:
         return ""
 
     def _read(self) -> tuple[dict[str, Membership], tuple[str, ...]]:
-        """Return the memberships by directory and a sentence for each problem.
-
-        The file is parsed only if it differs from the file that was read last.
-        """
+        """Return the memberships by directory and a sentence for each problem."""
         path = f"{self.folder}/{FILE}"
         try:
             status = os.lstat(path)
@@ -228,10 +225,7 @@ class Memberships:
 
     @contextmanager
     def _locked(self) -> Iterator[Directory]:
-        """Open and lock the folder, creating it if needed, so that one writer changes its files.
-
-        Raises UnwrittenFileError.
-        """
+        """Open and lock the folder, creating it if needed, so that one writer changes its files."""
         try:
             opened = Directory(self.folder, create=True)
         except DirectoryUnusableError as error:
@@ -241,10 +235,7 @@ class Memberships:
             yield directory
 
     def _replace_file(self, directory: Directory, name: str, content: bytes | None) -> None:
-        """Write a file that only the user can read, or replace it. Raises UnwrittenFileError.
-
-        Without a ``content`` it is only tried whether a file can be written.
-        """
+        """Write a file that only the user can read, or replace it. Raises UnwrittenFileError."""
         disk, folder, temp = self._disk, directory.fd, f".memd-{secrets.token_hex(8)}.tmp"
         try:
             try:
@@ -283,11 +274,8 @@ def _file_content(rows: Iterable[Membership]) -> bytes:
     lines = [_FILE_HEADER]
     for row in rows:
         lines.append("\n[[membership]]\n")
-        lines += [f"{name} = {_toml_string(getattr(row, name))}\n" for name in _TEXT_MEMBERS]
+        for name in _TEXT_MEMBERS:  # a TOML string is like JSON's, but with DEL escaped
+            text = json.dumps(getattr(row, name), ensure_ascii=False)
+            lines.append(f"{name} = {text}\n".replace("\x7f", "\\u007f"))
         lines.append(f"at = {float(row.at)!r}\n")
     return "".join(lines).encode()
-
-
-def _toml_string(text: str) -> str:
-    """Return a text as a TOML string: like JSON, but with DEL escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

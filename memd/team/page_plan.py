@@ -94,10 +94,7 @@ class PagePlan:
         return live, problems
 
     def _carry_out(self, plan: KeyPlan, ours: bytes | None) -> str:
-        """Add the edit, base or hold of one plan; return the rule that forbids it, or "".
-
-        ``ours`` is the content of the file here, ``None`` if there is none.
-        """
+        """Add the edit, base or hold of one plan; return the rule that forbids it, or ""."""
         path, act = f"{TEAM}{plan.key}", plan.act
         if act in (Act.TAKE, Act.RESTORE, Act.CONFLICT, Act.MERGE):
             theirs = self._server_text(plan)
@@ -128,10 +125,7 @@ class PagePlan:
         return ""
 
     def _merge_or_list(self, plan: KeyPlan, ours: bytes, theirs: bytes) -> None:
-        """Write the merge of two texts; if they do not merge, write theirs and add a conflict.
-
-        ``ours`` is the text here, ``theirs`` the server's. A merge that breaks a rule is not used.
-        """
+        """Write the merge of two texts; if they do not merge, write theirs and add a conflict."""
         path, base_hash = f"{TEAM}{plan.key}", plan.base.hash if plan.base else ""
         base_text = self.body(base_hash) if base_hash and plan.act is Act.MERGE else None
         merged = None if base_text is None else document.merge(base_text, ours, theirs, path)

@@ -98,8 +98,5 @@ def jittered_interval(random: Callable[[], float]) -> float:
 
 
 def _is_ahead(at: float, now: float, most: float) -> bool:
-    """Return whether a time is in the future, but at most ``most`` seconds ahead.
-
-    A time further ahead can only come from a clock that was wrong, and is ignored.
-    """
+    """Return whether a time is in the future, but at most ``most`` seconds ahead."""
     return now < at <= now + most

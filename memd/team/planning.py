@@ -19,8 +19,6 @@ from msgspec import Struct
 from memd.core.team import REMOVED, Base, HeldEntry, Outgoing
 from memd.team.values import Act, Bases, RemoteEntry
 
-_REMOVED_FILES = 5  # a pull may always remove this many files
-_REMOVED_SHARE = 5  # a pull may always remove one in five of the entries
 # Reasons for holding an entry that end if its text changes.
 _TEXT_REASONS = ("secret", "type", "refused", "too_large")
 
@@ -66,10 +64,7 @@ def act_for(local: str | None, base: Base | None, remote: RemoteEntry | None) ->
 
 
 def _act_if_both_changed(local_hash: str, base_hash: str, remote_hash: str) -> Act:
-    """Return what a sync does about a key that has changed here and has a newer entry there.
-
-    The hash of a removed file or entry is ``REMOVED``.
-    """
+    """Return what a sync does about a key that has changed here and has a newer entry there."""
     if not remote_hash:
         return Act.HOLD
     if not local_hash:
@@ -163,15 +158,6 @@ def plan_missing(
     return tuple(plans)
 
 
-def removes_too_much(removed: int, entries: int) -> bool:
-    """Return whether a pull removes so many files here that a person has to accept it.
-
-    These are more than five files and more than a fifth of the entries. Both numbers count the
-    whole pull, before any page of it is carried out.
-    """
-    return removed > _REMOVED_FILES and removed * _REMOVED_SHARE > entries
-
-
 def entries_to_send(
     local: Mapping[str, str],
     bases: Bases,
@@ -190,7 +176,6 @@ def entries_to_send(
             result.append(Outgoing(key, local_hash, base.revision if base else None))
 
     def order(entry: Outgoing) -> tuple[bool, float, str]:
-        """Return the key by which entries are sorted."""
         base = bases.get(entry.key)
         is_new = not (base and base.hash)
         return is_new, times.get(entry.key, 0.0), entry.key

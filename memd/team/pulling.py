@@ -32,6 +32,8 @@ _OK, _NOT_MODIFIED, _MARK_UNKNOWN = 200, 304, 410
 _KEYS_PER_PULL = 25_000  # a repository has 5,000 entries, and tombstones of 400 days
 # So many entries of 64 KiB always fit into an answer, also if JSON escapes all of their bytes.
 _FEW_ENTRIES = 16
+_REMOVED_FILES = 5  # a pull may always remove this many files
+_REMOVED_SHARE = 5  # a pull may always remove one in five of the entries
 _VERSIONS_SEARCHED = 10  # versions of a key in which one text is searched
 _MOST_LEFT_OUT = 1_000  # at most so many refused entries are listed
 
@@ -98,11 +100,7 @@ class Pull:
         self._store_mark(last)
 
     def _fetch_first_page(self) -> tuple[RemotePage | None, str]:
-        """Return the first page, ``None`` if nothing changed, and why the server may be wrong.
-
-        If the mark is unknown to the server, or a person accepted another server, all entries are
-        pulled.
-        """
+        """Return the first page, ``None`` if nothing changed, and why the server may be wrong."""
         before = Mark.of(self._exchange.state.mark)
         expected = [_OK]
         if self._since_mark:
@@ -125,11 +123,7 @@ class Pull:
         return first, reason_for_doubt(before, first.mark)
 
     def _apply_pages(self, first: RemotePage, plan_page: _PlanPage) -> RemotePage:
-        """Carry out the pages from ``first`` on; return the last page.
-
-        ``plan_page`` plans a page. After a full pull (without a mark) the keys that no
-        page had are handled too.
-        """
+        """Carry out the pages from ``first`` on; return the last page."""
         seen: set[str] = set()  # the keys of all pages
         last = first
         # A full pull on top of existing bases has to see all keys, so it cannot be resumed.
@@ -152,11 +146,7 @@ class Pull:
         return last
 
     def _apply_missing(self, seen: set[str], *, accepted: bool) -> None:
-        """Carry out the plans for keys that no page of a full pull had.
-
-        ``seen`` are the keys that a page had. ``accepted`` says that a person accepted a server
-        that was restored from a backup.
-        """
+        """Carry out the plans for keys that no page of a full pull had."""
         bases = self._table.bases(self._directory)
         missing = {key: base for key, base in bases.items() if key not in seen}
         held = self._table.held(self._directory)
@@ -166,10 +156,7 @@ class Pull:
         self._commit(tuple(missing), plan_keys)
 
     def _store_mark(self, last: RemotePage) -> None:
-        """Store the mark and the limits of the server, and release held entries.
-
-        Limits of a batch that were lowered after a refusal stay lower.
-        """
+        """Store the mark and the limits of the server, and release held entries."""
         exchange, before = self._exchange, self._exchange.state.limits
         limits = replace(
             last.limits,
@@ -203,12 +190,7 @@ class Pull:
     def _request_page(
         self, expected: Collection[int] = (_OK,), cursor: str = "", *, hashes: bool = False
     ) -> HttpResponse:
-        """Return the answer with a page; if it is too long, request a page of fewer entries.
-
-        A text that JSON has to escape may take six times its bytes. ``expected`` are the statuses
-        that are no error, and ``cursor`` is that of the page, "" for the first one. With ``hashes``
-        texts are left out.
-        """
+        """Return the answer with a page; if it is too long, request a page of fewer entries."""
         exchange, entries = self._exchange, self._page_entries
         request = requests.page(
             exchange.repository,
@@ -248,9 +230,9 @@ class Pull:
         for page in pages:
             plans = planning.plan_pull(local, bases, page.entries)
             removed += sum(plan.act is Act.REMOVE for plan in plans)
-        if not planning.removes_too_much(removed, entry_count):
-            return ""
-        return _MANY_REMOVALS.format(removed, entry_count)
+        if removed > _REMOVED_FILES and removed * _REMOVED_SHARE > entry_count:
+            return _MANY_REMOVALS.format(removed, entry_count)
+        return ""
 
     def _leave_out(self, entries: Iterable[LeftOut], bases: Bases) -> None:
         """Store entries that are refused, and list them in the result, if newer than the base."""
@@ -270,11 +252,7 @@ class Pull:
         entries: Sequence[_EntryOrBase],
         planner: Callable[[Sequence[_EntryOrBase]], PlanKeys],
     ) -> None:
-        """Carry out entries as one change set; if the store refuses it, carry out each half.
-
-        So one entry that cannot be written, such as one below a file's path, is left out alone.
-        ``planner`` returns the function that plans some of the entries.
-        """
+        """Carry out entries as one change set; if the store refuses it, carry out each half."""
         try:
             self._commit(tuple(entry.key for entry in entries), planner(entries))
         except MemdError as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from memd.core.names import TEAM
-from memd.core.team import HeldEntry, Outgoing, PushBatch
+from memd.core.team import Base, HeldEntry, Outgoing, PushBatch
 from memd.team import batches, requests, sharing, wire
 from memd.team.errors import TeamRefusedError
 from memd.team.exchange import Exchange
@@ -58,8 +58,8 @@ def resend(exchange: Exchange, batch: PushBatch) -> None:
     """
     answer = exchange.answer(requests.repositories(exchange.membership.remote))
     repositories = exchange.read(wire.repositories, answer.body)
-    mark = next((each.mark for each in repositories if each.id == exchange.repository), None)
-    doubt = reason_for_doubt(Mark.of(exchange.state.mark), mark) if mark else ""
+    marks = [Mark(e.epoch, e.revision) for e in repositories if e.id == exchange.repository]
+    doubt = reason_for_doubt(Mark.of(exchange.state.mark), marks[0]) if marks else ""
     if doubt:
         exchange.save(replace(exchange.state, waits=doubt))
         return
@@ -99,10 +99,7 @@ def _send_all(exchange: Exchange) -> bool:
 
 
 def _next_batch(exchange: Exchange) -> tuple[PushBatch | None, list[bytes]]:
-    """Store the next batch with its texts; return it with the bytes of each entry.
-
-    Files that break a rule are held. Return ``None`` and no bytes if there is nothing to send.
-    """
+    """Store the next batch with its texts; return it with the bytes of each entry."""
     limits = exchange.state.limits
     outgoing = {item.key: item for item in exchange.outgoing()}
     valid_entries: dict[str, Outgoing] = {}
@@ -169,9 +166,11 @@ def _store_accepted(exchange: Exchange, batch: PushBatch, body: bytes) -> None:
     place, now = exchange.membership, exchange.ports.now()
     keys = [item.key for item in batch.entries]
     revision, revisions = exchange.read(wire.accepted, body, keys)
-    bases = batches.bases_of_accepted(
-        batch, revisions, member=place.member, device=place.device, at=now
-    )
+    # ``now`` is this device's time; the server's own stamp may follow with a pull.
+    bases = [
+        Base(item.key, item.hash, revisions[item.key], place.member, place.device, now)
+        for item in batch.entries
+    ]
     exchange.table.end(exchange.directory, bases, batch=batch.id)
     exchange.effects.sent += [f"{TEAM}{key}" for key in keys]
     mark = Mark.of(exchange.state.mark)
@@ -181,10 +180,7 @@ def _store_accepted(exchange: Exchange, batch: PushBatch, body: bytes) -> None:
 
 
 def _handle_refusal(exchange: Exchange, batch: PushBatch, problem: RemoteProblem) -> None:
-    """End a batch that is too large or breaks a rule: hold entries or lower the limits.
-
-    Pauses the sync if neither is possible, and raises TeamRefusedError.
-    """
+    """End a batch that is too large or breaks a rule: hold entries or lower the limits."""
     limits = batches.lowered_limits(exchange.state.limits, problem.limit, problem.max)
     if problem.limit.startswith("max_"):  # the repository is full
         held = _entries_without_room(exchange, batch, problem)

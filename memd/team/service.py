@@ -29,7 +29,7 @@ from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.tables import TeamTable
 from memd.store.service import Store
 from memd.team import acts, entering, joining, pausing, syncing, views
-from memd.team.errors import TeamRefusedError, TeamUnreachableError
+from memd.team.errors import TeamHeldError, TeamRefusedError, TeamUnreachableError
 from memd.team.exchange import Exchange, SyncPorts
 from memd.team.local import LocalFiles
 from memd.team.membership import Memberships as Memberships
@@ -161,7 +161,6 @@ class TeamSyncs:
         """Accept a server that seemed wrong, or a pull that removes many files, and sync."""
 
         def accept(exchange: Exchange) -> None:
-            """Accept the server, and push."""
             acts.accept(exchange)
             syncing.sync(exchange, push=True, requested=True)
 
@@ -205,10 +204,7 @@ class TeamSyncs:
         return LeftTeam(membership.server, membership.remote, not why, why, change or "")
 
     def _wake_task(self, directory: str) -> Due | None:
-        """Wake a directory's task, starting it if needed, and return its schedule.
-
-        Return ``None`` if ``run`` is not running.
-        """
+        """Wake a directory's task, starting it if needed, and return its schedule."""
         if self._group is None:
             return None
         if directory not in self._schedules:
@@ -265,10 +261,7 @@ class TeamSyncs:
             return None
 
     async def _place(self, directory: str, *, off: bool = False) -> SyncPlace:
-        """Return a directory's membership and settings.
-
-        Raises TeamRefusedError if it does not sync, unless ``off`` is true.
-        """
+        """Return a directory's membership and settings."""
         find = partial(place_of, self._memberships, self._settings, directory)
         place = await to_thread.run_sync(find)
         if place.off and not off:
@@ -284,10 +277,7 @@ class TeamSyncs:
         send: bool = True,
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Pull, carry out a person's act, and send all changes unless ``send`` is false.
-
-        Raises TeamHeldError if the file at ``path`` was not sent.
-        """
+        """Pull, carry out a person's act, and send all changes unless ``send`` is false."""
         place = await self._place(directory)
 
         def work(exchange: Exchange) -> None:
@@ -296,12 +286,14 @@ class TeamSyncs:
                 exchange.progress = lambda count: from_thread.run(progress, count)
             if act is not None:
                 syncing.sync(exchange, push=False, requested=True)
-                exchange.check_accepted()
+                if exchange.state.waits:  # a person has to accept the server first
+                    raise TeamRefusedError(place.membership.remote, exchange.state.waits)
                 act(exchange)
             if send:
                 syncing.sync(exchange, push=True, requested=True)
-            if path:
-                acts.check_sent(exchange, path)
+            held = self._table.held(directory).get(path.removeprefix(TEAM)) if path else None
+            if held is not None:
+                raise TeamHeldError(path, held.detail or held.reason)
 
         return await self._run(place, work)
 

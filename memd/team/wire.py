@@ -9,25 +9,18 @@ Rules of this file
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from memd.core.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
+from memd.core.names import NameRefusedError, printable
 from memd.core.strict_json import NotJsonError, decode
-from memd.core.team import (
-    BATCH_BYTES,
-    BATCH_ENTRIES,
-    ENTRY_BYTES,
-    REMOVED,
-    REPOSITORY_BYTES,
-    REPOSITORY_ENTRIES,
-    LeftOut,
-    Limits,
-)
+from memd.core.team import ENTRY_BYTES, REMOVED, LeftOut, Limits
 from memd.core.text import sha256
+from memd.documents.shared import check_key
 from memd.remote.link import RemoteAnswerError
 from memd.team.values import RemoteEntry
 
@@ -41,7 +34,6 @@ _REVISIONS = 2**53 - 1  # the largest integer that every JSON parser reads exact
 _YEAR_10000 = 253_402_300_800
 
 _Revision = Annotated[int, Meta(ge=0, le=_REVISIONS)]
-_Count = Annotated[int, Meta(ge=1, le=_REVISIONS)]
 _Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _Name = Annotated[str, Meta(max_length=200)]
 _Seconds = Annotated[float, Meta(ge=0, le=_YEAR_10000)]
@@ -56,18 +48,7 @@ _NEWER_ENTRY = "an entry is newer than the repository"
 _UNCHANGED = "unchanged"  # the status of bytes that were there
 _WRONG_KEYS = "it speaks of other entries than were sent"
 _HASH_DIFFERS = "its text is not the one that its hash names"
-_FOLDER = "a folder of it ends in .md"
 _TOO_LARGE = f"it is larger than {ENTRY_BYTES} bytes"
-
-
-class _Limits(Struct):
-    """The limits of a repository and of a batch."""
-
-    entry_bytes: _Count = ENTRY_BYTES
-    put_bytes: _Count = BATCH_BYTES
-    put_entries: _Count = BATCH_ENTRIES
-    max_entries: _Count = REPOSITORY_ENTRIES
-    max_bytes: _Count = REPOSITORY_BYTES
 
 
 class _Stamped(Struct):
@@ -100,24 +81,8 @@ class _Page(Struct):
     revision: _Revision
     entries: list[_Entry]
     removed: list[_Removed] = []
-    limits: _Limits = msgspec.field(default_factory=_Limits)
+    limits: Limits = Limits()
     next: _Cursor | None = None
-
-
-class _Repository(Struct):
-    """A repository that the token may use."""
-
-    id: _Id
-    remote: str
-    role: _Name
-    epoch: _Id
-    revision: _Revision
-
-
-class _Repositories(Struct):
-    """The answer with all repositories of a remote."""
-
-    repos: list[_Repository]
 
 
 class _Joined(Struct):
@@ -166,25 +131,7 @@ class _Named(Struct):
 
     key: str = ""
     rule: str = ""
-    line: int = 0
     revision: _Revision | None = None
-
-
-class _Problem(Struct):
-    """The reason for a refusal."""
-
-    kind: str = ""
-    message: str = ""
-    limit: str = ""
-    max: _Revision = 0
-    have: _Revision = 0
-    entries: list[_Named] = []
-
-
-class _Failure(Struct):
-    """The answer that refuses a request."""
-
-    error: _Problem
 
 
 T = TypeVar("T")
@@ -223,26 +170,47 @@ class RemotePage(Struct, frozen=True):
 class RemoteRepository(Struct, frozen=True):
     """A repository that the token may use."""
 
-    id: str
+    id: _Id
     remote: str
-    role: str
-    mark: Mark
+    role: _Name
+    epoch: _Id
+    revision: _Revision
+
+
+class _Repositories(Struct):
+    """The answer with all repositories of a remote."""
+
+    repos: tuple[RemoteRepository, ...]
 
 
 class RemoteProblem(Struct, frozen=True):
     """Why a server refuses a request.
 
     A 413 has ``limit``, its maximum ``max`` and the value ``have`` that the request would need. A
-    412 or 422 has the broken ``rules`` by key. ``forgotten`` says that the server does not know one
-    of the keys of a 412 any more.
+    412 or 422 names ``entries``.
     """
 
     message: str = ""
     limit: str = ""
-    max: int = 0
-    have: int = 0
-    rules: Mapping[str, str] = field(default_factory=dict)
-    forgotten: bool = False
+    max: _Revision = 0
+    have: _Revision = 0
+    entries: tuple[_Named, ...] = ()
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The broken rules by key."""
+        return {each.key: printable(each.rule) for each in self.entries}
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the server does not know one of the keys of a 412 any more."""
+        return any(each.revision == 0 for each in self.entries)
+
+
+class _Failure(Struct):
+    """The answer that refuses a request."""
+
+    error: RemoteProblem
 
 
 def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
@@ -268,16 +236,12 @@ def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
         else:
             entries.append(entry)
     mark = Mark(shape.epoch, shape.revision)
-    limits = Limits(*msgspec.structs.astuple(shape.limits))
-    return RemotePage(mark, limits, tuple(entries), tuple(left_out), shape.next or "")
+    return RemotePage(mark, shape.limits, tuple(entries), tuple(left_out), shape.next or "")
 
 
 def repositories(server: str, body: bytes) -> tuple[RemoteRepository, ...]:
     """Parse the list of repositories that a token may use."""
-    return tuple(
-        RemoteRepository(each.id, each.remote, each.role, Mark(each.epoch, each.revision))
-        for each in _decode(server, body, _Repositories).repos
-    )
+    return _decode(server, body, _Repositories).repos
 
 
 def joined(server: str, body: bytes) -> tuple[str, str]:
@@ -322,18 +286,11 @@ def problem(body: bytes) -> RemoteProblem:
         error = _decode("", body, _Failure).error
     except RemoteAnswerError:
         return RemoteProblem()
-    rules = {each.key: printable(each.rule) for each in error.entries}
-    is_forgotten = any(each.revision == 0 for each in error.entries)
-    message = printable(error.message)
-    return RemoteProblem(message, error.limit, error.max, error.have, rules, is_forgotten)
+    return replace(error, message=printable(error.message))
 
 
 def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteEntry, str]:
-    """Return an entry or tombstone and the rule that it breaks, "" for none.
-
-    A rule may concern its key, its size, or a text that does not have the hash. With ``hashes`` the
-    text may be missing.
-    """
+    """Return an entry or tombstone and the rule that it breaks, "" for none."""
     text = None if isinstance(item, _Removed) else item.content
     content = None if text is None else text.encode()
     key_hash = REMOVED if isinstance(item, _Removed) else item.hash
@@ -357,15 +314,6 @@ def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[R
     if content is None or sha256(content) != key_hash:
         return entry, _HASH_DIFFERS
     return entry, _TOO_LARGE if len(content) > ENTRY_BYTES else ""
-
-
-def check_key(key: str) -> str:
-    """Return the key if it is a valid path below ``team/``. Raises NameRefusedError if not."""
-    check_name(f"{TEAM}{key}")
-    # A folder named like a file could stand where another device has that file.
-    if f"{SUFFIX}/" in key.casefold():
-        raise NameRefusedError(key, _FOLDER)
-    return key
 
 
 def _decode(server: str, body: bytes, shape: type[T]) -> T:

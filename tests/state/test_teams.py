@@ -1,22 +1,18 @@
 """What syncs of team memory remember."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.team import (
-    Author,
     Base,
     Conflict,
     HeldEntry,
     LeftOut,
-    Limits,
     Outgoing,
     PushBatch,
-    SyncState,
     moved,
 )
 from memd.core.text import sha256
@@ -33,57 +29,6 @@ BODIES = {sha256(text): text for text in (b"one", b"two", b"three")}
 ONE, TWO, THREE = BODIES
 BASE = Base("a.md", ONE, 3, "anna", "laptop", 5.0)
 OUT = PushBatch("id-1", 7.0, (Outgoing("b.md", TWO, None), Outgoing("a.md", THREE, 3)))
-
-
-def test_all_that_a_sync_knows_is_there_again(database: Database, tmp_path: Path) -> None:
-    """What was written down is read again as it was, by directory, by whatever name it has."""
-    table = TeamTable(database)
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    real, link = str(tmp_path / "real"), str(tmp_path / "link")
-    assert (table.state(real), table.batch(real), table.bases(real)) == (SyncState(), None, {})
-    state = SyncState("e.9", Limits(put_entries=9), 2, 9.5, "403", "digest", "epoch", 1.0, 2.0)
-    table.save(link, state)
-    move_bases(table, link, [BASE, Base("gone.md", "", 4)])
-    table.begin(link, OUT, BODIES)
-    table.save(link, HeldEntry("s.md", TWO, "secret", "rule"))
-    table.save(link, LeftOut("CON.md", 2, ONE, "name"))
-    assert (table.state(real), table.batch(real)) == (state, OUT)
-    assert table.bases(real) == {"a.md": BASE, "gone.md": Base("gone.md", "", 4)}
-    anna = Author("anna", "laptop", 5.0, 3)
-    assert [table.author(link, "team/a.md", body) for body in ("", ONE, TWO)] == [anna, anna, None]
-    assert [table.author(real, path) for path in ("a.md", "team/b.md", "team/gone.md")] == [
-        None
-    ] * 3
-    assert list(table.held(real)) == ["s.md"]
-    assert list(table.left_out(real)) == ["CON.md"]
-    assert table.body(real, TWO) == b"two"
-    table.drop(link, HeldEntry, "s.md")
-    assert table.held(real) == {}
-    other = str(tmp_path)
-    assert (table.state(other), table.bases(other), table.body(other, TWO)) == (
-        SyncState(),
-        {},
-        None,
-    )
-    table.forget(link)
-    assert (table.state(real), table.batch(real), table.body(real, TWO)) == (
-        SyncState(),
-        None,
-        None,
-    )
-
-
-def test_only_the_batch_that_is_out_is_ended(database: Database) -> None:
-    """The answer to another batch moves nothing; that to this one moves the bases and ends it."""
-    table, new = TeamTable(database), Base("b.md", TWO, 8)
-    table.begin("/m", OUT, BODIES)
-    table.save("/m", HeldEntry("b.md", TWO, "full"))
-    table.end("/m", [new], batch="id-0")
-    assert (table.batch("/m"), table.bases("/m")) == (OUT, {})
-    table.end("/m", [new], [HeldEntry("a.md", ONE, "secret")], batch="id-1")
-    assert (table.batch("/m"), table.bases("/m")) == (None, {"b.md": new})
-    assert list(table.held("/m")) == ["a.md"]
 
 
 def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:

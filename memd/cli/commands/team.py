@@ -65,10 +65,7 @@ def join(invocation: Invocation) -> int:
 
 
 def _code(invocation: Invocation, *, needed: bool) -> str:
-    """Return the invitation code from the file or the terminal, "" if none is needed.
-
-    Raises CommandLineError for an empty code, or if one is needed and nobody can be asked.
-    """
+    """Return the invitation code from the file or the terminal, "" if none is needed."""
     if invocation.options.code_file:
         code = invocation.read(invocation.options.code_file).strip()
     elif not needed:
@@ -209,10 +206,7 @@ def _confirmed(invocation: Invocation, question: str) -> bool:
 
 
 def _call_with_progress(invocation: Invocation, **overrides: object) -> Any:
-    """Call the command's method, showing its progress, and return the result.
-
-    ``overrides`` are parameters that replace those of the command line.
-    """
+    """Call the command's method, showing its progress, and return the result."""
     screen = invocation.screen
     invocation.progress = lambda value: screen.show_temporary(f"{value['files']} files of the team")
     try:
@@ -245,10 +239,7 @@ def _print_waiting(invocation: Invocation, result: Mapping[str, Any]) -> int:
 
 
 def _sync_lines(invocation: Invocation, sync: Mapping[str, Any], done: str = "") -> Iterator[str]:
-    """Yield the lines that report what a sync took, merged, removed, sent and left.
-
-    ``done`` is a line about what was done beside the sync, "" for none.
-    """
+    """Yield the lines that report what a sync took, merged, removed, sent and left."""
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
             yield f"{words}: {_first_paths(sync[words])}"
