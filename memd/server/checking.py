@@ -1,22 +1,25 @@
-"""Check what clients send: entries, names of members and devices, reasons and ids. Pure.
+"""Check what clients send: keys, sizes, types and secrets of entries, and names of devices. Pure.
 
-A refusal names a rule of ``documents.shared``, or ``duplicate`` (twice in one request), ``case``
-(another key differs only in case) or ``hash`` (not that of the content).
+The rules that a refusal names: ``name``, ``duplicate`` (twice in one request), ``case`` (another
+key differs only in case), ``hash`` (not that of the content), ``size``, ``encoding``, ``format``
+(no valid frontmatter), ``type`` (private or missing), ``secret:`` with the scanner's rule.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from memd.core import names
-from memd.core.names import NameRefusedError
+from memd.core.names import NameRefusedError, check_name
 from memd.core.text import sha256
-from memd.documents import secrets
-from memd.documents.shared import broken_rules, check_key, secrets_in_key
+from memd.core.values import MemoryType
+from memd.documents import document, secrets
+from memd.documents.document import InvalidMemoryError
 from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart
 from memd.server.values import Answer, PutEntry
 
 _LABEL = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")  # members and devices, as people call them
+_COMPONENTS = 3  # folders and file name; with "team" before them, as many as a name may have
 _REVISION_DIGITS = 18
 _REASON_CHARACTERS = 500
 _REMOTE = re.compile(
@@ -28,15 +31,9 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 
 def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
     """Check each entry by itself. Raises EntriesRefusedError with all broken rules."""
-    refusals = []
-    for entry in entries:
-        key = _shown(entry.key)
-        if sha256(entry.content) != entry.hash:
-            refusals.append(_refusal(key, "hash"))
-        broken = broken_rules(entry.key, entry.content, entry_bytes)
-        refusals += [_refusal(key, each.rule, each.line) for each in broken]
+    refusals = [refusal for entry in entries for refusal in _refusals(entry, entry_bytes)]
     counts = Counter(entry.key for entry in entries)
-    refusals += [_refusal(_shown(key), "duplicate") for key, count in counts.items() if count > 1]
+    refusals += [_refusal(shown(key), "duplicate") for key, count in counts.items() if count > 1]
     if refusals:
         raise EntriesRefusedError(refusals)
 
@@ -55,15 +52,18 @@ def check_clash(new: Sequence[str], existing: Sequence[str]) -> None:
 def is_key(key: str) -> bool:
     """Return whether a text is a valid key of an entry."""
     try:
-        check_key(key)
+        check_name(key)
     except NameRefusedError:
         return False
-    return True
+    *folders, _ = key.split("/")
+    # A folder with a memory's ending could clash with another member's file of that name.
+    has_file_folder = any(folder.casefold().endswith(names.SUFFIX) for folder in folders)
+    return len(folders) < _COMPONENTS and not has_file_folder
 
 
-def _shown(key: str) -> str:
+def shown(key: str) -> str:
     """Return a key for an answer, or "" if it is invalid or looks like a credential."""
-    return "" if not is_key(key) or secrets_in_key(key) else key
+    return "" if not is_key(key) or _secrets(key) else key
 
 
 def is_id(text: str) -> bool:
@@ -110,6 +110,46 @@ def request_id(text: str) -> str:
     return text.lower()
 
 
+def _secrets(key: str) -> tuple[secrets.Finding, ...]:
+    """Return the credentials found in a key, with or without its ending."""
+    return secrets.find(key) or secrets.find(key.removesuffix(names.SUFFIX))
+
+
 def _refusal(key: str, rule: str, line: int = 0) -> Answer:
     """Return the answer's item for a broken rule; line 0 stands for the whole entry."""
     return {"key": key, "rule": rule, "line": line}
+
+
+def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Answer]:
+    """Yield each rule that an entry breaks, its secrets last."""
+    key = shown(entry.key)
+    if not is_key(entry.key):
+        yield _refusal(key, "name")
+    for secret in _secrets(entry.key):
+        yield _refusal(key, f"secret:{secret.rule}")
+    if sha256(entry.content) != entry.hash:
+        yield _refusal(key, "hash")
+    if len(entry.content) > entry_bytes:
+        yield _refusal(key, "size")
+        return
+    try:
+        text = entry.content.decode()
+    except UnicodeDecodeError:
+        yield _refusal(key, "encoding")
+        return
+    if rule := _format(entry.content):
+        yield _refusal(key, rule)
+    for secret in secrets.find(text):
+        yield _refusal(key, f"secret:{secret.rule}", secret.line)
+
+
+def _format(content: bytes) -> str:
+    """Return "type" or "format" if a shared memory's frontmatter breaks that rule, else ""."""
+    parsed = document.parse(content, "")
+    if not parsed.damaged and parsed.type in (None, MemoryType.USER):
+        return "type"
+    try:
+        document.validate(content, "")
+    except InvalidMemoryError:
+        return "format"
+    return ""

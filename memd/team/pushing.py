@@ -58,8 +58,8 @@ def resend(exchange: Exchange, batch: PushBatch) -> None:
     """
     answer = exchange.answer(requests.repositories(exchange.membership.remote))
     repositories = exchange.read(wire.repositories, answer.body)
-    marks = [Mark(e.epoch, e.revision) for e in repositories if e.id == exchange.repository]
-    doubt = reason_for_doubt(Mark.of(exchange.state.mark), marks[0]) if marks else ""
+    known = [Mark(e.epoch, e.revision) for e in repositories if e.id == exchange.repository]
+    doubt = reason_for_doubt(Mark.of(exchange.state.mark), known[0]) if known else ""
     if doubt:
         exchange.save(replace(exchange.state, waits=doubt))
         return

@@ -16,11 +16,10 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from memd.core.names import NameRefusedError, printable
+from memd.core.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
 from memd.core.strict_json import NotJsonError, decode
 from memd.core.team import ENTRY_BYTES, REMOVED, LeftOut, Limits
 from memd.core.text import sha256
-from memd.documents.shared import check_key
 from memd.remote.link import RemoteAnswerError
 from memd.team.values import RemoteEntry
 
@@ -48,6 +47,7 @@ _NEWER_ENTRY = "an entry is newer than the repository"
 _UNCHANGED = "unchanged"  # the status of bytes that were there
 _WRONG_KEYS = "it speaks of other entries than were sent"
 _HASH_DIFFERS = "its text is not the one that its hash names"
+_FOLDER = "a folder of it ends in .md"
 _TOO_LARGE = f"it is larger than {ENTRY_BYTES} bytes"
 
 
@@ -314,6 +314,15 @@ def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[R
     if content is None or sha256(content) != key_hash:
         return entry, _HASH_DIFFERS
     return entry, _TOO_LARGE if len(content) > ENTRY_BYTES else ""
+
+
+def check_key(key: str) -> str:
+    """Return the key if it is a valid path below ``team/``. Raises NameRefusedError if not."""
+    check_name(f"{TEAM}{key}")
+    # A folder named like a file could stand where another device has that file.
+    if f"{SUFFIX}/" in key.casefold():
+        raise NameRefusedError(key, _FOLDER)
+    return key
 
 
 def _decode(server: str, body: bytes, shape: type[T]) -> T:
