@@ -6,11 +6,9 @@ Those of the core under the crash kit are in ``core_mutants.py``, those of other
 from dataclasses import dataclass
 
 LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/lock.py"
-RESULTS = "memd/context/results.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
 KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
 DREAM = ("tests/crash/test_dream.py", "-k", "every_call and kill and yes")
-STORED = ("tests/context/test_results.py",)
 FAULT = ("tests/crash/test_faults.py", "-m", "not crash")
 
 
@@ -73,20 +71,5 @@ OTHERS = (
         "                break  # the events stay until the disk works again\n",
         "",
         ("tests/daemon/test_missed.py",),
-    ),
-    Mutant(
-        "a result's folder is not fsynced",
-        RESULTS,
-        "                disk.sync_folder(folder)\n            except OSError:\n",
-        "                pass\n            except OSError:\n",
-        STORED,
-    ),
-    Mutant(
-        "a result has its name before it is whole",
-        RESULTS,
-        "            write_new(disk, folder, temp, content)\n"
-        "            disk.move(folder, temp, name)\n",
-        "            write_new(disk, folder, name, content)\n",
-        STORED,
     ),
 )

@@ -13,6 +13,7 @@ import pytest
 
 from memd.context.service import Contexts
 from memd.core.limits import STORED_BYTES
+from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
@@ -83,8 +84,9 @@ async def test_the_newest_notes_stay(tmp_path: Path) -> None:
     for number in range(KEPT + 2):
         path = projects / f"s{number}" / "session-memory" / "summary.md"
         path.parent.mkdir(parents=True)
-        cursor = f"<!-- memd notes 1 session=s{number} covers= tokens=0 engine=local at= -->"
-        path.write_text(f"# Title\n\n{cursor}\n")
+        above = "# Title\n\n"
+        cursor = f"memd notes 2 session=s{number} covers= tokens=0 engine=local"
+        path.write_text(f"{above}<!-- {cursor} hash={sha256(above.encode())[:16]} at= -->\n")
         os.utime(path, (number, number))
     (projects / "s0.jsonl").write_text("{}\n")
     async with keeper(tmp_path):
