@@ -121,6 +121,19 @@ def test_copies_of_older_versions_go(own: Home, name: str) -> None:
     assert not (folder / "settings.json.memd-backup-3").exists()
 
 
+def test_a_file_that_an_older_version_wrote_is_named(own: Home) -> None:
+    """Removal names a file of a client that memd does not write any more, and leaves it."""
+    path = own.path / "h/.cursor/mcp.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"mcpServers": {"memd": {"command": "/x/memctl", "args": ["mcp"]}}}')
+    before = path.read_text()
+    done = own.memctl("setup", "--remove", "--yes")
+    assert done.returncode == 0
+    assert str(path) in done.stderr
+    assert "setup cursor --remove" in done.stderr
+    assert path.read_text() == before
+
+
 @pytest.mark.full
 def test_a_copy_is_of_the_file_before_memd(own: Home) -> None:
     """Further set-ups keep the first copy; what a person edits meanwhile stays after removal."""

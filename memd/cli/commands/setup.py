@@ -75,8 +75,14 @@ class SetupReport(Struct):
 
 def setup(invocation: Invocation) -> int:
     """Connect or disconnect the named client or all in use, or print what a client needs."""
-    snippet = snippets(_machine_facts(invocation)).get(invocation.options.client)
-    return _print_snippet(invocation, snippet) if snippet else _set_up(invocation)
+    others = snippets(_machine_facts(invocation))
+    if snippet := others.get(invocation.options.client):
+        return _print_snippet(invocation, snippet)
+    if invocation.options.remove and not invocation.options.client:
+        for name in (name for name, other in others.items() if other.is_there()):
+            sentence = f"{others[name].path} still names memctl; see memctl setup {name} --remove"
+            invocation.screen.note(f"{others[name].title}: {sentence}")
+    return _set_up(invocation)
 
 
 def _set_up(invocation: Invocation) -> int:
@@ -145,6 +151,8 @@ def _print_snippet(invocation: Invocation, snippet: Snippet) -> int:
             raise CommandLineError(sentence, snippet.title, hint=hint)
     path = options.settings or snippet.path
     verb = "take out of" if options.remove else "add to"
+    if options.remove and os.path.exists(copy := f"{path}.memd-backup"):
+        screen.note(f"{snippet.title}: delete {copy}, a copy of the file from before memd")
     screen.note(f"{snippet.title}: memd does not write its file; {verb} {path}:")
     screen.answer({"client": options.client, "path": path, "text": snippet.text}, snippet.text)
     return 0

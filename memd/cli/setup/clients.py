@@ -114,6 +114,12 @@ class Snippet(Struct, frozen=True):
     path: str
     text: str
 
+    def is_there(self) -> bool:
+        """Return whether the file names memctl: an older memd, or the person, wrote it there."""
+        with suppress(OSError), open(self.path, "rb") as file:
+            return b"memctl" in file.read()
+        return False
+
 
 def table(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return all clients that memd knows how to set up."""
