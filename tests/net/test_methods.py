@@ -14,6 +14,10 @@ from tests.net.wire import Json, RpcError
 _AGENT = " agent? scope?"
 # Each method with its permission and parameters; nothing else may be given.
 METHODS = {
+    "context.plan": "write cwd session_id messages decisions? conversation? model? system? tools?"
+    " betas? usage? diagnostics? reader? supports? window? may_drop_thinking? idle_seconds?"
+    " request? baseline?",
+    "context.spill": "write cwd session_id tool_use_id tool content? source_path? reader? action?",
     "hello": "read client? version? environment?",
     "subscribe": "read topics? cwd?",
     "status": "read",
@@ -64,10 +68,6 @@ CHANGED = {
     "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
     " base_hash? request_id? session_id? said?" + _AGENT,
     "memory.purge": "write cwd path? pattern? regex? dry_run?" + _AGENT,
-    "context.plan": "write cwd session_id messages decisions? conversation? model? system? tools?"
-    " betas? usage? diagnostics? reader? supports? window? may_drop_thinking? idle_seconds?"
-    " request? baseline?",
-    "context.spill": "write cwd session_id tool_use_id tool content? source_path? reader? action?",
 }
 # Of these the specification leaves optional parameters to the method: those named are among them.
 AT_LEAST = {
