@@ -74,7 +74,7 @@ def connect(
     and where the log is.
     """
     until = time.monotonic() + deadline
-    starter = _Starter(places, environ, command)
+    starter = Starter(places, environ, command)
     with starter:
         while True:
             try:
@@ -184,10 +184,12 @@ def _last_line(path: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
-class _Starter:
+class Starter:
     """Starts the daemon once, if this client gets the start lock."""
 
-    def __init__(self, places: Places, environ: Mapping[str, str], command: Sequence[str]) -> None:
+    def __init__(
+        self, places: Places, environ: Mapping[str, str], command: Sequence[str] = SERVE
+    ) -> None:
         self._places = places
         self._environ = environ
         self._command = command  # starts a daemon where the supervisor does not
@@ -212,7 +214,7 @@ class _Starter:
         Returns "" while the caller should go on connecting, else why there will be no daemon.
         """
         try:
-            if self._lock < 0 and not self._take_lock():
+            if self._lock < 0 and not self.take_lock():
                 return ""
             if not self._has_started:
                 self._start()
@@ -226,8 +228,11 @@ class _Starter:
         words = last_words(self._places)
         return f"{sentence}: {words}" if words else sentence
 
-    def _take_lock(self) -> bool:
-        """Return whether this client has the start lock now, without waiting. Raises OSError."""
+    def take_lock(self) -> bool:
+        """Take the start lock if no other client has it; return whether it is taken.
+
+        Until it is left no other client starts a daemon. Raises OSError.
+        """
         old_mask = os.umask(0o077)  # makedirs gives its mode to the last directory alone
         try:
             os.makedirs(self._places.state_dir, mode=0o700, exist_ok=True)

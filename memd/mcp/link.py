@@ -1,6 +1,7 @@
 """Hold the bridge's connection to the daemon, made at the first call and after a loss."""
 
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ from memd.core.places import Places
 
 ANSWER_SECONDS = 20.0  # clients abandon a tool call after 60 s
 START_SECONDS = 10.0  # for a daemon to start
+# Seconds before the second and the third attempt; a daemon that is being killed may still accept
+# the second one.
+_PAUSES = (0.0, 0.1)
 _NAME_CHARACTERS = 60
 _WRITE_METHODS = ("memory.write", "memory.delete", "memory.undo", "message.send")
 _METHODS_WITHOUT_CWD = ("message.receive", "message.ack")
@@ -34,7 +38,7 @@ class DaemonLink:
             self.close()
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Return the result of a method; call again if the connection is lost.
+        """Return the result of a method; call again up to twice if the connection is lost.
 
         Writes get a request id, so one that is sent again is done once. Raises RemoteError,
         AnswerTimeoutError, DaemonUnavailableError, and ValueError for params that are not JSON.
@@ -43,12 +47,14 @@ class DaemonLink:
             params = {**params, "request_id": os.urandom(16).hex()}
         if method in _METHODS_WITHOUT_CWD:
             params = {name: value for name, value in params.items() if name != "cwd"}
-        try:
-            return self.connection().call(method, params, ANSWER_SECONDS)
-        except DaemonUnavailableError:
-            if self._connection is None:  # there is no daemon, or none could be started
-                raise
-            self.close()
+        for pause in _PAUSES:
+            try:
+                return self.connection().call(method, params, ANSWER_SECONDS)
+            except DaemonUnavailableError:
+                if self._connection is None:  # there is no daemon, or none could be started
+                    raise
+                self.close()
+                time.sleep(pause)
         return self.connection().call(method, params, ANSWER_SECONDS)
 
     def connection(self) -> Client:

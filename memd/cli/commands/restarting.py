@@ -2,12 +2,13 @@
 
 import os
 import sys
+from contextlib import suppress
 
 from memd.cli import service_unit
 from memd.cli.commands import service
 from memd.cli.invocation import CommandError, Invocation
 from memd.client.errors import DaemonUnavailableError
-from memd.client.launch import reason_against_start
+from memd.client.launch import Starter, reason_against_start
 
 _NOT_STARTABLE = "the memd of {} would not start: {}"
 _MEND = "mend the installation; the memd that runs goes on meanwhile"
@@ -17,13 +18,13 @@ _MAKE_SERVICE = "memctl service install makes this one the service"
 
 def restart(invocation: Invocation) -> None:
     """Replace the running daemon by the installed version, or start one if none runs."""
-    try:
-        invocation.client(start=False)
-    except DaemonUnavailableError:
-        old_version = ""
-    else:
-        old_version = _stop_running(invocation)
-    new_version = invocation.call("hello")["version"]
+    with Starter(invocation.places, invocation.environ) as starter:
+        with suppress(OSError):  # without a client of another installation may start its own
+            starter.take_lock()
+        old_version = _version_that_ran(invocation)
+        if not invocation.options.no_start:
+            starter.step()
+        new_version = invocation.call("hello")["version"]
     if not old_version:
         text = f"memd {new_version} was started"
     elif old_version == new_version:
@@ -31,6 +32,15 @@ def restart(invocation: Invocation) -> None:
     else:
         text = f"memd {new_version} took over from {old_version}"
     invocation.screen.answer({"before": old_version, "version": new_version}, text)
+
+
+def _version_that_ran(invocation: Invocation) -> str:
+    """End the daemon, if one runs; return its version, "" if none ran."""
+    try:
+        invocation.client(start=False)
+    except DaemonUnavailableError:
+        return ""
+    return _stop_running(invocation)
 
 
 def _stop_running(invocation: Invocation) -> str:
