@@ -154,16 +154,20 @@ def test_what_is_in_no_conflict_is_not_found(project: Project, tmp_path: Path) -
         stderr=subprocess.DEVNULL,
         text=True,
     ) as server:
-        assert server.stdout is not None
-        address = next(word for word in server.stdout.readline().split() if "://" in word)
-        joined = project.memctl("team", "join", address, "--yes", "--code-file", "-", input=code)
-        assert joined.returncode == 0, joined.stderr
-        text = "---\nname: free\ndescription: d\ntype: project\n---\nfree of conflicts\n"
-        project.put("team/free.md", text)
-        for name in ("team/free.md", "free.md", "team/none.md"):
-            for how in ("edit", "ours", "theirs"):
-                done = project.memctl("team", "resolve", name, how, environ={"EDITOR": "false"})
-                path = f"team/{name.removeprefix('team/')}"
-                assert (done.returncode, done.stdout) == (1, "")
-                assert f"there is no conflict about {path}\n" in done.stderr
-        server.send_signal(signal.SIGTERM)
+        try:
+            assert server.stdout is not None
+            address = next(word for word in server.stdout.readline().split() if "://" in word)
+            joined = project.memctl(
+                "team", "join", address, "--yes", "--code-file", "-", input=code
+            )
+            assert joined.returncode == 0, joined.stderr
+            text = "---\nname: free\ndescription: d\ntype: project\n---\nfree of conflicts\n"
+            project.put("team/free.md", text)
+            for name in ("team/free.md", "free.md", "team/none.md"):
+                for how in ("edit", "ours", "theirs"):
+                    done = project.memctl("team", "resolve", name, how, environ={"EDITOR": "false"})
+                    path = f"team/{name.removeprefix('team/')}"
+                    assert (done.returncode, done.stdout) == (1, "")
+                    assert f"nothing waits for a decision about {path}\n" in done.stderr
+        finally:
+            server.send_signal(signal.SIGTERM)
