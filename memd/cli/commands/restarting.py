@@ -19,11 +19,15 @@ _MAKE_SERVICE = "memctl service install makes this one the service"
 def restart(invocation: Invocation) -> None:
     """Replace the running daemon by the installed version, or start one if none runs."""
     with Starter(invocation.places, invocation.environ) as starter:
-        with suppress(OSError):  # without a client of another installation may start its own
+        with suppress(
+            OSError
+        ):  # without the lock a client of another installation may start its own
             starter.take_lock()
         old_version = _version_that_ran(invocation)
-        if not invocation.options.no_start:
-            starter.step()
+        failure = "" if invocation.options.no_start else starter.step()
+        if failure:
+            places = invocation.places
+            raise DaemonUnavailableError(places.socket, failure, places.log)
         new_version = invocation.call("hello")["version"]
     if not old_version:
         text = f"memd {new_version} was started"
