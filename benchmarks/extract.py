@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memd.core.values import Message
+from memd.base.values import Message
 from memd.extract import candidates
 
 _SOURCE_CHARACTERS = 3  # of a session's name: the repository that it came from

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"memd {__version__}\n")
         return 0
     if given[:1] == ["gateway"]:
-        from memd.core.gone import GATEWAY  # noqa: PLC0415 - only this word needs it
+        from memd.base.gone import GATEWAY  # noqa: PLC0415 - only this word needs it
 
         sys.stderr.write(f"memd: gateway is gone\n  {GATEWAY}\n")
         return 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from memd.core.team import Base, PushBatch
+from memd.base.team import Base, PushBatch
 from memd.state.tables import TeamTable
 
 

@@ -1,6 +1,6 @@
 """The history of a directory as the journal has it, in one call."""
 
-from memd.core.values import Change
+from memd.base.values import Change
 from memd.state.history import Filter, JournalHistory
 from memd.state.journal import Journal
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memd.core.clock import Clock
-from memd.core.events import Event
+from memd.base.clock import Clock
+from memd.base.events import Event
 from memd.projects.configuration import Configuration
 from memd.state.baseline import Baseline, FileState
 from memd.state.database import Database

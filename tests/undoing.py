@@ -1,6 +1,6 @@
 """Taking a change back in the store, in one call."""
 
-from memd.core.values import CommitResult, Provenance
+from memd.base.values import CommitResult, Provenance
 from memd.store.service import Store
 
 

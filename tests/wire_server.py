@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from memd.core import limits
-from memd.core.clock import Clock
+from memd.base import limits
+from memd.base.clock import Clock
 from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Handler
 from memd.rpc.listener import make_listener

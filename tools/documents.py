@@ -12,10 +12,10 @@ from pathlib import Path
 
 import memd
 from memd.api.table import methods
+from memd.base.errors import MemdError
+from memd.base.settings import declared
 from memd.cli.arguments import COMMANDS, EXIT_STATUS
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, synopsis
-from memd.core.errors import MemdError
-from memd.core.settings import declared
 from tools import manual
 from tools.protocol import markdown
 

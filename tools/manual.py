@@ -14,8 +14,8 @@ from pathlib import Path
 
 from memd import __version__
 from memd.__main__ import USAGE
+from memd.base.settings import declared
 from memd.cli import arguments
-from memd.core.settings import declared
 from memd.server import command as server
 from tools import manual_texts
 

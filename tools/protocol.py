@@ -5,7 +5,7 @@ from typing import Any
 
 from memd.api.discover import openrpc
 from memd.api.method import Method
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 
 _STANDARD = (
     (-32700, "parse error", "the frame is no strict JSON"),

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from anthropic import Anthropic
 
+from memd.base.errors import MemdError
+from memd.base.places import find
 from memd.client.launch import connect
-from memd.core.errors import MemdError
-from memd.core.places import find
 
 MOST_TOKENS = 150_000  # what the model is given before the notes take the place of the rest
 model, said, notes, start = Anthropic(), [], [], 0

@@ -8,10 +8,10 @@ import re
 
 from memd.agent.places import MEMORY, Place
 from memd.agent.refusals import ChangeRefusedError
-from memd.core import limits
-from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
-from memd.core.text import decode
-from memd.core.values import MemoryType
+from memd.base import limits
+from memd.base.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
+from memd.base.text import decode
+from memd.base.values import MemoryType
 from memd.documents import document
 from memd.documents.document import InvalidMemoryError
 from memd.store.drafts import NotSharedError, SecretRefusedError, check_secrets, check_shared

@@ -12,7 +12,7 @@ from memd.agent.refusals import ToolError
 from memd.agent.step import ToolResult
 from memd.agent.tools import Glob, Grep, Read
 from memd.agent.view import AgentView, FileEntry
-from memd.core import globs
+from memd.base import globs
 
 READ_LINES = 2_000  # of one answer of Read
 READ_BYTES = 64 * 1024  # of one answer of Read

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from memd.agent.view import TextPiece
-from memd.core import regex
+from memd.base import regex
 
 _TICK_LINES = 4_096  # lines between two calls of ``tick``
 # A pattern with anchors of the whole text or with flags may miss a match in a piece of many lines.

@@ -21,10 +21,10 @@ from memd.agent.refusals import EditFailedError, InputError, NotShownError, Tool
 from memd.agent.step import DENIED, OPERATION, ToolResult
 from memd.agent.tools import NO_INPUT
 from memd.agent.workspace import Workspace
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, SUFFIX
-from memd.core.text import decode, iso_time, one_line, said_line
-from memd.core.values import MemoryType
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, SUFFIX
+from memd.base.text import decode, iso_time, one_line, said_line
+from memd.base.values import MemoryType
 from memd.documents import document
 from memd.model.port import Block, Reply, ToolCall
 

@@ -15,7 +15,7 @@ import re
 from msgspec import Struct
 
 from memd.agent.refusals import NotReachableError
-from memd.core import names
+from memd.base import names
 
 MEMORY, PROJECT, TRANSCRIPTS = "memory", "project", "transcripts"
 _PATH_CHARACTERS = 4_096  # a longer path is refused

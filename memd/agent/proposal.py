@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.names import INDEX, TEAM
-from memd.core.text import sha256
-from memd.core.values import Draft, Effect, FileEdit, Pointer, Tree
+from memd.base.names import INDEX, TEAM
+from memd.base.text import sha256
+from memd.base.values import Draft, Effect, FileEdit, Pointer, Tree
 from memd.documents import document, index
 from memd.documents.document import FrontmatterNotEditableError
 

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from memd.agent.step import AskModel, PlannedToolCall, Run, ToolResult
-from memd.core.text import cut_bytes
-from memd.core.yielding import yield_to_requests
+from memd.base.text import cut_bytes
+from memd.base.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.model.port import Reply, ToolCall
 

@@ -6,8 +6,8 @@ These never reach a client: each becomes the text of a tool's result, and its ``
 from typing import ClassVar
 
 from memd.agent.step import DENIED, FAILED, MALFORMED
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 
 
 class ToolError(MemdError):

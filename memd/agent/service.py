@@ -29,9 +29,9 @@ from memd.agent.task import LITTLE_THOUGHT as LITTLE_THOUGHT
 from memd.agent.task import Bench
 from memd.agent.task import Task as Task
 from memd.agent.workspace import Workspace
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.text import cut_bytes
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.text import cut_bytes
 from memd.documents import secrets
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage

@@ -20,9 +20,9 @@ from memd.agent.answer import collect
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView
-from memd.core import globs
-from memd.core.errors import MemdError
-from memd.core.names import is_text, printable
+from memd.base import globs
+from memd.base.errors import MemdError
+from memd.base.names import is_text, printable
 
 _LINE_CHARACTERS = 4_000  # of a command line
 _WORDS = 200  # of a command line

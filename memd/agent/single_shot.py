@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from memd.agent.step import OPERATION, Budget
 from memd.agent.task import Task
-from memd.core import prose
+from memd.base import prose
 
 _ROUNDS = 2  # the request, and one more after refused operations
 _OPERATIONS = 64  # of one answer

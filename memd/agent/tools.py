@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from memd.agent.refusals import EditFailedError, InputError
-from memd.core import limits
+from memd.base import limits
 from memd.model.port import Block
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]

@@ -17,9 +17,9 @@ from msgspec import Struct
 from memd.agent import places
 from memd.agent.places import MEMORY, Place, Root
 from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
-from memd.core.errors import MemdError
-from memd.core.text import decode
-from memd.core.yielding import yield_to_requests
+from memd.base.errors import MemdError
+from memd.base.text import decode
+from memd.base.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.files.confined import Confined
 from memd.text import invisible

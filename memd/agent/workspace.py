@@ -29,10 +29,10 @@ from memd.agent.refusals import (
 )
 from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView, Meter
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, LOGS, TEAM, clash
-from memd.core.yielding import yield_to_requests
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, LOGS, TEAM, clash
+from memd.base.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 
 SOURCE_CHARACTERS = 1024 * 1024  # of logs and transcripts that a run remembers

@@ -7,8 +7,8 @@ from anyio import to_thread
 
 from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
-from memd.core.agents import Agent
-from memd.core.text import iso_time
+from memd.base.agents import Agent
+from memd.base.text import iso_time
 from memd.documents.secrets import scrub
 from memd.messages.service import Speaker
 from memd.messages.values import AgentEnded, AgentRow, Registered, Registration

@@ -13,6 +13,8 @@ from memd.api.method import Result, SessionId, method
 from memd.api.notes import about
 from memd.api.services import Services
 from memd.api.work import NothingToReadError, request_of
+from memd.base.errors import MemdError
+from memd.base.text import iso_time, sha256
 from memd.context.errors import (
     BreakerOpenError,
     MessagesRefusedError,
@@ -21,8 +23,6 @@ from memd.context.errors import (
 from memd.context.requests import COMPACTION, ContextEdit, ContextRequest
 from memd.context.service import compacting, local, restoring, results, summary, window_of
 from memd.conversation.history import CompactionBoundary, CompactionPlan, boundary
-from memd.core.errors import MemdError
-from memd.core.text import iso_time, sha256
 from memd.model.errors import CapReachedError, PromptTooLongError
 from memd.rpc.connection import Call
 from memd.transcripts import reading

@@ -8,6 +8,8 @@ import msgspec
 
 from memd.api.method import SessionId, method
 from memd.api.services import Services
+from memd.base.errors import WrongParameterError
+from memd.base.names import is_text
 from memd.context.errors import MessagesRefusedError
 from memd.context.service import (
     CacheBaseline,
@@ -16,8 +18,6 @@ from memd.context.service import (
     PlannedContext,
     SpilledResult,
 )
-from memd.core.errors import WrongParameterError
-from memd.core.names import is_text
 from memd.rpc.connection import Call
 
 Place = Annotated[int, msgspec.Meta(ge=0)]

@@ -22,12 +22,12 @@ from msgspec.structs import replace
 from memd.api.dialects import Event, Payload
 from memd.api.method import Method, Result, method
 from memd.api.services import Services
-from memd.core import limits
-from memd.core.agents import Agent, SystemProcess
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base import limits
+from memd.base.agents import Agent, SystemProcess
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.messages.errors import AgentNameTakenError
 from memd.messages.service import ShownBlock, name_from
 from memd.messages.values import Registration

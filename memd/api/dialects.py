@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct, field
 
 from memd.api.method import Named
-from memd.core.names import printable
+from memd.base.names import printable
 from memd.projects.projects import CLAUDE_CODE
 from memd.text import tags
 

@@ -11,12 +11,12 @@ from memd.api.instruction_checks import fault_line
 from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, printable
-from memd.core.settings import Settings
-from memd.core.text import decode, sha256
-from memd.core.values import Project, Snapshot
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, printable
+from memd.base.settings import Settings
+from memd.base.text import decode, sha256
+from memd.base.values import Project, Snapshot
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.projects import Projects, missing_ignore_line

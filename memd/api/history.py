@@ -8,8 +8,8 @@ from msgspec.structs import asdict
 from memd.api.memory import AgentName, SubagentScope, readable
 from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
 from memd.api.services import Services
-from memd.core.text import iso_time
-from memd.core.values import Actor, Change, Plan, Provenance
+from memd.base.text import iso_time
+from memd.base.values import Actor, Change, Plan, Provenance
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
 from memd.store.history import (

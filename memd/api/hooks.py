@@ -34,10 +34,10 @@ from memd.api.dialects import DIALECTS, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.received import Received
 from memd.api.services import Services
-from memd.core import limits
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import INDEX, TEAM_INDEX
-from memd.core.recent import Recent
+from memd.base import limits
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.names import INDEX, TEAM_INDEX
+from memd.base.recent import Recent
 from memd.recall.service import Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents

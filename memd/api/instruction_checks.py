@@ -2,8 +2,8 @@
 
 from memd.api.instructions import instruction_request
 from memd.api.services import Services
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 from memd.rpc.connection import Call
 
 _NAME = "instruction files"

@@ -7,8 +7,8 @@ import msgspec
 from memd.api.callers import started_by_an_assistant
 from memd.api.method import method
 from memd.api.services import Services
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 from memd.instructions.service import (
     InstructionList,
     InstructionRequest,

@@ -11,10 +11,10 @@ from anyio import to_thread
 from memd.api.memory import AgentName, AnyScope, MemoryFacts, facts_of, readable
 from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
-from memd.core import limits
-from memd.core.errors import WrongParameterError
-from memd.core.names import TEAM
-from memd.core.values import Header, newest_first
+from memd.base import limits
+from memd.base.errors import WrongParameterError
+from memd.base.names import TEAM
+from memd.base.values import Header, newest_first
 from memd.documents.index import load
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call

@@ -10,11 +10,11 @@ from msgspec.structs import asdict, replace
 from memd.api.callers import is_for_an_assistant, started_by_an_assistant
 from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
-from memd.core.agents import AgentScope
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import TEAM, printable
-from memd.core.text import age, decode, iso_time
-from memd.core.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance, Scope
+from memd.base.agents import AgentScope
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.names import TEAM, printable
+from memd.base.text import age, decode, iso_time
+from memd.base.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance, Scope
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
     Writing,

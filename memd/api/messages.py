@@ -8,7 +8,7 @@ from memd.api.agents import Key, Name, connected
 from memd.api.callers import started_by_an_assistant
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
-from memd.core.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
+from memd.base.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
 from memd.messages.errors import (
     MessageRefusedError,
 )

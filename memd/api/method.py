@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from memd.api.services import Services
-from memd.core import places
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.instants import NotATimeError, written
-from memd.core.text import sha256
+from memd.base import places
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.instants import NotATimeError, written
+from memd.base.text import sha256
 from memd.documents import secrets
 from memd.rpc.connection import Call
 from memd.store.history import At

@@ -10,8 +10,8 @@ from memd.api.memory import check_reader, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, NothingToReadError, ended
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.files.directory import (
     DirectoryUnusableError,
     FileTooLargeError,

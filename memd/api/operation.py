@@ -10,8 +10,8 @@ from memd import __version__
 from memd.api.memory import project_of
 from memd.api.method import Method, Result, forwarded, method
 from memd.api.services import Services
-from memd.core import events
-from memd.core.errors import WrongParameterError
+from memd.base import events
+from memd.base.errors import WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.rpc.connection import Call
 

@@ -11,9 +11,9 @@ from anyio import to_thread
 from memd.api.memory import project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import printable
-from memd.core.text import one_line, sha256
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.names import printable
+from memd.base.text import one_line, sha256
 from memd.portable.errors import (
     KindUnknownError,
 )

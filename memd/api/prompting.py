@@ -9,8 +9,8 @@ from memd.api import notes
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
-from memd.core.errors import WrongParameterError
-from memd.core.text import one_line
+from memd.base.errors import WrongParameterError
+from memd.base.text import one_line
 from memd.instructions.service import InstructionRequest, InstructionText
 from memd.notes.service import NotesRequest
 from memd.prompt.service import LoadedPrompt

@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from memd.api.dialects import Dialect, Payload
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.settings import Settings
+from memd.base.values import Project
 
 
 class Received(Struct, frozen=True):

@@ -11,7 +11,7 @@ from anyio import to_thread
 from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
-from memd.core.text import iso_time
+from memd.base.text import iso_time
 from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
 from memd.state.tables import FileEvent, Span, SpendRow, SuggestionFates, Sum, Surfacings

@@ -12,7 +12,7 @@ from memd.api.dialects import Dialect, Payload, decided
 from memd.api.memory import by_client, project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.rules.values import (

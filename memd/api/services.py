@@ -6,12 +6,12 @@ from typing import Protocol
 import anyio
 from msgspec import Struct, field
 
+from memd.base.clock import Clock
+from memd.base.places import Places
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.context.service import Contexts, Summaries
-from memd.core.clock import Clock
-from memd.core.places import Places
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.values import Project
 from memd.dream.gates import Outlook
 from memd.extract.service import Extractions
 from memd.instructions.service import Instructions

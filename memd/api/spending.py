@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from memd.api.method import Result
 from memd.api.services import Services
-from memd.core.settings import Settings
+from memd.base.settings import Settings
 from memd.model.configured import COMMAND
 from memd.state.tables import Sum
 

@@ -11,7 +11,7 @@ from memd.api import spending
 from memd.api.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
 from memd.api.method import Result, method
 from memd.api.services import SeenSession, Services
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.model.configured import ModelState
 from memd.projects.project import is_of_agent
 from memd.projects.projects import working_directory

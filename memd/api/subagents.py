@@ -6,11 +6,11 @@ from contextlib import suppress
 from anyio import to_thread
 
 from memd.api.services import Services
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.text import tags
 
 TAGS = len(tags.OPEN) + len(tags.CLOSE) + 3  # around a section, with line ends

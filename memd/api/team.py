@@ -11,7 +11,7 @@ import msgspec
 from memd.api.memory import ChangeMade, by_client, check_team, project_of, writable
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
-from memd.core.names import TEAM, check_name
+from memd.base.names import TEAM, check_name
 from memd.rpc.connection import Call
 from memd.team.service import (
     Joined,

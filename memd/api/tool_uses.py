@@ -6,11 +6,11 @@ from typing import Any
 from memd.api import dialects
 from memd.api.received import Received
 from memd.api.services import Services
+from memd.base.errors import MemdError
+from memd.base.names import INDEXES
+from memd.base.values import Actor, Provenance
 from memd.context.service import ContextRequest
 from memd.conversation.history import tool_kind
-from memd.core.errors import MemdError
-from memd.core.names import INDEXES
-from memd.core.values import Actor, Provenance
 from memd.rpc.connection import Call
 from memd.text import tags
 

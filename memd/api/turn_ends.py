@@ -6,7 +6,7 @@ from memd.api import notes, prompting, work
 from memd.api.dialects import Event
 from memd.api.received import Received
 from memd.api.services import Services
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.notes.service import NotesRequest
 from memd.rpc.connection import Call
 from memd.text import quoting

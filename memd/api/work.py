@@ -9,10 +9,10 @@ from anyio import to_thread
 from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
-from memd.core.covered import CoveredText
-from memd.core.errors import WrongParameterError
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.covered import CoveredText
+from memd.base.errors import WrongParameterError
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.projects.project import transcript_folders
 from memd.rpc.connection import Call
 from memd.state.tables import Visit

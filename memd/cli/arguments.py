@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
+from memd.base import gone
 from memd.cli import (
     agent_table,
     dream_table,
@@ -33,7 +34,6 @@ from memd.cli.grammar import (
     Option,
     synopsis,
 )
-from memd.core import gone
 
 COMMANDS = (
     *memory_table.COMMANDS,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
-from memd.core.instants import spoken
+from memd.base.instants import spoken
 
 
 def number(text: str) -> int:

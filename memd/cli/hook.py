@@ -69,7 +69,7 @@ class OverdueError(Exception):
 def places(environ: Environ, home: bytes, platform: str) -> tuple[bytes, bytes]:
     """Return the socket's path (empty where it would not fit) and the state directory.
 
-    The same rule as ``memd.core.places.find``, on bytes.
+    The same rule as ``memd.base.places.find``, on bytes.
     """
     macos = platform == "darwin"
     state = environ.get(b"MEMD_STATE_DIR") or (

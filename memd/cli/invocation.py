@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from msgspec import Struct
 
 from memd import __version__
+from memd.base import limits, places
+from memd.base.errors import MemdError
+from memd.base.names import SUFFIX
 from memd.cli.output import Screen
 from memd.client.errors import DaemonUnavailableError, RemoteError, RequestUndeliveredError
-from memd.core import limits, places
-from memd.core.errors import MemdError
-from memd.core.names import SUFFIX
 
 if TYPE_CHECKING:
     from memd.client.launch import Client

@@ -1,7 +1,7 @@
 """The table of the commands for the daemon, its jobs, and the set-up of clients."""
 
+from memd.base.events import LOG_LEVELS
 from memd.cli.grammar import YES, Command, Operand, Option, number
-from memd.core.events import LOG_LEVELS
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
 _SESSION = Operand("SESSION", "the client's session", param="session_id")

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from memd.core.instants import written
+from memd.base.instants import written
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}

@@ -17,12 +17,12 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import TextIO
 
+from memd.base.errors import MemdError
 from memd.cli.arguments import parser
 from memd.cli.grammar import MEMORIES
 from memd.cli.invocation import CommandLineError, Invocation, Surroundings, has_surrogates
 from memd.cli.output import escape
 from memd.client.errors import RemoteError
-from memd.core.errors import MemdError
 
 USAGE = 2
 _ONLY = "{}"  # a sentence that is written elsewhere

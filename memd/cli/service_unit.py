@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 
 LABEL = "dev.memd.memd"
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")

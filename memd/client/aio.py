@@ -10,9 +10,9 @@ from typing import Any, Self
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from memd.base.places import forwarded
 from memd.client import peer, wire
 from memd.client.errors import DaemonUnavailableError, RemoteError
-from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
 _HUNG_UP = "it hung up before it answered"

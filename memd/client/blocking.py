@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+from memd.base.places import forwarded
 from memd.client import peer, wire
 from memd.client.errors import (
     AnswerTimeoutError,
@@ -17,7 +18,6 @@ from memd.client.errors import (
     RemoteError,
     RequestUndeliveredError,
 )
-from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], None]
 _HUNG_UP = "it hung up before it answered"

@@ -28,11 +28,11 @@ from typing import Any, TypeVar
 import anthropic
 from anyio import CapacityLimiter, to_thread
 
+from memd.base.text import read_object
 from memd.client.errors import SdkTooOldError
 from memd.client.planner import Planner
 from memd.client.sent import ObservedReply, apply_compaction, outlines_in_frame
 from memd.client.stored import USUAL_BYTES, read_stored
-from memd.core.text import read_object
 
 try:
     from anthropic import APIRequest, Middleware, beta_async_tool, beta_tool

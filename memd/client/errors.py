@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from memd.core.errors import MemdError
-from memd.core.extras import install_command
+from memd.base.errors import MemdError
+from memd.base.extras import install_command
 
 
 class DaemonUnavailableError(MemdError):

@@ -18,8 +18,8 @@ import shutil
 import sys
 from contextlib import suppress
 
-from memd.core.errors import MemdError
-from memd.core.places import Places
+from memd.base.errors import MemdError
+from memd.base.places import Places
 
 _CLI = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli")
 SOURCE = f"{_CLI}/hook.py"

@@ -20,12 +20,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from memd.base.errors import MemdError
+from memd.base.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 from memd.client import hook_file
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.client.peer import check_socket
-from memd.core.errors import MemdError
-from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 
 if TYPE_CHECKING:
     from memd.client.aio import AsyncClient as AsyncClient

@@ -19,13 +19,13 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from anthropic.types.beta import BetaCacheControlEphemeralParam
 from anyio import to_thread
 
+from memd.base.errors import MemdError
+from memd.base.places import Places, find
 from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.client.held import HeldClient
 from memd.client.launch import connect
-from memd.core.errors import MemdError
-from memd.core.places import Places, find
 
 _NAME = "memory-tool"
 _ALL_CLEARED = "All memory cleared"

@@ -12,6 +12,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from memd.base.canonical import text_of
+from memd.base.errors import MemdError
+from memd.base.places import Places, find
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.client.held import HeldClient
@@ -25,9 +28,6 @@ from memd.client.sent import (
     outlines_in_frame,
     results,
 )
-from memd.core.canonical import text_of
-from memd.core.errors import MemdError
-from memd.core.places import Places, find
 
 _NAME = "keeper"
 _MOST_CHARACTERS = 340_000  # of a result in a frame: JSON has up to 6 bytes for a character

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memd.base.canonical import LEAST_CHARACTERS, THINKING, content_hash, text_of
+from memd.base.text import read_object
 from memd.client.wire import LineBuffer
-from memd.core.canonical import LEAST_CHARACTERS, THINKING, content_hash, text_of
-from memd.core.text import read_object
 
 # What memd decides about a block: it is sent whole, or its beginning with the path of the stored
 # rest, or a short text in its place, or not at all.

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memd.base.canonical import content_hash
 from memd.context.requests import CacheBaseline, CacheBreak, ContextRequest
 from memd.conversation.history import tokens_of
-from memd.core.canonical import content_hash
 
 _LEAST_TOKENS = 2_000  # a smaller loss is no break
 _LEAST_SHARE = 0.05  # of the tokens read before; a smaller loss is no break unless it has a cause

@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.canonical import THINKING
 from memd.context import local, summary
 from memd.context.requests import ContextEdit
 from memd.conversation import history
-from memd.core.canonical import THINKING
 
 NOTES, API, MODEL, LOCAL = "notes", "api", "model", "local"
 STRATEGIES = (NOTES, API, MODEL, LOCAL)

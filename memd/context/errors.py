@@ -1,6 +1,6 @@
 """Errors of planning, storing and compacting a conversation."""
 
-from memd.core.errors import MemdError, WrongParameterError
+from memd.base.errors import MemdError, WrongParameterError
 
 
 class MessagesRefusedError(WrongParameterError):

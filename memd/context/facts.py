@@ -14,12 +14,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memd.base import canonical
+from memd.base.text import sha256
 from memd.context.errors import MessagesRefusedError
 from memd.context.values import MessageFacts, ResultFacts
 from memd.conversation import history
 from memd.conversation.pieces import ASSISTANT, USER
-from memd.core import canonical
-from memd.core.text import sha256
 
 SYSTEM = "system"
 MOST_MESSAGES = 100_000

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.names import printable
 from memd.context import clearing, sizing
 from memd.context.breaks import cache_break_of, new_baseline, part_hashes
 from memd.context.errors import MessagesRefusedError
@@ -45,7 +46,6 @@ from memd.context.values import (
 from memd.conversation import history
 from memd.conversation.history import estimate_text
 from memd.conversation.pieces import ASSISTANT
-from memd.core.names import printable
 
 _REQUEST = "system or tools"  # where an error is, in what a client sends
 

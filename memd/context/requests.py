@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.context.values import Decision, Decisions
-from memd.core.settings import Settings
-from memd.core.values import Project
 
 # What a client's model or program can do (``supports``).
 CONTEXT_MANAGEMENT, COMPACTION = "context_management", "compaction"

@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 
 from msgspec import Struct
 
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.text import read_json, sha256
+from memd.base.values import Project
 from memd.context.errors import StoredResultTooLargeError
 from memd.context.preview import stored_preview
 from memd.context.values import StoredResult
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.text import read_json, sha256
-from memd.core.values import Project
 from memd.files.directory import (
     Directory,
     DirectoryMissingError,

@@ -15,6 +15,12 @@ from anyio import CapacityLimiter, move_on_after, to_thread
 from msgspec.structs import asdict
 
 from memd.agent import service as agent
+from memd.base.canonical import LEAST_CHARACTERS as _LEAST
+from memd.base.canonical import content_hash
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
+from memd.base.settings import Settings
 from memd.context import compacting as compacting
 from memd.context import local as local
 from memd.context import planning, spilling
@@ -30,12 +36,6 @@ from memd.context.requests import SpilledResult as SpilledResult
 from memd.context.sizing import window_of as window_of
 from memd.context.values import KEEP, SPILL, Action, BlockKey, StoredResult
 from memd.context.values import Decision as Decision
-from memd.core.canonical import LEAST_CHARACTERS as _LEAST
-from memd.core.canonical import content_hash
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
-from memd.core.settings import Settings
 from memd.files.directory import UnwrittenFileError
 from memd.files.disk import Disk, real_disk
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError

@@ -9,14 +9,14 @@ Rules of this file
 
 from collections.abc import Sequence
 
+from memd.base.canonical import LEAST_CHARACTERS, text_of
+from memd.base.settings import Settings
 from memd.context import sizing
 from memd.context.facts import exchange_start
 from memd.context.requests import ContextRequest
 from memd.context.values import Decisions, MessageFacts, ResultFacts, decision_on
 from memd.conversation import history
 from memd.conversation.history import estimate_text
-from memd.core.canonical import LEAST_CHARACTERS, text_of
-from memd.core.settings import Settings
 
 SMALL = "small"  # reason why a result is not stored: it is within its tool's limit
 # Characters of a result that is sent whole, by the kind of its tool.

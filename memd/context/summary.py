@@ -16,11 +16,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult
+from memd.base import prose
+from memd.base.values import Message
 from memd.conversation import history
 from memd.conversation.dialogue import rendered, shortened
 from memd.conversation.pieces import ASSISTANT, TEXT_CHARACTERS, USER, other_words, string
-from memd.core import prose
-from memd.core.values import Message
 from memd.text import quoting, tags
 
 KIND = "compact"

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from memd.base.text import sha256
 from memd.conversation.counting import count, estimate, thresholds
 from memd.conversation.pieces import message_id, string
-from memd.core.text import sha256
 from memd.text import quoting, tags
 
 SUMMARY = f"<{tags.MEMD_TAG} covers="  # the start of a message that replaces all before it

@@ -19,9 +19,9 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.values import Message
 from memd.conversation.counting import estimate_text
 from memd.conversation.pieces import AGENT, TranscriptPiece
-from memd.core.values import Message
 
 PIECE_CHARACTERS = 6_000  # of a piece of the person or the assistant
 AGENT_CHARACTERS = 64 * 1024  # of messages of other agents in one piece

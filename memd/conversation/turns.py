@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memd.core.canonical import THINKING
+from memd.base.canonical import THINKING
 
 _ROLES = ("user", "assistant", "system")
 _CALL, _RESULT = "tool_use", "tool_result"  # types of blocks; those of a server's tools end so too

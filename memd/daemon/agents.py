@@ -2,8 +2,8 @@
 
 import threading
 
-from memd.core.clock import Clock
-from memd.core.events import AGENT_PROGRESS
+from memd.base.clock import Clock
+from memd.base.events import AGENT_PROGRESS
 from memd.daemon import machine
 from memd.messages.service import Messages, Register
 from memd.model.configured import Models

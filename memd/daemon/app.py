@@ -21,10 +21,10 @@ from msgspec import Struct, field
 
 from memd.api.services import Services
 from memd.api.table import handlers
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.places import Places
 from memd.context.service import Contexts, Summaries
-from memd.core import limits
-from memd.core.clock import Clock
-from memd.core.places import Places
 from memd.daemon import machine, missed
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.background import Background

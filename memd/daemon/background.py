@@ -6,8 +6,8 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
 from memd.daemon.log import Log
 from memd.rpc.server import contain
 

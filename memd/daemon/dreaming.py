@@ -17,11 +17,11 @@ import anyio
 from anyio import to_thread
 
 from memd.api.services import Prospect, Requested
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.service import Dreams, Report

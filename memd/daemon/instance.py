@@ -18,9 +18,9 @@ from contextlib import suppress
 from typing import Self
 
 from memd import __version__
-from memd.core.errors import MemdError
-from memd.core.places import Places
-from memd.core.text import read_object
+from memd.base.errors import MemdError
+from memd.base.places import Places
+from memd.base.text import read_object
 
 _BODY_BYTES = 4096
 _PAUSE_SECONDS = 0.01  # between two reads of the holder's name

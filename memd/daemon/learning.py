@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from memd.core.clock import Clock
-from memd.core.covered import CoveredIn
+from memd.base.clock import Clock
+from memd.base.covered import CoveredIn
 from memd.extract.service import Extractions, Note, Waiting
 from memd.model.configured import Models
 from memd.rules.service import ToolRules

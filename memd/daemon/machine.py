@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from memd.core.agents import SystemProcess
+from memd.base.agents import SystemProcess
 
 if TYPE_CHECKING:
     import psutil

@@ -23,9 +23,9 @@ from anyio import to_thread
 from msgspec import Struct
 
 from memd.api.services import Services
-from memd.core.errors import MemdError
-from memd.core.text import read_object
-from memd.core.values import Caller
+from memd.base.errors import MemdError
+from memd.base.text import read_object
+from memd.base.values import Caller
 from memd.projects.projects import by_files
 from memd.rpc.connection import Call, Connection, Handler, ServerLog
 from memd.rpc.server import contain

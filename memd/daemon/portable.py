@@ -2,9 +2,9 @@
 
 import os
 
-from memd.core.clock import Clock
-from memd.core.places import Places
-from memd.core.values import Project
+from memd.base.clock import Clock
+from memd.base.places import Places
+from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.notes import files as notes
 from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports

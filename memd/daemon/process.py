@@ -9,8 +9,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from memd import __version__
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
 from memd.daemon import notify
 from memd.daemon.app import Ports, daemon
 from memd.daemon.background import Background

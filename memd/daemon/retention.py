@@ -5,9 +5,9 @@ from contextlib import suppress
 
 from anyio import to_thread
 
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
 from memd.context.service import Contexts
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
 from memd.daemon.log import Log
 from memd.notes.service import Notes
 from memd.state.changes import Pruned, Retention

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from memd.base.events import MEMORY_SAVED, Event, EventSink
+from memd.base.yielding import yielding
 from memd.context.errors import BreakerOpenError
 from memd.context.service import Summaries, failed_result, summary
-from memd.core.events import MEMORY_SAVED, Event, EventSink
-from memd.core.yielding import yielding
 from memd.daemon.dreaming import DreamStarter
 from memd.extract.service import Extractions, ExtractRequest
 from memd.jobs.priority import RequestPriority

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection
 
-from memd.core.events import MEMORY_CHANGED, Event, EventSink
-from memd.core.values import Actor
+from memd.base.events import MEMORY_CHANGED, Event, EventSink
+from memd.base.values import Actor
 
 # Takes a memory directory and the changed paths in it.
 Noticed = Callable[[str, Collection[str]], None]

@@ -12,10 +12,10 @@ from typing import Any
 from frontmatter.default_handlers import YAMLHandler
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.text import decode
-from memd.core.values import ORIGINS, MemoryType
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.text import decode
+from memd.base.values import ORIGINS, MemoryType
 from memd.documents import frontmatter, heads, memory_merge
 from memd.documents.frontmatter import BOM, FENCE, Fenced, lenient_fields
 from memd.documents.frontmatter import HEAD_BYTES as HEAD_BYTES

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.names import in_catalogue
-from memd.core.text import decode, one_line
-from memd.core.values import Pointer
+from memd.base import limits
+from memd.base.names import in_catalogue
+from memd.base.text import decode, one_line
+from memd.base.values import Pointer
 from memd.documents.frontmatter import BOM
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN
 

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.values import ORIGINS, MemoryType
+from memd.base import limits
+from memd.base.values import ORIGINS, MemoryType
 
 FENCE = b"---"
 BOM = b"\xef\xbb\xbf"  # the byte order mark of UTF-8

@@ -8,7 +8,7 @@ becomes an error and not a damaged memory.
 import re
 from collections.abc import Mapping
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.documents.frontmatter import Fenced, scalar
 
 _TABLE = "metadata"  # the key whose fields are nested below it

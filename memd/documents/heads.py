@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.documents.frontmatter import FENCE, LENIENT_LINE, scalar, split
 
 _TABLE = "metadata"

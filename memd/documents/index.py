@@ -14,10 +14,10 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.names import INDEX, TEAM
-from memd.core.text import cut_bytes, decode, iso_time, one_line
-from memd.core.values import FOREIGN, Header, Pointer
+from memd.base import limits
+from memd.base.names import INDEX, TEAM
+from memd.base.text import cut_bytes, decode, iso_time, one_line
+from memd.base.values import FOREIGN, Header, Pointer
 from memd.documents.entries import Entries as Entries
 from memd.documents.entries import EntryLine
 from memd.documents.entries import IndexEntry as IndexEntry

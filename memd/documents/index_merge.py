@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core.values import Pointer
+from memd.base.values import Pointer
 from memd.documents import diff3
 from memd.documents.diff3 import Chunk, SplitText, merged_value
 from memd.documents.entries import IndexEntry, entries, with_pointer

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from itertools import accumulate
 
-from memd.core.values import Pointer
+from memd.base.values import Pointer
 from memd.documents.entries import (
     TITLE_CHARACTERS,
     IndexEntry,

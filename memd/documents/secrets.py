@@ -24,9 +24,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from memd.core import regex
-from memd.core.errors import MemdError
-from memd.core.yielding import yield_to_requests
+from memd.base import regex
+from memd.base.errors import MemdError
+from memd.base.yielding import yield_to_requests
 from memd.text.invisible import removed
 from memd.text.normal import normal
 

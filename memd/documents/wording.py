@@ -8,10 +8,10 @@ from collections.abc import Container
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.names import SUFFIX
-from memd.core.text import one_line, sha256
-from memd.core.values import MemoryType
+from memd.base import limits
+from memd.base.names import SUFFIX
+from memd.base.text import one_line, sha256
+from memd.base.values import MemoryType
 from memd.documents.frontmatter import scalar
 from memd.text.words import words
 

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from memd.agent import workspace
 from memd.agent.service import Budget, RunEnd, Task, single_shot, tools, total
-from memd.core import limits, prose
-from memd.core.errors import MemdError
-from memd.core.names import LOGS, SUFFIX
-from memd.core.text import decode, iso_time
-from memd.core.values import MemoryFile, Project, Snapshot
+from memd.base import limits, prose
+from memd.base.errors import MemdError
+from memd.base.names import LOGS, SUFFIX
+from memd.base.text import decode, iso_time
+from memd.base.values import MemoryFile, Project, Snapshot
 from memd.documents.index import manifest
 from memd.dream.run import MINUTES
 from memd.files.confined import Confined

@@ -21,12 +21,12 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM, check_name
-from memd.core.text import decode, sha256
-from memd.core.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Tree
-from memd.core.yielding import yield_to_requests
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, TEAM, check_name
+from memd.base.text import decode, sha256
+from memd.base.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Tree
+from memd.base.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import is_still_stated

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from memd.core import limits
-from memd.core.names import TEAM, in_catalogue
-from memd.core.text import decode
+from memd.base import limits
+from memd.base.names import TEAM, in_catalogue
+from memd.base.text import decode
 from memd.documents import secrets
 from memd.documents.document import split
 from memd.dream.groups import MemoryText

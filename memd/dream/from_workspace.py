@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec.structs import replace
 
 from memd.agent.proposal import Proposed, RunProposal, stamped
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.text import iso_time, sha256
-from memd.core.values import FileEdit, Tree
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.text import iso_time, sha256
+from memd.base.values import FileEdit, Tree
 from memd.documents import document
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
 from memd.text.statements import statements

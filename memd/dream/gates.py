@@ -21,10 +21,10 @@ from math import inf
 
 from msgspec import Struct
 
-from memd.core.clock import Clock
-from memd.core.recent import Recent
-from memd.core.settings import DreamSettings, Settings
-from memd.core.values import Project
+from memd.base.clock import Clock
+from memd.base.recent import Recent
+from memd.base.settings import DreamSettings, Settings
+from memd.base.values import Project
 from memd.projects.project import transcript_folders
 from memd.transcripts.sessions import sessions_of
 from memd.watch import locks

@@ -21,7 +21,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from memd.core.yielding import yield_to_requests
+from memd.base.yielding import yield_to_requests
 from memd.dream.values import quoted
 from memd.text.bounds import DENIAL
 from memd.text.orders import orders, wishes

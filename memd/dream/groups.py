@@ -14,11 +14,11 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from memd.core.instants import written
-from memd.core.names import INDEX
-from memd.core.text import iso_time
-from memd.core.values import PERSONAL, MemoryFile
-from memd.core.yielding import yield_to_requests
+from memd.base.instants import written
+from memd.base.names import INDEX
+from memd.base.text import iso_time
+from memd.base.values import PERSONAL, MemoryFile
+from memd.base.yielding import yield_to_requests
 from memd.documents.document import Document, parse
 from memd.dream.values import Wanted
 from memd.text.links import Known, targets

@@ -13,9 +13,9 @@ Rules of this file
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from memd.core.names import INDEX
-from memd.core.text import decode
-from memd.core.values import Pointer
+from memd.base.names import INDEX
+from memd.base.text import decode
+from memd.base.values import Pointer
 from memd.documents import secrets
 from memd.documents.index import load, pointers, read
 from memd.dream.grounds import Grounds

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.names import INDEX
-from memd.core.text import iso_time, sha256
-from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
-from memd.core.yielding import yield_to_requests
+from memd.base.names import INDEX
+from memd.base.text import iso_time, sha256
+from memd.base.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
+from memd.base.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.documents.index import pointers
 from memd.dream import index_lines

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
 from memd.state.tables import DreamTable, LockRow
 from memd.watch import locks
 from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restored

@@ -16,11 +16,11 @@ from contextlib import suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.text import decode, sha256
-from memd.core.values import FileEdit, Header, MemoryFile, Tree
-from memd.core.yielding import yield_to_requests
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.text import decode, sha256
+from memd.base.values import FileEdit, Header, MemoryFile, Tree
+from memd.base.yielding import yield_to_requests
 from memd.documents.index import read as read_index
 from memd.dream.judge import Judged, judge
 from memd.dream.values import DirectorySize, Report, Wanted

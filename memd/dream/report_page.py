@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from memd.core.text import one_line
+from memd.base.text import one_line
 from memd.model.port import LOCAL
 from memd.text.invisible import removed
 

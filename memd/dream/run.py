@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.agent.workspace import Workspace
-from memd.core import prices
-from memd.core.errors import MemdError
-from memd.core.settings import Settings
-from memd.core.text import cut_bytes
-from memd.core.values import Actor, Project, Provenance, Tree
+from memd.base import prices
+from memd.base.errors import MemdError
+from memd.base.settings import Settings
+from memd.base.text import cut_bytes
+from memd.base.values import Actor, Project, Provenance, Tree
 from memd.documents import secrets
 from memd.dream import from_workspace
 from memd.dream.pass_result import ReadyPass

@@ -25,12 +25,12 @@ from msgspec.structs import replace
 
 from memd.agent import service as agent
 from memd.agent.service import Progress, RunEnd, RunRecord, Task
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.settings import Settings
-from memd.core.values import Draft, JobEnd, LockTaken, Project, Tree
-from memd.core.yielding import checking
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.settings import Settings
+from memd.base.values import Draft, JobEnd, LockTaken, Project, Tree
+from memd.base.yielding import checking
 from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct, field
 
 from memd.agent.proposal import SourceText
-from memd.core.text import one_line
-from memd.core.values import FileEdit
+from memd.base.text import one_line
+from memd.base.values import FileEdit
 from memd.documents import secrets
 from memd.model.port import LOCAL, Usage
 

@@ -18,9 +18,9 @@ from functools import cache
 
 from msgspec import Struct
 
-from memd.core.covered import CoveredText
-from memd.core.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
-from memd.core.yielding import yield_to_requests
+from memd.base.covered import CoveredText
+from memd.base.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
+from memd.base.yielding import yield_to_requests
 from memd.extract import credentials
 from memd.extract.markers import has_any, is_question, markers, other_list, without
 from memd.extract.sentences import Sentence, sentences

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from memd.core.yielding import yield_to_requests
+from memd.base.yielding import yield_to_requests
 from memd.text.normal import normal
 from memd.text.words import WIDE
 

@@ -24,11 +24,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_shot, tools
+from memd.base import prose
+from memd.base.prices import price
+from memd.base.text import decode, one_line, sha256
+from memd.base.values import Header, MemoryFile
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
-from memd.core import prose
-from memd.core.prices import price
-from memd.core.text import decode, one_line, sha256
-from memd.core.values import Header, MemoryFile
 from memd.documents.index import manifest
 from memd.model.port import Block
 from memd.text.words import words

@@ -18,12 +18,12 @@ from contextlib import suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.text import sha256
+from memd.base.values import CursorMove, Message, Project
 from memd.conversation.dialogue import Dialogue, extended
 from memd.conversation.pieces import AGENT
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.text import sha256
-from memd.core.values import CursorMove, Message, Project
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest
 from memd.extract.sentences import BLANK, Sentence, sentences

@@ -16,12 +16,12 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core import text
-from memd.core.covered import Covered, CoveredText, in_no_file
-from memd.core.names import INDEX
-from memd.core.text import one_line, said_line
-from memd.core.values import FOREIGN, Draft, FileEdit, MemoryFile, Tree
-from memd.core.yielding import yield_to_requests
+from memd.base import text
+from memd.base.covered import Covered, CoveredText, in_no_file
+from memd.base.names import INDEX
+from memd.base.text import one_line, said_line
+from memd.base.values import FOREIGN, Draft, FileEdit, MemoryFile, Tree
+from memd.base.yielding import yield_to_requests
 from memd.documents import document, secrets
 from memd.documents.document import WordedMemory
 from memd.documents.index import of_memory, pointer_line

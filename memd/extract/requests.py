@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core.covered import CoveredText
-from memd.core.names import INDEX
-from memd.core.values import Draft
+from memd.base.covered import CoveredText
+from memd.base.names import INDEX
+from memd.base.values import Draft
 from memd.model.port import LOCAL
 
 # The reasons why an extraction is skipped.

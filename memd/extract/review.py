@@ -26,10 +26,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.agent.proposal import Proposed, RunProposal
-from memd.core.covered import Covered, CoveredText, in_no_file
-from memd.core.names import INDEX, TEAM
-from memd.core.text import decode, one_line, said_line
-from memd.core.values import (
+from memd.base.covered import Covered, CoveredText, in_no_file
+from memd.base.names import INDEX, TEAM
+from memd.base.text import decode, one_line, said_line
+from memd.base.values import (
     AGENT,
     ASSISTANT,
     OUTSIDE,

@@ -19,13 +19,13 @@ from memd.agent import service as agent
 from memd.agent.proposal import ChangePlan
 from memd.agent.service import RunEnd, Task
 from memd.agent.workspace import Workspace
-from memd.core import text
-from memd.core.clock import Clock
-from memd.core.covered import Covered, CoveredIn, in_no_file, in_no_project
-from memd.core.errors import MemdError
-from memd.core.names import TEAM
-from memd.core.settings import Settings
-from memd.core.values import (
+from memd.base import text
+from memd.base.clock import Clock
+from memd.base.covered import Covered, CoveredIn, in_no_file, in_no_project
+from memd.base.errors import MemdError
+from memd.base.names import TEAM
+from memd.base.settings import Settings
+from memd.base.values import (
     AGENT,
     ASSISTANT,
     PERSON,

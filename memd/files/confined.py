@@ -14,8 +14,8 @@ from typing import Self
 
 from msgspec import Struct
 
-from memd.core import names
-from memd.core.yielding import yield_to_requests
+from memd.base import names
+from memd.base.yielding import yield_to_requests
 from memd.files.directory import Directory, FileUnreadableError, PathRefusedError, cause_of
 
 PIECE_BYTES = 256 * 1024

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-from memd.core import names
-from memd.core.errors import MemdError
+from memd.base import names
+from memd.base.errors import MemdError
 from memd.files import kernel
 from memd.files.errors import DirectoryMissingError as DirectoryMissingError
 from memd.files.errors import DirectoryUnusableError as DirectoryUnusableError

@@ -23,9 +23,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.names import is_temporary
-from memd.core.text import sha256
+from memd.base import limits
+from memd.base.names import is_temporary
+from memd.base.text import sha256
 
 NOREPLACE = "noreplace"
 EXCHANGE = "exchange"

@@ -1,7 +1,7 @@
 """Errors of a path below a memory directory, or of the directory, that cannot be used."""
 
-from memd.core import names
-from memd.core.errors import MemdError
+from memd.base import names
+from memd.base.errors import MemdError
 
 
 class PathRefusedError(MemdError):

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core.globs import Matcher
-from memd.core.names import printable
+from memd.base.globs import Matcher
+from memd.base.names import printable
 from memd.instructions import includes, rules
 from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
 from memd.instructions.values import (

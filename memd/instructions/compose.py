@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.names import printable
-from memd.core.prose import fill, inert, template
-from memd.core.text import sha256
+from memd.base.names import printable
+from memd.base.prose import fill, inert, template
+from memd.base.text import sha256
 from memd.instructions.values import TEXT_CHARACTERS, InstructionFile, Resolution
 from memd.text import quoting
 

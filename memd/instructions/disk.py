@@ -14,8 +14,8 @@ import os
 import stat
 from itertools import islice
 
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
 from memd.files.directory import Directory, FileTooLargeError, PathRefusedError, cause_of
 from memd.instructions.values import (
     FILE_BYTES,

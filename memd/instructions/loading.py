@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from memd.core import globs
-from memd.core.names import is_text, printable
-from memd.core.regex import PatternRefusedError
-from memd.core.yielding import yield_to_requests
+from memd.base import globs
+from memd.base.names import is_text, printable
+from memd.base.regex import PatternRefusedError
+from memd.base.yielding import yield_to_requests
 from memd.instructions.values import (
     FOLDER_ENTRIES,
     LISTED_FILES,

@@ -17,10 +17,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from memd.core.covered import Covered
-from memd.core.names import is_text
-from memd.core.recent import Recent
-from memd.core.values import Project
+from memd.base.covered import Covered
+from memd.base.names import is_text
+from memd.base.recent import Recent
+from memd.base.values import Project
 from memd.instructions import claude, repeats
 from memd.instructions.compose import InstructionText, compose
 from memd.instructions.values import (

@@ -9,8 +9,8 @@ Rules of this file
 import re
 from collections.abc import Mapping
 
-from memd.core.covered import Covered
-from memd.core.yielding import yield_to_requests
+from memd.base.covered import Covered
+from memd.base.yielding import yield_to_requests
 from memd.text.bounds import DENIAL
 from memd.text.statements import Statement, statements
 

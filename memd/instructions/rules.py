@@ -16,10 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core import globs, limits
-from memd.core.globs import Matcher
-from memd.core.names import printable
-from memd.core.regex import PatternRefusedError
+from memd.base import globs, limits
+from memd.base.globs import Matcher
+from memd.base.names import printable
+from memd.base.regex import PatternRefusedError
 from memd.documents import document
 
 _OPENING = re.compile(r"\ufeff?---\s*\n")

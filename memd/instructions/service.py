@@ -9,11 +9,11 @@ import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
 from msgspec import Struct
 
-from memd.core.covered import Covered, in_no_file
-from memd.core.errors import MemdError
-from memd.core.settings import Settings
-from memd.core.values import Project
-from memd.core.yielding import yielding
+from memd.base.covered import Covered, in_no_file
+from memd.base.errors import MemdError
+from memd.base.settings import Settings
+from memd.base.values import Project
+from memd.base.yielding import yielding
 from memd.instructions.compose import InstructionText as InstructionText
 from memd.instructions.compose import etag
 from memd.instructions.disk import RealDisk

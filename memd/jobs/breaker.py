@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core import limits
+from memd.base import limits
 from memd.state.tables import Breaker, Pauses
 
 TIMES = "times"  # how often in a row a job failed the same way; a fact of its error

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
-from memd.core.text import cut_bytes
+from memd.base.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
+from memd.base.text import cut_bytes
 from memd.state.tables import Job
 
 FACTS = 24  # of one job

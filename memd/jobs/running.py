@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
 from memd.state.tables import Job, Pauses

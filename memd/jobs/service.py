@@ -22,9 +22,9 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.events import EventSink
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.events import EventSink
 from memd.jobs import breaker
 from memd.jobs.breaker import WorkState
 from memd.jobs.lanes import Lanes, Ticket

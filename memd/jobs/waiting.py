@@ -6,7 +6,7 @@ error, until saving succeeds again.
 
 import anyio
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 
 
 class Waiting:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd import __version__
+from memd.base.places import Places
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import Client, connect
-from memd.core.places import Places
 
 ANSWER_SECONDS = 20.0  # clients abandon a tool call after 60 s
 START_SECONDS = 10.0  # for a daemon to start

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from memd.base.errors import MemdError
+from memd.base.text import one_line
 from memd.client.errors import RemoteError
-from memd.core.errors import MemdError
-from memd.core.text import one_line
 from memd.mcp.tools import Answer, Ask, Tool
 from memd.text.quoting import neutralise
 

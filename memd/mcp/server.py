@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.places import Places
+from memd.base.text import read_json
 from memd.client.errors import DaemonUnavailableError
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.places import Places
-from memd.core.text import read_json
 from memd.mcp import protocol, resources, tools
 from memd.mcp.link import DaemonLink
 from memd.mcp.messages import MessageTools

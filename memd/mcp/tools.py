@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from memd.base.text import one_line, sha256
 from memd.client.errors import RemoteError
-from memd.core.text import one_line, sha256
 from memd.mcp.protocol import declaration
 from memd.text.quoting import neutralise
 

@@ -6,11 +6,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, NameRefusedError
-from memd.core.text import iso_time
-from memd.core.values import Actor, CommitResult, FileChange, Project, Provenance
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, NameRefusedError
+from memd.base.text import iso_time
+from memd.base.values import Actor, CommitResult, FileChange, Project, Provenance
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.sharing import plan_share

@@ -1,7 +1,7 @@
 """Plan how a private memory is moved to the team. Pure."""
 
-from memd.core.names import TEAM
-from memd.core.values import Draft, FileEdit, MemoryType, Plan, Tree
+from memd.base.names import TEAM
+from memd.base.values import Draft, FileEdit, MemoryType, Plan, Tree
 from memd.documents import document
 from memd.memories.writing import AlreadySharedError, NothingThereError
 from memd.store.drafts import NotSharedError

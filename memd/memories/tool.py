@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM
-from memd.core.text import sha256
-from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, TEAM
+from memd.base.text import sha256
+from memd.base.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
 from memd.documents import index
 from memd.memories import tool_files, tool_text
 from memd.memories.tool_text import ROOT

@@ -7,9 +7,9 @@ that another program keeps without valid frontmatter stays without it.
 
 import re
 
-from memd.core.names import TEAM, printable
-from memd.core.text import one_line
-from memd.core.values import MemoryFile, MemoryType
+from memd.base.names import TEAM, printable
+from memd.base.text import one_line
+from memd.base.values import MemoryFile, MemoryType
 from memd.documents import document
 from memd.documents.document import split
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.names import (
+from memd.base.errors import MemdError
+from memd.base.names import (
     INDEX,
     TEAM,
     NameRefusedError,
@@ -18,8 +18,8 @@ from memd.core.names import (
     check_stored_name,
     in_catalogue,
 )
-from memd.core.text import sha256
-from memd.core.values import (
+from memd.base.text import sha256
+from memd.base.values import (
     Draft,
     FileEdit,
     MemoryFile,

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memd.core.agents import SUMMARY_CHARACTERS, AgentMessage, MessageKind
-from memd.core.text import one_line
+from memd.base.agents import SUMMARY_CHARACTERS, AgentMessage, MessageKind
+from memd.base.text import one_line
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units
 

@@ -9,7 +9,7 @@ from math import inf
 
 from msgspec import Struct, field
 
-from memd.core.agents import Agent, AgentState, MessageKind, MessageState, Sender
+from memd.base.agents import Agent, AgentState, MessageKind, MessageState, Sender
 from memd.messages.mailboxes import Mailboxes
 from memd.messages.register import Register
 from memd.state.tables import MessageCopy, NewMessage, Notice, StoredMessage

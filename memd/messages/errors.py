@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import printable
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.names import printable
 
 
 class MessagesOffError(MemdError):

@@ -11,7 +11,7 @@ Rules of this file
 
 from msgspec import Struct
 
-from memd.core.agents import LEASED_BYTES
+from memd.base.agents import LEASED_BYTES
 from memd.messages import block
 from memd.messages.mailboxes import LeaseHolder, Mailboxes, number_of
 

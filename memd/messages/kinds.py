@@ -7,7 +7,7 @@ it ends no process and approves nothing.
 import re
 from math import inf
 
-from memd.core.agents import (
+from memd.base.agents import (
     ANSWER_SECONDS,
     SHUTDOWN_TTL_SECONDS,
     TTL_LONGEST,
@@ -15,7 +15,7 @@ from memd.core.agents import (
     Agent,
     MessageKind,
 )
-from memd.core.errors import WrongParameterError
+from memd.base.errors import WrongParameterError
 from memd.messages.errors import MessageRefusedError
 from memd.messages.values import SendRequest
 

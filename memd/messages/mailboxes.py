@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core.agents import LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
+from memd.base.agents import LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
 from memd.state.tables import MessageCopy, MessageTable, Notice, StoredMessage
 
 Copies = Iterable[tuple[int, int]]  # each by message and receiver

@@ -7,8 +7,8 @@ from heapq import nlargest
 
 from msgspec import Struct
 
-from memd.core.agents import AGENT_NAME_CHARACTERS, RESERVED_NAMES
-from memd.core.names import NameRefusedError, check_component
+from memd.base.agents import AGENT_NAME_CHARACTERS, RESERVED_NAMES
+from memd.base.names import NameRefusedError, check_component
 from memd.messages.errors import AddressRefusedError, NoBridgeError, OtherDaemonError
 
 _TOO_LONG = f"an agent's name has at most {AGENT_NAME_CHARACTERS} characters"

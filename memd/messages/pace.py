@@ -6,8 +6,8 @@
 from collections import deque
 from typing import NamedTuple
 
-from memd.core.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, MESSAGES_PER_MINUTE
-from memd.core.recent import Recent
+from memd.base.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, MESSAGES_PER_MINUTE
+from memd.base.recent import Recent
 from memd.messages.errors import TooManyMessagesError
 
 _MINUTE = 60.0

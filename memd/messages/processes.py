@@ -7,8 +7,8 @@ started, directly or through others.
 import os
 from collections.abc import Callable, Iterator
 
-from memd.core.agents import Agent, SystemProcess
-from memd.core.errors import WrongParameterError
+from memd.base.agents import Agent, SystemProcess
+from memd.base.errors import WrongParameterError
 
 _SAME_SECONDS = 0.005  # the system counts start times in 0.01 s
 _ANCESTORS = 32  # a bound, since the table of processes changes while it is read

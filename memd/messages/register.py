@@ -15,7 +15,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from memd.core.agents import AGENTS, CHILDREN, Agent, AgentState
+from memd.base.agents import AGENTS, CHILDREN, Agent, AgentState
 from memd.messages import names, processes
 from memd.messages.errors import (
     AgentEndedError,

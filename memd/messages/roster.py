@@ -18,7 +18,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from memd.core.agents import (
+from memd.base.agents import (
     IDLE_SECONDS,
     SILENT_SECONDS,
     Agent,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from memd.core.agents import (
+from memd.base.agents import (
     BODY_BYTES,
     MAILBOX_BYTES,
     MAILBOX_MESSAGES,
@@ -16,8 +16,8 @@ from memd.core.agents import (
     MessageState,
     Sender,
 )
-from memd.core.settings import MessagesSettings
-from memd.core.text import one_line, sha256
+from memd.base.settings import MessagesSettings
+from memd.base.text import one_line, sha256
 from memd.documents import secrets
 from memd.messages import kinds, names
 from memd.messages.ending import Arrival, StepEffects

@@ -14,16 +14,16 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
-from memd.core.agents import (
+from memd.base.agents import (
     HOOK_MESSAGE_CHARACTERS,
     HOOK_MESSAGES,
     LEASE_SECONDS,
     LEASED_MESSAGES,
     Agent,
 )
-from memd.core.clock import Clock
-from memd.core.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
-from memd.core.settings import Settings
+from memd.base.clock import Clock
+from memd.base.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
+from memd.base.settings import Settings
 from memd.messages import block
 from memd.messages.ending import StepEffects
 from memd.messages.errors import AgentKeyMissingError, MessageNotFoundError

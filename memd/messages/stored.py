@@ -5,8 +5,8 @@ A message has one copy for each receiver. A held one waits until the person acce
 
 from msgspec.structs import asdict
 
-from memd.core.agents import MessageKind, MessageState
-from memd.core.text import iso_time
+from memd.base.agents import MessageKind, MessageState
+from memd.base.text import iso_time
 from memd.messages.ending import Arrival, Endings, StepEffects
 from memd.messages.errors import MessageNotFoundError, MessageNotHeldError
 from memd.messages.mailboxes import number_of

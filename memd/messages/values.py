@@ -4,8 +4,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.core.agents import AgentMessage
-from memd.core.text import iso_time
+from memd.base.agents import AgentMessage
+from memd.base.text import iso_time
 
 
 class Registration(Struct, frozen=True):

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from memd.core.clock import Clock
-from memd.core.settings import KINDS, ModelSettings, Settings, SpendSettings
+from memd.base.clock import Clock
+from memd.base.settings import KINDS, ModelSettings, Settings, SpendSettings
 from memd.model import presets
 from memd.model.claude import Claude, Connections
 from memd.model.command import ProgramModel

@@ -16,9 +16,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-from memd.core.addresses import is_loopback
-from memd.core.prices import price
-from memd.core.settings import KINDS, ModelSettings
+from memd.base.addresses import is_loopback
+from memd.base.prices import price
+from memd.base.settings import KINDS, ModelSettings
 
 MODEL = "claude-sonnet-5-5"
 PROGRESS = "progress"

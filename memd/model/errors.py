@@ -3,8 +3,8 @@
 No error contains a credential: ``wire.tame`` removes them from a server's words first.
 """
 
-from memd.core.errors import MemdError
-from memd.core.extras import install_command
+from memd.base.errors import MemdError
+from memd.base.extras import install_command
 
 
 class ModelError(MemdError):

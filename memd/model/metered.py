@@ -15,10 +15,10 @@ import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.prices import price
-from memd.core.settings import SpendSettings
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.prices import price
+from memd.base.settings import SpendSettings
 from memd.model import probe, wire
 from memd.model.errors import CapReachedError, ModelError, ModelUnavailableError
 from memd.model.port import Ask, Model, Reply, Usage

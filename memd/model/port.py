@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from memd.core.settings import Settings
+from memd.base.settings import Settings
 
 Block = Mapping[str, Any]
 LOCAL = "local"  # the name of the engine without a model

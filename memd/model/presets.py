@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memd.core.settings import ModelSettings
+from memd.base.settings import ModelSettings
 from memd.documents import secrets
 from memd.model.errors import ModelReplyError
 from memd.model.port import Usage

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.text import one_line
+from memd.base.text import one_line
 from memd.model import errors, plain, probe
 from memd.model.port import Ask, Block, Reply, ToolCall, Usage
 

@@ -1,7 +1,7 @@
 """Errors of reading and writing session notes."""
 
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 
 
 class NotesNotFoundError(MemdError):

@@ -19,9 +19,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memd.base.recent import Recent
 from memd.conversation.history import members_of, tool_kind
 from memd.conversation.pieces import ASSISTANT, TITLE, USER, RecordedCall, TranscriptPiece
-from memd.core.recent import Recent
 from memd.text.quoting import beginning
 
 # Takes a message of the person and the assistant's text before it ("" at the start). Returns the

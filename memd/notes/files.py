@@ -20,11 +20,11 @@ from itertools import product
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.imports import RawNotes
-from memd.core.names import is_text
-from memd.core.text import sha256
-from memd.core.values import Project
+from memd.base.errors import MemdError
+from memd.base.imports import RawNotes
+from memd.base.names import is_text
+from memd.base.text import sha256
+from memd.base.values import Project
 from memd.files.directory import (
     Directory,
     DirectoryMissingError,

@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, tools
+from memd.base import prose
+from memd.base.values import Message
 from memd.conversation.dialogue import within
 from memd.conversation.history import estimate_text
-from memd.core import prose
-from memd.core.values import Message
 from memd.model.errors import CapReachedError, PromptTooLongError
 from memd.notes import sections
 from memd.notes.editing import EDIT

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
+from memd.base.text import iso_time
 from memd.conversation.history import CompactionPlan
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
-from memd.core.text import iso_time
 from memd.notes import block, compaction, errors, files, gates, local, sections
 from memd.notes.conversations import SessionReader
 from memd.notes.facts import FindStatements

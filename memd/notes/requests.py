@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import fields
 
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.notes.gates import GateFacts
 
 COMPLETED, SKIPPED = "completed", "skipped"

@@ -18,8 +18,8 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.text import sha256
 from memd.conversation.history import estimate_text
-from memd.core.text import sha256
 from memd.documents import secrets
 
 SECTION_TOKENS = 2_000  # that a reader gets of a section

@@ -14,9 +14,9 @@ from msgspec.structs import asdict, replace
 
 from memd.agent import service as agent
 from memd.agent.service import RunEnd
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
 from memd.conversation.history import CompactionPlan
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
 from memd.model.errors import NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.notes import files, fork, gates, sections

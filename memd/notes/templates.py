@@ -6,8 +6,8 @@ from importlib import resources
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.notes import sections
 

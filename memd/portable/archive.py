@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from io import FileIO
 from typing import BinaryIO
 
-from memd.core.errors import MemdError
-from memd.core.names import is_text
-from memd.core.yielding import yield_to_requests
+from memd.base.errors import MemdError
+from memd.base.names import is_text
+from memd.base.yielding import yield_to_requests
 from memd.files.directory import Directory, UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError, SourceMissingError
 from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, reason_against_name

@@ -2,9 +2,9 @@
 
 import re
 
-from memd.core import limits
-from memd.core.agents import AgentScope
-from memd.core.names import INDEX, TEAM_INDEX, concerns
+from memd.base import limits
+from memd.base.agents import AgentScope
+from memd.base.names import INDEX, TEAM_INDEX, concerns
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import ReadFile

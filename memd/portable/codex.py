@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from memd.core.values import MemoryType
+from memd.base.values import MemoryType
 from memd.portable.bullets import entry
 from memd.portable.decoding import files, text
 from memd.portable.memories import ReadingBuilder

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from memd.core.imports import RawNotes
-from memd.core.names import LOGS, TEAM, in_catalogue
-from memd.core.text import decode, sha256
+from memd.base.imports import RawNotes
+from memd.base.names import LOGS, TEAM, in_catalogue
+from memd.base.text import decode, sha256
 from memd.documents import document, secrets
 from memd.portable.values import ExportPart, LeftOutFile
 from memd.store.service import StillFile

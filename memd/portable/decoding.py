@@ -1,6 +1,6 @@
 """Decode texts and times of other tools for the readers of their formats. Pure."""
 
-from memd.core.instants import written
+from memd.base.instants import written
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import ImportSource

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from memd.core.names import is_temporary, is_text
+from memd.base.names import is_temporary, is_text
 from memd.portable.errors import DestinationError
 from memd.projects.project import is_of_agent
 

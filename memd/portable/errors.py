@@ -1,7 +1,7 @@
 """Errors that stop an export or import as a whole; faults of single files are only listed."""
 
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 from memd.portable.values import SourceKind
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from memd.core.names import NameRefusedError, check_component
-from memd.core.text import sha256
-from memd.core.yielding import yield_to_requests
+from memd.base.names import NameRefusedError, check_component
+from memd.base.text import sha256
+from memd.base.yielding import yield_to_requests
 from memd.portable import collecting
 from memd.portable.collecting import Item
 from memd.portable.intake import ENTRIES, UNPACKED_BYTES, reason_against_name

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.imports import imported_from
-from memd.core.names import printable
-from memd.core.text import decode
-from memd.core.values import Actor, Header, MemoryFile, Project, Provenance
+from memd.base.errors import MemdError
+from memd.base.imports import imported_from
+from memd.base.names import printable
+from memd.base.text import decode
+from memd.base.values import Actor, Header, MemoryFile, Project, Provenance
 from memd.documents import secrets
 from memd.portable.errors import KindUnknownError, SourceMissingError
 from memd.portable.values import (

@@ -9,7 +9,7 @@ Rules of this file
 import hashlib
 from array import array
 
-from memd.core.names import is_text
+from memd.base.names import is_text
 from memd.portable.errors import SourceDamagedError
 from memd.portable.values import LeftOutList
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from memd.core.names import INDEX
+from memd.base.names import INDEX
 from memd.documents.document import parse
 from memd.portable import bullets, claude_code, codex
 from memd.portable.decoding import is_hidden

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from memd.core.values import FOREIGN, IMPORT, least_trusted
+from memd.base.values import FOREIGN, IMPORT, least_trusted
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError
 

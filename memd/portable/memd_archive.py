@@ -11,10 +11,10 @@ import io
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-from memd.core.agents import AgentScope
-from memd.core.names import LOGS, NameRefusedError, check_component
-from memd.core.text import sha256
-from memd.core.yielding import yield_to_requests
+from memd.base.agents import AgentScope
+from memd.base.names import LOGS, NameRefusedError, check_component
+from memd.base.text import sha256
+from memd.base.yielding import yield_to_requests
 from memd.portable.errors import SourceDamagedError
 from memd.portable.intake import ENTRIES
 from memd.portable.manifest import (

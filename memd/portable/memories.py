@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from memd.core import limits
-from memd.core.text import iso_time, one_line
-from memd.core.values import IMPORT, MemoryType
+from memd.base import limits
+from memd.base.text import iso_time, one_line
+from memd.base.values import IMPORT, MemoryType
 from memd.documents.document import new, slug
 from memd.documents.secrets import blank
 from memd.portable.values import (

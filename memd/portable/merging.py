@@ -11,12 +11,12 @@ Rules of this file
 from collections.abc import Callable
 from contextlib import suppress
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, INDEXES, SUFFIX, TEAM, TEAM_INDEX, check_name, check_odd_name
-from memd.core.text import sha256
-from memd.core.values import FileEdit, MemoryFile, Tree
-from memd.core.yielding import yield_to_requests
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, INDEXES, SUFFIX, TEAM, TEAM_INDEX, check_name, check_odd_name
+from memd.base.text import sha256
+from memd.base.values import FileEdit, MemoryFile, Tree
+from memd.base.yielding import yield_to_requests
 from memd.documents import index
 from memd.portable.marking import marked
 from memd.portable.plan import (

@@ -21,7 +21,7 @@ from io import FileIO
 from itertools import pairwise
 from typing import BinaryIO, cast
 
-from memd.core.yielding import yield_to_requests
+from memd.base.yielding import yield_to_requests
 from memd.files.directory import UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError
 from memd.portable.intake import CLASH, ENTRIES, IS_LINK, IS_SPECIAL, TRUNCATED, Intake

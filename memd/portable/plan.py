@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from memd.core.names import beginnings
-from memd.core.values import FileEdit, Pointer
+from memd.base.names import beginnings
+from memd.base.values import FileEdit, Pointer
 from memd.portable.values import LeftOutFile, ReadFile
 from memd.store.drafts import ImportedTexts, StoreDraft
 

@@ -15,12 +15,12 @@ from anyio import from_thread, to_thread
 from msgspec import Struct
 
 from memd import __version__
-from memd.core.agents import AgentScope
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.imports import RawNotes
-from memd.core.values import Draft, Provenance, Tree
-from memd.core.yielding import yielding
+from memd.base.agents import AgentScope
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.imports import RawNotes
+from memd.base.values import Draft, Provenance, Tree
+from memd.base.yielding import yielding
 from memd.files.directory import DirectoryMissingError
 from memd.files.disk import Disk, real_disk
 from memd.portable import collecting

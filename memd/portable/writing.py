@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.text import iso_time, sha256
+from memd.base.errors import MemdError
+from memd.base.text import iso_time, sha256
 from memd.files.directory import Directory, cause_of
 from memd.files.disk import FILE_MODE, Disk
 from memd.portable.destination import Destination

@@ -15,8 +15,8 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.agents import Agent, AgentState
 from memd.conversation.pieces import RecordedCall
-from memd.core.agents import Agent, AgentState
 from memd.progress import table
 from memd.progress.fork import CALLS
 from memd.transcripts.reading import TranscriptRefusedError, recent_calls

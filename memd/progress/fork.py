@@ -14,8 +14,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult, prefixed
+from memd.base import prose
 from memd.conversation.pieces import RecordedCall
-from memd.core import prose
 from memd.documents import secrets
 
 KIND = "progress"

@@ -17,10 +17,10 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 
 from memd.agent import service as agent
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.events import AGENT_PROGRESS, Event, EventSink
-from memd.core.settings import Settings
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.events import AGENT_PROGRESS, Event, EventSink
+from memd.base.settings import Settings
 from memd.model.configured import Models
 from memd.model.port import LOCAL
 from memd.progress import fork, lines

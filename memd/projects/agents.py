@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from memd.core.agents import AgentScope
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, check_component
+from memd.base.agents import AgentScope
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, check_component
 from memd.documents import index
 from memd.files.directory import Directory
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.recent import Recent
-from memd.core.text import read_json, read_object
+from memd.base.recent import Recent
+from memd.base.text import read_json, read_object
 from memd.projects.git import find_checkout
 
 POLICY = (

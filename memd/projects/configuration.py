@@ -10,11 +10,11 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from memd.core import settings_file
-from memd.core.options import Layer
-from memd.core.places import SYSTEM_POLICY
-from memd.core.recent import Recent
-from memd.core.settings import INBOUND, MessagesSettings, Settings, parse
+from memd.base import settings_file
+from memd.base.options import Layer
+from memd.base.places import SYSTEM_POLICY
+from memd.base.recent import Recent
+from memd.base.settings import INBOUND, MessagesSettings, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
 _INCOMING = ("inbound", "inbound_across", "inbound_unregistered")  # a repository may set these

@@ -12,9 +12,9 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.text import read_json
-from memd.core.values import Project
+from memd.base.errors import MemdError
+from memd.base.text import read_json
+from memd.base.values import Project
 from memd.files.directory import Directory
 from memd.projects.project import slug, transcript_folders
 

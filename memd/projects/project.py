@@ -11,12 +11,12 @@ import struct
 import unicodedata
 from collections.abc import Iterator
 
-from memd.core import limits
-from memd.core.agents import AgentScope
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import check_component, printable
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base import limits
+from memd.base.agents import AgentScope
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.names import check_component, printable
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.files.directory import PathRefusedError
 from memd.projects.claude_code import ClientMemory
 from memd.projects.git import find_root as git_root

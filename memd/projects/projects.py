@@ -7,8 +7,8 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.projects import agents
 from memd.projects.agents import AgentMemory as AgentMemory
 from memd.projects.agents import agents_in as agents_in

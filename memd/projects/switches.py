@@ -14,7 +14,7 @@ The first of these that speaks decides; every method, hook and job goes by this 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from memd.core.agents import SystemProcess
+from memd.base.agents import SystemProcess
 from memd.projects.claude_code import ENABLED, ClientMemory
 
 CLAUDE_CODE = "claude-code"

@@ -15,8 +15,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from memd.core import limits, text
-from memd.core.prose import fill, template
+from memd.base import limits, text
+from memd.base.prose import fill, template
 from memd.text import quoting
 
 SECTIONS = (

@@ -11,10 +11,10 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, INDEXES, TEAM
-from memd.core.settings import Settings
-from memd.core.values import MemoryFile, Project
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, INDEXES, TEAM
+from memd.base.settings import Settings
+from memd.base.values import MemoryFile, Project
 from memd.documents.index import load
 from memd.projects.project import agent_directory, slug
 from memd.prompt import compose

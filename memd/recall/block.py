@@ -20,9 +20,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from memd.core import limits, regex, text
-from memd.core.text import SAID
-from memd.core.values import FOREIGN, PERSON, PERSONAL
+from memd.base import limits, regex, text
+from memd.base.text import SAID
+from memd.base.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units

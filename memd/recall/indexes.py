@@ -20,9 +20,9 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.values import Catalogue, Header, MemoryFile
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.values import Catalogue, Header, MemoryFile
 from memd.search.index import Entry, Index
 
 _MOST_INDEXES = 16  # that stay open

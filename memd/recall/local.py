@@ -11,11 +11,11 @@ from itertools import islice
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core import limits
-from memd.core.settings import Settings, TeamSettings
-from memd.core.team import Author
-from memd.core.text import iso_time
-from memd.core.values import Header, MemoryFile, Project
+from memd.base import limits
+from memd.base.settings import Settings, TeamSettings
+from memd.base.team import Author
+from memd.base.text import iso_time
+from memd.base.values import Header, MemoryFile, Project
 from memd.recall import block, explain, select
 from memd.recall.indexes import Indexes, Reader
 from memd.recall.select import Prompt, SurfacedMemory

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core import limits, text
-from memd.core.names import TEAM
-from memd.core.settings import Settings
-from memd.core.team import Author
-from memd.core.values import FOREIGN, Header, MemoryFile, Project, Scope
+from memd.base import limits, text
+from memd.base.names import TEAM
+from memd.base.settings import Settings
+from memd.base.team import Author
+from memd.base.values import FOREIGN, Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.recall.explain import Explanation
 from memd.state.tables import Parents

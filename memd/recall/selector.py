@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from memd.core import limits, prose, text
-from memd.core.values import Header
+from memd.base import limits, prose, text
+from memd.base.values import Header
 from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
 from memd.text.excerpt import excerpt

@@ -18,10 +18,10 @@ from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskStatus
 from msgspec.structs import replace
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource

@@ -19,9 +19,9 @@ from anyio import to_thread
 from msgspec import Struct, field
 
 from memd import __version__
-from memd.core.addresses import is_loopback
-from memd.core.errors import MemdError
-from memd.core.extras import install_command
+from memd.base.addresses import is_loopback
+from memd.base.errors import MemdError
+from memd.base.extras import install_command
 
 if TYPE_CHECKING:
     import httpx2

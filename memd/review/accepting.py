@@ -14,16 +14,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.names import (
+from memd.base.errors import MemdError
+from memd.base.names import (
     INDEX,
     NameRefusedError,
     check_name,
     in_catalogue,
     printable,
 )
-from memd.core.text import decode
-from memd.core.values import FileEdit, ProposalDecided, Tree
+from memd.base.text import decode
+from memd.base.values import FileEdit, ProposalDecided, Tree
 from memd.documents.document import parse
 from memd.state.changes import ACCEPTED, OPEN, Proposal, ProposedEdit
 from memd.store.drafts import StoreDraft, merge

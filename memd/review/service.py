@@ -14,10 +14,10 @@ import anyio
 from anyio import to_thread
 from msgspec import Struct
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.text import one_line
-from memd.core.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.text import one_line
+from memd.base.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views

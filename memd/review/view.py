@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core.names import printable
-from memd.core.text import iso_time, sha256
+from memd.base.names import printable
+from memd.base.text import iso_time, sha256
 from memd.model.port import LOCAL
 from memd.state.changes import OPEN, Proposal, ProposedEdit
 from memd.text.unified import CHARACTERS, bounded

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from memd.core.events import Event
-from memd.core.values import Caller
+from memd.base.events import Event
+from memd.base.values import Caller
 from memd.rpc.conversation import RequestId, Token
 from memd.rpc.framing import Framing, encode
 from memd.rpc.outbox import Outbox, UnreadTotal

@@ -21,8 +21,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memd.core import limits, strict_json
-from memd.core.errors import MemdError
+from memd.base import limits, strict_json
+from memd.base.errors import MemdError
 from memd.rpc.errors import (
     BusyError,
     InvalidRequestError,

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memd.core import limits
-from memd.core.errors import MemdError
+from memd.base import limits
+from memd.base.errors import MemdError
 from memd.rpc.connection import Call, Handler, ServerLog
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.errors import (

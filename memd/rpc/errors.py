@@ -6,9 +6,9 @@ used. Every other error has a code of its own, in its class.
 
 from typing import Any
 
-from memd.core import gone
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.text import one_line
+from memd.base import gone
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.text import one_line
 
 _SENTENCE_CHARACTERS = 2000  # a sentence is for a person; a path or a name in it may be long
 _NAME_CHARACTERS = 100

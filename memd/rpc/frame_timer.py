@@ -2,9 +2,9 @@
 
 import anyio
 
-from memd.core import limits
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
 
 
 class FrameTooSlowError(MemdError):

@@ -16,9 +16,9 @@ Rules of this file
 from collections.abc import Iterator
 from enum import Enum
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.strict_json import NotJsonError
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.strict_json import NotJsonError
 from memd.rpc.errors import MessageTooLargeError, OutOfMemoryError
 
 _WHITE = b" \t\r\n"

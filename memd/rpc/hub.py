@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from memd.core.events import Event
+from memd.base.events import Event
 from memd.rpc.connection import Connection
 from memd.rpc.outbox import UnreadTotal
 

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.places import SocketPathTooLongError
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.places import SocketPathTooLongError
 
 BACKLOG = 1024  # a client that finds it full is refused by the system, before memd can say why
 _MACOS = sys.platform == "darwin"

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from memd.core import limits
+from memd.base import limits
 
 
 class UnreadTotal:

@@ -25,10 +25,10 @@ from itertools import count
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from memd.core import limits
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.values import Caller
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.values import Caller
 from memd.rpc.connection import Handler, ServerLog
 from memd.rpc.dispatch import Dispatcher, contain, refusal
 from memd.rpc.errors import BusyError

@@ -25,10 +25,10 @@ from functools import partial
 
 import anyio
 
-from memd.core import limits, strict_json
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.values import Caller
+from memd.base import limits, strict_json
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import (
     Cancel,

@@ -22,8 +22,8 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from memd.core import limits
-from memd.core.clock import Clock
+from memd.base import limits
+from memd.base.clock import Clock
 
 _LONGEST_WAIT_EVERY = 4  # each fourth turn goes to the connection that has waited longest
 _INTERVAL_SECONDS = limits.TURN_SECONDS / 5  # how often ``watch`` starts turns

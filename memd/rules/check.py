@@ -14,10 +14,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from memd.base import regex
+from memd.base.errors import WrongParameterError
+from memd.base.regex import PatternRefusedError
 from memd.conversation.history import members_of, tool_kind
-from memd.core import regex
-from memd.core.errors import WrongParameterError
-from memd.core.regex import PatternRefusedError
 from memd.rules.command_line import PLAIN_WORDS, Started, started
 from memd.text import invisible
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memd.core.text import one_line, sha256
-from memd.core.values import FOREIGN, Header, MemoryFile, MemoryType
+from memd.base.text import one_line, sha256
+from memd.base.values import FOREIGN, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.rules.check import Check, CheckRefusedError, normal, parse
 from memd.rules.values import Answer, NotARuleError, RuleCandidate, State, ToolRule

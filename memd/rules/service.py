@@ -16,10 +16,10 @@ from contextlib import suppress
 from anyio import move_on_after, to_thread
 from msgspec import Struct
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
-from memd.core.values import Draft, FileEdit, Provenance, Tree
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
+from memd.base.values import Draft, FileEdit, Provenance, Tree
 from memd.rules.check import normal
 from memd.rules.consent import LoadedRule, candidates, load_rule, reason_against_rule, with_check
 from memd.rules.values import (

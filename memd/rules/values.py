@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.rules.check import CheckRefusedError, PlannedCall
 
 __all__ = [

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.search.ranking import SearchDocument
 from memd.text.words import ANALYSIS
 

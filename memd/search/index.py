@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core import limits
+from memd.base import limits
 from memd.search import engine, ranking
 from memd.search.engine import Engine, EngineBrokenError
 from memd.search.query import Query, parse

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.core.team import REMOVED, Limits
-from memd.core.text import sha256
+from memd.base.team import REMOVED, Limits
+from memd.base.text import sha256
 from memd.server import checking
 from memd.server.driver import Transaction
 from memd.server.errors import (

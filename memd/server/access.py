@@ -8,7 +8,7 @@ Rules of this file
 import secrets
 from collections.abc import Mapping
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.server import checking
 from memd.server.accepting import REPOSITORY_ROW, repository_row
 from memd.server.driver import Driver, Transaction

@@ -9,10 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from memd.core import names
-from memd.core.names import NameRefusedError, check_name
-from memd.core.text import sha256
-from memd.core.values import MemoryType
+from memd.base import names
+from memd.base.names import NameRefusedError, check_name
+from memd.base.text import sha256
+from memd.base.values import MemoryType
 from memd.documents import document, secrets
 from memd.documents.document import InvalidMemoryError
 from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart

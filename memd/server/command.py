@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from memd.core.errors import MemdError
-from memd.core.extras import install_command
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.extras import install_command
+from memd.base.names import printable
 from memd.server.access import INVITATION_SECONDS
 from memd.server.errors import REPOSITORY, NotThereError
 from memd.server.storage import Storage, open_storage

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from memd.core.errors import Fact, MemdError
+from memd.base.errors import Fact, MemdError
 from memd.server.values import Answer
 
 

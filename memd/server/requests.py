@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from memd.core import strict_json
+from memd.base import strict_json
 from memd.server.errors import MalformedRequestError, RequestPart, UnauthorisedError
 from memd.server.values import Session
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.server import requests
 from memd.server.errors import REPOSITORY, MalformedRequestError, NotThereError, RequestPart
 from memd.server.requests import TeamCall

@@ -22,8 +22,8 @@ import uvicorn
 from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from memd.core.addresses import is_loopback
-from memd.core.errors import MemdError
+from memd.base.addresses import is_loopback
+from memd.base.errors import MemdError
 
 CONNECTIONS = 512
 DRAIN_SECONDS = 10

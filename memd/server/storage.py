@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from memd.core.names import printable
-from memd.core.team import REMOVED, Limits
-from memd.core.text import sha256
+from memd.base.names import printable
+from memd.base.team import REMOVED, Limits
+from memd.base.text import sha256
 from memd.server import accepting, checking
 from memd.server.accepting import OPERATOR, VERSION, Bounds, OpenWrite, Request, repository_row
 from memd.server.access import Access

@@ -5,7 +5,7 @@ A state file may be damaged, so rows with invalid values are skipped.
 
 from msgspec.structs import asdict, replace
 
-from memd.core.agents import Agent
+from memd.base.agents import Agent
 from memd.state.database import Database
 from memd.state.rows import insert_row, read_rows
 

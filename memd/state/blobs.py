@@ -7,8 +7,8 @@ counts as missing. A purged body is stored as empty bytes, so that its hash stay
 import zlib
 from collections.abc import Iterable, Mapping
 
-from memd.core import limits
-from memd.core.text import sha256
+from memd.base import limits
+from memd.base.text import sha256
 from memd.state.database import Cursor, Database
 
 _TABLE_SIZE = 5  # zlib's memLevel, from 1 to 9; 8 is the default

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memd.core.settings import SpendSettings
+from memd.base.settings import SpendSettings
 
 _PROMPTS = "recall"  # never answered by a program, since that is too slow for a waiting person
 

@@ -7,7 +7,7 @@ named by its real path.
 
 import os
 
-from memd.core.values import CursorMove
+from memd.base.values import CursorMove
 from memd.state.database import Cursor, Database
 
 SCHEMA = """

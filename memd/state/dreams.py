@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.text import read_object
-from memd.core.values import LockTaken
+from memd.base.text import read_object
+from memd.base.values import LockTaken
 from memd.state.database import Cursor, Database, Row
 
 # Times in ns are text: a file system may hold one that does not fit SQLite's 64 bits.

@@ -11,8 +11,8 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import asdict, fields, replace
 
-from memd.core.text import read_json
-from memd.core.values import (
+from memd.base.text import read_json
+from memd.base.values import (
     CursorMove,
     Effect,
     JobEnd,

@@ -1,6 +1,6 @@
 """The errors of the state file."""
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 
 
 class StateUnusableError(MemdError):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.names import INDEX, INDEXES
-from memd.core.values import Actor, Change, Undid
+from memd.base.names import INDEX, INDEXES
+from memd.base.values import Actor, Change, Undid
 from memd.state.journal import Journal
 from memd.state.records import ChangeRecord, Step
 

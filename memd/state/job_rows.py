@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.text import read_object
+from memd.base.errors import MemdError
+from memd.base.text import read_object
 from memd.state import pauses
 from memd.state.database import Row
 

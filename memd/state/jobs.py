@@ -16,9 +16,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memd.core import limits
-from memd.core.text import read_object
-from memd.core.values import JobEnd
+from memd.base import limits
+from memd.base.text import read_object
+from memd.base.values import JobEnd
 from memd.state import pauses
 from memd.state.database import Cursor, Database, Row
 from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job

@@ -22,9 +22,9 @@ from typing import TypeVar
 
 from msgspec.structs import asdict, replace
 
-from memd.core.imports import is_import
-from memd.core.text import sha256
-from memd.core.values import Actor, CommitResult, Provenance
+from memd.base.imports import is_import
+from memd.base.text import sha256
+from memd.base.values import Actor, CommitResult, Provenance
 from memd.state import baseline, blobs, effects, imported, proposed, roots, teams
 from memd.state.database import Cursor, Database, Row
 from memd.state.records import (

@@ -5,7 +5,7 @@ from math import inf
 
 from msgspec import Struct
 
-from memd.core.agents import MessageKind, MessageState, Sender
+from memd.base.agents import MessageKind, MessageState, Sender
 from memd.state.database import Row
 from memd.state.rows import read_rows
 

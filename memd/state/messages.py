@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.core.agents import LOGGED_MESSAGES, MessageKind, MessageState
+from memd.base.agents import LOGGED_MESSAGES, MessageKind, MessageState
 from memd.state.database import Cursor, Database
 from memd.state.message_rows import (
     MessageCopy,

@@ -11,10 +11,10 @@ from operator import itemgetter
 
 from msgspec import Struct, field
 
-from memd.core.imports import is_import
-from memd.core.names import in_catalogue
-from memd.core.text import read_object
-from memd.core.values import Actor
+from memd.base.imports import is_import
+from memd.base.names import in_catalogue
+from memd.base.text import read_object
+from memd.base.values import Actor
 from memd.state.database import Database, Row
 from memd.state.records import Step, text_of, time_of
 from memd.state.renames import renamed_paths

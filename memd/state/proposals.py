@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from memd.core.text import one_line, sha256
-from memd.core.values import ProposalDecided, Provenance
+from memd.base.text import one_line, sha256
+from memd.base.values import ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
 from memd.state.journal import Journal, insert
 from memd.state.proposed import (

@@ -14,8 +14,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from memd.core.text import read_json
-from memd.core.values import ProposalDecided
+from memd.base.text import read_json
+from memd.base.values import ProposalDecided
 from memd.state.database import Cursor
 
 OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.state import imported
 from memd.state.blobs import unpacked
 from memd.state.database import Cursor, Database

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.names import INDEXES
-from memd.core.text import read_json
-from memd.core.values import (
+from memd.base.names import INDEXES
+from memd.base.text import read_json
+from memd.base.values import (
     Actor,
     Change,
     CommitResult,

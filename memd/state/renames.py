@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 
-from memd.core.names import TEAM
+from memd.base.names import TEAM
 from memd.state.records import Step
 
 # Makes a key of a file's path, hash and mtime, ``None`` if they make none.

@@ -5,7 +5,7 @@ A session is identified by the folder of its results.
 
 from msgspec import Struct
 
-from memd.core.limits import STORED_BYTES
+from memd.base.limits import STORED_BYTES
 from memd.state.database import Database
 
 SCHEMA = """

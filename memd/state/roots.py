@@ -4,7 +4,7 @@ Two roots can have the same slug, and so the same directory; they would share me
 nobody wants that. So the first root that uses a directory owns it.
 """
 
-from memd.core.recent import Recent
+from memd.base.recent import Recent
 from memd.state.database import Database
 
 SCHEMA = """

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memd.core.text import read_json
+from memd.base.text import read_json
 from memd.state.database import Database
 
 SCHEMA = """

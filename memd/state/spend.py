@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memd.core.settings import KINDS, SpendSettings
+from memd.base.settings import KINDS, SpendSettings
 from memd.state.caps import Sum, exceeded_cap
 from memd.state.database import Cursor, Database, Row
 

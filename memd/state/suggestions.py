@@ -19,8 +19,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from memd.core.text import sha256
-from memd.core.values import Suggestion, SuggestionDecided
+from memd.base.text import sha256
+from memd.base.values import Suggestion, SuggestionDecided
 from memd.state.database import Cursor, Database, Row
 from memd.text.normal import normal
 

@@ -19,9 +19,9 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from memd.core.names import TEAM
-from memd.core.team import REMOVED, Author, Base, Conflict, HeldEntry, LeftOut, PushBatch, SyncState
-from memd.core.values import TeamMoved
+from memd.base.names import TEAM
+from memd.base.team import REMOVED, Author, Base, Conflict, HeldEntry, LeftOut, PushBatch, SyncState
+from memd.base.values import TeamMoved
 from memd.state import blobs
 from memd.state.database import Cursor, Database
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from memd.core.recent import Recent
-from memd.core.text import read_object
+from memd.base.recent import Recent
+from memd.base.text import read_object
 from memd.state.database import Database
 from memd.state.records import time_of
 

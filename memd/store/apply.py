@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from types import MappingProxyType
 from typing import Self
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.files.disk import FILE_MODE, Content, Disk, hash_of, write_new
 from memd.state.changes import Step

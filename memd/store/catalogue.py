@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.names import TEAM
-from memd.core.values import IMPORT, TEAM_MATE, Header
+from memd.base.errors import MemdError
+from memd.base.names import TEAM
+from memd.base.values import IMPORT, TEAM_MATE, Header
 from memd.documents import document
 from memd.documents.document import Fields, quick_fields
 from memd.files.directory import Directory, FileUnreadableError, cause_of

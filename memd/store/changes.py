@@ -29,9 +29,9 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEXES
-from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance, Tree, undone_by
+from memd.base.errors import MemdError
+from memd.base.names import INDEXES
+from memd.base.values import Actor, CommitResult, Draft, Plan, Provenance, Tree, undone_by
 from memd.files.directory import Directory, cause_of
 from memd.files.disk import Disk
 from memd.state.changes import (

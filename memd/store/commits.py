@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.events import MEMORY_CHANGED, Event
-from memd.core.values import CommitResult, Provenance
+from memd.base.errors import MemdError
+from memd.base.events import MEMORY_CHANGED, Event
+from memd.base.values import CommitResult, Provenance
 from memd.files.directory import Directory
 from memd.state.changes import Journal
 from memd.state.database import StateUnusableError

@@ -5,9 +5,9 @@ the watch reported. Blocks; the caller holds the lock of the directory. Methods 
 check may be called from any thread.
 """
 
-from memd.core import limits
-from memd.core.names import concerns
-from memd.core.recent import Recent
+from memd.base import limits
+from memd.base.names import concerns
+from memd.base.recent import Recent
 from memd.store.reading import DirectoryReader
 from memd.watch.external import Detected, DetectionScope, ExternalEdits
 from memd.watch.watch import Dirty, Paths, Watch

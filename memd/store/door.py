@@ -5,9 +5,9 @@ They run before the set is recorded, and nothing here touches a file, so a refus
 
 from collections.abc import Iterable, Sequence
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import (
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import (
     INDEX,
     INDEXES,
     TEAM,
@@ -18,8 +18,8 @@ from memd.core.names import (
     check_stored_name,
     in_catalogue,
 )
-from memd.core.text import decode
-from memd.core.values import Effect, FileEdit, MemoryType, Suggestion
+from memd.base.text import decode
+from memd.base.values import Effect, FileEdit, MemoryType, Suggestion
 from memd.documents import document, secrets
 
 _LINES_AROUND_CHANGE = 100  # that are searched too: credentials of several lines are shorter

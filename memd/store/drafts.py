@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core import limits
-from memd.core.names import INDEX, INDEXES, TEAM, TEAM_INDEX, clash
-from memd.core.text import sha256
-from memd.core.values import FOREIGN, Draft, FileEdit, Pointer, Tree, least_trusted
+from memd.base import limits
+from memd.base.names import INDEX, INDEXES, TEAM, TEAM_INDEX, clash
+from memd.base.text import sha256
+from memd.base.values import FOREIGN, Draft, FileEdit, Pointer, Tree, least_trusted
 from memd.documents import document, index
 from memd.documents.document import FrontmatterNotEditableError
 from memd.state.changes import Step

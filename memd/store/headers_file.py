@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import msgspec
 
-from memd.core.values import Header
+from memd.base.values import Header
 
 _FORMAT = b"memd headers 4\n"
 _CHECKSUM_BYTES = 4

@@ -10,11 +10,11 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from memd.core.errors import WrongParameterError
-from memd.core.names import check_stored_name
-from memd.core.team import Author
-from memd.core.text import iso_time, sha256
-from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan
+from memd.base.errors import WrongParameterError
+from memd.base.names import check_stored_name
+from memd.base.team import Author
+from memd.base.text import iso_time, sha256
+from memd.base.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan
 from memd.state.changes import (
     CONFLICT,
     ChangeRecord,

@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, INDEXES
-from memd.core.values import Catalogue, Header, newest_first
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, INDEXES
+from memd.base.values import Catalogue, Header, newest_first
 from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.tree import StoredFile, read_file

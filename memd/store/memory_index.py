@@ -9,9 +9,9 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.names import INDEX, TEAM
-from memd.core.values import IMPORT, OUTSIDE, Pointer
+from memd.base import limits
+from memd.base.names import INDEX, TEAM
+from memd.base.values import IMPORT, OUTSIDE, Pointer
 from memd.documents import document, index
 from memd.documents.index import Entries, read
 from memd.state.changes import Step

@@ -17,9 +17,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core import limits, regex
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.text import decode, sha256
+from memd.base import limits, regex
+from memd.base.errors import MemdError, WrongParameterError
+from memd.base.text import decode, sha256
 from memd.state.changes import PUT_ASIDE, Journal, LiveFile, Purge, PurgedText
 from memd.state.database import Database
 from memd.store.reading import DirectoryReader, MemoryNotFoundError

@@ -18,10 +18,10 @@ from functools import partial
 
 from msgspec import Struct
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.names import NameRefusedError, check_name
-from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.names import NameRefusedError, check_name
+from memd.base.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles
 from memd.store.live import LiveCatalogue

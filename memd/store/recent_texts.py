@@ -7,7 +7,7 @@ the edit would be a conflict. The texts are only in memory, since a read must no
 
 from threading import Lock
 
-from memd.core import limits
+from memd.base import limits
 
 
 class RecentTexts:

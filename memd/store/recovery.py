@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from memd.core.names import INDEXES, in_catalogue
+from memd.base.names import INDEXES, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
 from memd.files.disk import Content, Disk, hash_of
 from memd.state.changes import ChangeRecord, Journal, Step

@@ -14,11 +14,11 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, INDEXES
-from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, INDEXES
+from memd.base.text import sha256
+from memd.base.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.documents import document, index
 from memd.files.directory import Directory
 from memd.files.disk import NOT_A_MEMORY, Disk

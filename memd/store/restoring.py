@@ -1,8 +1,8 @@
 """Restoring one file as an earlier change set left it: a plan like any other. Pure."""
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.values import FileEdit, Pointer, Tree
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.values import FileEdit, Pointer, Tree
 from memd.documents import index
 from memd.state.changes import ChangeRecord, Step
 from memd.store.drafts import Blobs, StoreDraft

@@ -18,14 +18,14 @@ from anyio.abc import TaskGroup, TaskStatus
 from anyio.lowlevel import EventLoopToken, current_token
 from msgspec.structs import replace
 
-from memd.core import limits
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.events import EventSink
-from memd.core.names import INDEX, INDEXES
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.values import Change, CommitResult, MemoryFile, Plan, Project, Provenance, Snapshot
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.events import EventSink
+from memd.base.names import INDEX, INDEXES
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.values import Change, CommitResult, MemoryFile, Plan, Project, Provenance, Snapshot
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Environ, Projects

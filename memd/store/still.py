@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import SUFFIX, is_text, printable
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import SUFFIX, is_text, printable
 from memd.files.directory import (
     WALK_DEPTH,
     Directory,

@@ -6,10 +6,10 @@ and are never sent to the team. An index that is a link, or cannot be read, is l
 
 from collections.abc import Iterable
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import TEAM, TEAM_INDEX, in_catalogue
-from memd.core.values import FileEdit, MemoryType, Pointer
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import TEAM, TEAM_INDEX, in_catalogue
+from memd.base.values import FileEdit, MemoryType, Pointer
 from memd.documents import document, index
 from memd.documents.document import Fields
 from memd.state.changes import Step

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM, check_name, in_catalogue
-from memd.core.text import sha256
-from memd.core.values import Header, MemoryFile, newest_first
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, TEAM, check_name, in_catalogue
+from memd.base.text import sha256
+from memd.base.values import Header, MemoryFile, newest_first
 from memd.documents import document
 from memd.documents.index import IndexEntry, entries
 from memd.documents.index import read as read_index

@@ -11,10 +11,10 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM_INDEX
-from memd.core.text import sha256
-from memd.core.values import Effect, FileEdit, MemoryFile, Pointer, Tree, Undid
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, TEAM_INDEX
+from memd.base.text import sha256
+from memd.base.values import Effect, FileEdit, MemoryFile, Pointer, Tree, Undid
 from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
 from memd.state.changes import ChangeRecord, CombinedChange, Step

@@ -7,8 +7,8 @@ Rules of this file
 
 from collections.abc import Sequence
 
-from memd.core import limits
-from memd.core.text import iso_time
+from memd.base import limits
+from memd.base.text import iso_time
 from memd.state.tables import OpenSuggestion
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units

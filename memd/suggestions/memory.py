@@ -7,8 +7,8 @@ cannot add one.
 
 import re
 
-from memd.core.text import iso_time, said_line
-from memd.core.values import PERSON, Draft, FileEdit, MemoryType, SuggestionDecided, Tree
+from memd.base.text import iso_time, said_line
+from memd.base.values import PERSON, Draft, FileEdit, MemoryType, SuggestionDecided, Tree
 from memd.documents import document
 from memd.state.tables import TAKEN, OpenSuggestion
 

@@ -15,14 +15,14 @@ from functools import partial
 from anyio import to_thread
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.clock import Clock
-from memd.core.covered import Covered, CoveredIn, in_no_project
-from memd.core.errors import MemdError
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.text import decode
-from memd.core.values import (
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.covered import Covered, CoveredIn, in_no_project
+from memd.base.errors import MemdError
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.text import decode
+from memd.base.values import (
     FOREIGN,
     PERSON,
     Actor,

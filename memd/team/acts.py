@@ -5,9 +5,9 @@ Each act changes files or state here, and the sync that follows sends the change
 a request of its own, since a file that is missing here does not tell the server that it is removed.
 """
 
-from memd.core.names import TEAM
-from memd.core.team import REMOVED, Conflict, HeldEntry
-from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
+from memd.base.names import TEAM
+from memd.base.team import REMOVED, Conflict, HeldEntry
+from memd.base.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
 from memd.team.errors import (

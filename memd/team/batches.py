@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec.structs import fields, replace
 
-from memd.core.team import Base, HeldEntry, Limits, Outgoing, PushBatch
+from memd.base.team import Base, HeldEntry, Limits, Outgoing, PushBatch
 from memd.team.values import RemoteEntry
 
 

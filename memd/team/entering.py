@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from memd.core.names import TEAM
-from memd.core.values import Draft, FileEdit, Project, Tree
+from memd.base.names import TEAM
+from memd.base.values import Draft, FileEdit, Project, Tree
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.store.drafts import StoreDraft
 from memd.team import requests, wire

@@ -1,7 +1,7 @@
 """The errors of team memory."""
 
-from memd.core.errors import MemdError
-from memd.core.names import printable
+from memd.base.errors import MemdError
+from memd.base.names import printable
 from memd.remote.link import HttpResponse
 
 

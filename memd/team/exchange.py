@@ -10,8 +10,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from msgspec import Struct, field
 
-from memd.core.team import HeldEntry, LeftOut, Outgoing, SyncState
-from memd.core.values import CommitResult, Plan, Provenance
+from memd.base.team import HeldEntry, LeftOut, Outgoing, SyncState
+from memd.base.values import CommitResult, Plan, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.state.tables import TeamTable
 from memd.team import pausing, planning, wire

@@ -4,8 +4,8 @@ import os
 
 from msgspec import Struct
 
-from memd.core.text import one_line
-from memd.core.values import Project
+from memd.base.text import one_line
+from memd.base.values import Project
 from memd.projects.projects import normalised, repository_of
 from memd.team.errors import TeamRefusedError
 from memd.team.membership import Memberships, server_address

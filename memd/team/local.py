@@ -6,8 +6,8 @@ from itertools import islice
 
 from msgspec import Struct
 
-from memd.core.errors import MemdError
-from memd.core.names import TEAM
+from memd.base.errors import MemdError
+from memd.base.names import TEAM
 from memd.store.service import DirectoryReader
 
 _FILES_PER_READ = 200  # the most files that are read while the directory is open

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import fields, replace
 
-from memd.core.addresses import is_loopback
-from memd.core.errors import MemdError
-from memd.core.names import is_text
-from memd.core.text import sha256
+from memd.base.addresses import is_loopback
+from memd.base.errors import MemdError
+from memd.base.names import is_text
+from memd.base.text import sha256
 from memd.files.directory import (
     Directory,
     DirectoryUnusableError,

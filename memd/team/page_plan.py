@@ -12,11 +12,11 @@ Rules of this file
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
-from memd.core.errors import MemdError
-from memd.core.names import TEAM, clash
-from memd.core.team import Base, Conflict, HeldEntry, LeftOut, moved
-from memd.core.text import sha256
-from memd.core.values import Draft, FileEdit, Tree
+from memd.base.errors import MemdError
+from memd.base.names import TEAM, clash
+from memd.base.team import Base, Conflict, HeldEntry, LeftOut, moved
+from memd.base.text import sha256
+from memd.base.values import Draft, FileEdit, Tree
 from memd.documents import document
 from memd.team import sharing
 from memd.team.planning import KeyPlan

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from memd.core.team import SyncState
+from memd.base.team import SyncState
 
 RETRY_SECONDS = 2.0  # the longest delay after the first failure
 RETRY_SECONDS_AT_MOST = 15 * 60.0  # the longest delay after any number of failures

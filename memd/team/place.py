@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from memd.core.settings import Settings
-from memd.core.text import sha256
+from memd.base.settings import Settings
+from memd.base.text import sha256
 from memd.team.errors import TeamNotJoinedError
 from memd.team.joining import moved
 from memd.team.membership import Memberships

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from msgspec import Struct
 
-from memd.core.team import REMOVED, Base, HeldEntry, Outgoing
+from memd.base.team import REMOVED, Base, HeldEntry, Outgoing
 from memd.team.values import Act, Bases, RemoteEntry
 
 # Reasons for holding an entry that end if its text changes.

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
-from memd.core.team import Base, LeftOut
-from memd.core.values import TEAM_MATE, Actor, Provenance
+from memd.base.errors import MemdError
+from memd.base.team import Base, LeftOut
+from memd.base.values import TEAM_MATE, Actor, Provenance
 from memd.remote.link import TOO_LONG, HttpResponse
 from memd.team import planning, requests, wire
 from memd.team.errors import TeamUnreachableError

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from memd.core.names import TEAM
-from memd.core.team import Base, HeldEntry, Outgoing, PushBatch
+from memd.base.names import TEAM
+from memd.base.team import Base, HeldEntry, Outgoing, PushBatch
 from memd.team import batches, requests, sharing, wire
 from memd.team.errors import TeamRefusedError
 from memd.team.exchange import Exchange

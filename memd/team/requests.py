@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
-from memd.core.team import Outgoing
+from memd.base.team import Outgoing
 from memd.remote.link import HttpRequest
 from memd.team.wire import PAGE_ENTRIES
 

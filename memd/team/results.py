@@ -6,7 +6,7 @@ Paths are those of the memory directory, such as ``team/releases.md``; a key is 
 
 from msgspec import Struct
 
-from memd.core.team import Conflict, HeldEntry, LeftOut
+from memd.base.team import Conflict, HeldEntry, LeftOut
 
 
 class JoinPreview(Struct, frozen=True):

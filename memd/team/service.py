@@ -17,14 +17,14 @@ import anyio
 from anyio import from_thread, to_thread
 from anyio.abc import TaskGroup
 
-from memd.core.clock import Clock
-from memd.core.errors import MemdError
-from memd.core.events import TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED, Event, EventSink
-from memd.core.names import TEAM
-from memd.core.recent import Recent
-from memd.core.settings import Settings
-from memd.core.team import SyncState
-from memd.core.values import Actor, Project, Provenance
+from memd.base.clock import Clock
+from memd.base.errors import MemdError
+from memd.base.events import TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED, Event, EventSink
+from memd.base.names import TEAM
+from memd.base.recent import Recent
+from memd.base.settings import Settings
+from memd.base.team import SyncState
+from memd.base.values import Actor, Project, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.tables import TeamTable
 from memd.store.service import Store

@@ -4,9 +4,9 @@ Its name must be valid on any disk, its head that of a memory, its type one of t
 not about a person, its size below the limit, and its text without credentials.
 """
 
-from memd.core.names import TEAM, NameRefusedError
-from memd.core.team import ENTRY_BYTES, HeldEntry
-from memd.core.values import MemoryType
+from memd.base.names import TEAM, NameRefusedError
+from memd.base.team import ENTRY_BYTES, HeldEntry
+from memd.base.values import MemoryType
 from memd.documents import document, secrets
 from memd.documents.document import InvalidMemoryError
 from memd.team.wire import check_key

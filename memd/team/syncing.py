@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from memd.core.names import TEAM
+from memd.base.names import TEAM
 from memd.team import pausing
 from memd.team.exchange import Exchange
 from memd.team.pulling import pull

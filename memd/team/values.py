@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from memd.core.team import Base
+from memd.base.team import Base
 
 
 class RemoteEntry(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Show the state of a directory's team memory. Blocks; only ``log`` asks the server."""
 
-from memd.core.names import TEAM
-from memd.core.team import REMOVED
-from memd.core.values import Project
+from memd.base.names import TEAM
+from memd.base.team import REMOVED
+from memd.base.values import Project
 from memd.team import requests, sharing, wire
 from memd.team.exchange import Exchange
 from memd.team.joining import Prospect

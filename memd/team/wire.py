@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from memd.core.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
-from memd.core.strict_json import NotJsonError, decode
-from memd.core.team import ENTRY_BYTES, REMOVED, LeftOut, Limits
-from memd.core.text import sha256
+from memd.base.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
+from memd.base.strict_json import NotJsonError, decode
+from memd.base.team import ENTRY_BYTES, REMOVED, LeftOut, Limits
+from memd.base.text import sha256
 from memd.remote.link import RemoteAnswerError
 from memd.team.values import RemoteEntry
 

@@ -15,6 +15,7 @@ Rules of this file
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.text import read_object
 from memd.conversation.history import estimate, estimate_text, tokens_of
 from memd.conversation.pieces import (
     ASSISTANT,
@@ -31,7 +32,6 @@ from memd.conversation.pieces import (
     recorded,
     string,
 )
-from memd.core.text import read_object
 from memd.transcripts import tools
 
 _LINE_KINDS = (

@@ -13,6 +13,7 @@ Rules of this file
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memd.base.errors import MemdError
 from memd.conversation.history import counted, estimate
 from memd.conversation.pieces import (
     ASSISTANT,
@@ -33,7 +34,6 @@ from memd.conversation.pieces import (
     recorded,
     string,
 )
-from memd.core.errors import MemdError
 from memd.text import tags
 from memd.transcripts import codex, gemini, tools
 

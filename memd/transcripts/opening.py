@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from memd.core.errors import MemdError
-from memd.core.text import read_json, sha256
-from memd.core.yielding import yield_to_requests
+from memd.base.errors import MemdError
+from memd.base.text import read_json, sha256
+from memd.base.yielding import yield_to_requests
 
 LINE_BYTES = 4 * 1024 * 1024  # a longer line is a copy of a request or an image, never a turn
 _NO_NAME = "its path is not absolute or does not end in .jsonl"

@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memd.base.values import Message
 from memd.conversation.history import floor
 from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
-from memd.core.values import Message
 from memd.transcripts import tools
 from memd.transcripts.calls import recent_calls as recent_calls
 from memd.transcripts.lines import InvalidMessagesError as InvalidMessagesError

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.names import TEAM
+from memd.base.names import TEAM
 from memd.ui import texts
 from memd.ui.link import MethodCall
 from memd.ui.memory import is_editable

@@ -27,7 +27,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
 from memd.ui.actions import ACTIONS, FORMS, Action, Fields
 from memd.ui.link import SocketLink

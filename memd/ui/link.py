@@ -7,9 +7,9 @@ import anyio
 from msgspec import Struct
 
 from memd import __version__
+from memd.base.errors import MemdError
 from memd.client.errors import AnswerTimeoutError
 from memd.client.launch import asynchronous
-from memd.core.errors import MemdError
 
 NAME = "memctl ui"
 ANSWER_SECONDS = 30.0

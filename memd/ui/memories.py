@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from memd.core.values import MemoryType
+from memd.base.values import MemoryType
 from memd.ui.link import MethodCall
 from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 

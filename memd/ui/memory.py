@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.core.names import INDEX
+from memd.base.names import INDEX
 from memd.ui import diffs, texts
 from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 

@@ -23,7 +23,7 @@ import uvicorn
 from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.ui.access import TOKEN_SECONDS, PageAccess
 from memd.ui.app import HEAD_BYTES, HEADERS, PageOptions, PageServer
 from memd.ui.link import SocketLink

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from memd.core.instants import written
-from memd.core.text import one_line
+from memd.base.instants import written
+from memd.base.text import one_line
 from memd.text.invisible import spelled_out
 
 TEXT_CHARACTERS = 6_000  # of a text that a page shows before "show all"

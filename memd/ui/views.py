@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.errors import WrongParameterError
+from memd.base.errors import WrongParameterError
 from memd.ui import texts
 from memd.ui.link import MethodCall, Unanswered
 

@@ -26,13 +26,13 @@ from itertools import chain, islice
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.names import INDEXES, concerns, printable
-from memd.core.recent import Recent
-from memd.core.text import sha256
-from memd.core.values import Actor, Provenance
-from memd.core.yielding import yield_to_requests
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import INDEXES, concerns, printable
+from memd.base.recent import Recent
+from memd.base.text import sha256
+from memd.base.values import Actor, Provenance
+from memd.base.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 from memd.state.changes import (
     Baseline,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from memd.core.names import is_folder_of_memories, is_temporary
+from memd.base.names import is_folder_of_memories, is_temporary
 
 # Bits of an event's mask, from linux/inotify.h.
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8

@@ -34,8 +34,8 @@ from enum import Enum
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.errors import MemdError
+from memd.base import limits
+from memd.base.errors import MemdError
 
 LOCK = ".consolidate-lock"
 GUARD = ".consolidate-lock.guard"

@@ -29,8 +29,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.core.names import concerns
-from memd.core.recent import Recent
+from memd.base.names import concerns
+from memd.base.recent import Recent
 from memd.watch.inotify import Inotify, reports_all_changes
 
 DIRECTORIES = 64  # each costs kernel memory; the least recently used one is dropped first

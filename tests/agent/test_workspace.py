@@ -6,7 +6,7 @@ import pytest
 
 from memd.agent import workspace as working
 from memd.agent.proposal import Proposed
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from tests.agent.home import Home, call, memory
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from memd.api.method import IDENTIFIERS, moment, seconds
 from memd.api.table import methods
-from memd.core.instants import NotATimeError
+from memd.base.instants import NotATimeError
 from tests.api.caller import Caller
 from tests.traces import traces
 

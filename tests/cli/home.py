@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from memd.core.places import Places, find
+from memd.base.places import Places, find
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from memd.base.limits import DRAIN_SECONDS
 from memd.cli import service_unit
 from memd.client.launch import LAUNCHD_LABEL
-from memd.core.limits import DRAIN_SECONDS
 
 UID = 501
 PYTHON = "/opt/pipx/venvs/memdir-daemon/bin/python"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.limits import DRAIN_SECONDS
 from memd.cli import service_unit
-from memd.core.limits import DRAIN_SECONDS
 
 ROOT = Path(service_unit.UNITS).parents[2]
 PYTHON = '/opt/my "py"/100%\n/bin/python'

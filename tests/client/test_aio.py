@@ -5,9 +5,9 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.base.events import Event
 from memd.client.aio import AsyncClient
 from memd.client.errors import DaemonUnavailableError
-from memd.core.events import Event
 from memd.rpc.connection import Call
 from tests.wire_server import serving
 

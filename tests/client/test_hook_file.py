@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.places import Places
 from memd.client import hook_file
-from memd.core.places import Places
 from tests.support.daemon import throw_away_home
 
 

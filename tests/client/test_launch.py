@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.places import Places, find
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import connect, supervisor
-from memd.core.places import Places, find
 from tests.support.waiting import wait_until_up
 
 # A daemon with nothing in it but the lock and the server; each start leaves a line in a file.
@@ -23,7 +23,7 @@ DAEMON = (
     """
 import os, sys, anyio
 from functools import partial
-from memd.core.places import find
+from memd.base.places import find
 from memd.daemon.clock import SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.rpc.hub import Hub

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from memd.base.settings import ContextSettings, Settings
+from memd.base.values import Project
 from memd.context.planning import Plan, ToStore, plan, settled_plan
 from memd.context.preview import stored_preview
 from memd.context.requests import ContextRequest, PlannedContext
 from memd.context.values import CLEAR, DROP, KEEP, BlockKey, Decision, StoredResult
 from memd.conversation.history import estimate, tool_kind
-from memd.core.settings import ContextSettings, Settings
-from memd.core.values import Project
 from tests.context.histories import READER, TOOLS, ConversationMaker, Message, open_calls
 from tests.support.api_rules import broken
 

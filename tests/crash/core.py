@@ -15,8 +15,8 @@ from typing import Any
 
 import anyio
 
-from memd.core import errors, values
-from memd.core.team import Base, moved
+from memd.base import errors, values
+from memd.base.team import Base, moved
 from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
 from memd.state.cursors import Cursors

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from memd.core.values import Draft, Tree
+from memd.base.values import Draft, Tree
 from memd.portable.merging import plan_import
 from memd.portable.plan import Incoming
 from memd.portable.values import ReadFile

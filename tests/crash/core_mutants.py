@@ -121,7 +121,7 @@ MUTANTS = (
     ),
     Mutant(
         "a failing medium is written to for ever",
-        "memd/core/health.py",
+        "memd/base/health.py",
         "LIMIT = 2  #",
         "LIMIT = 2000000  #",
         ("tests/files/test_probe.py",),
@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "a probe is tried at every write",
-        "memd/core/health.py",
+        "memd/base/health.py",
         "        self._probed_at = now\n",
         "",
         ("tests/files/test_probe.py",),

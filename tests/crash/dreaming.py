@@ -30,9 +30,9 @@ import anyio
 import psutil
 from anyio import to_thread
 
-from memd.core.errors import MemdError
-from memd.core.settings import Settings
-from memd.core.values import MemoryType, Project
+from memd.base.errors import MemdError
+from memd.base.settings import Settings
+from memd.base.values import MemoryType, Project
 from memd.documents import document
 from memd.dream.service import Dreams
 from memd.state import cursors, dreams, job_rows, journal

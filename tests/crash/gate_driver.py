@@ -14,8 +14,8 @@ from anyio import to_thread
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memd.core.settings import DreamSettings, Settings
-from memd.core.values import Project
+from memd.base.settings import DreamSettings, Settings
+from memd.base.values import Project
 from memd.dream.gates import Gatekeeper
 from tests.support.clock import FakeClock
 

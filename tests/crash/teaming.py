@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from memd.base.places import find
+from memd.base.text import sha256
 from memd.client.errors import DaemonUnavailableError, RemoteError
-from memd.core.places import find
-from memd.core.text import sha256
 from memd.server.app import application
 from memd.server.log import TeamLog
 from memd.server.serving import configured

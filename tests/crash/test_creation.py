@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS
 from tests.crash import creating, kill

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.daemon.background import Background
 from memd.daemon.log import Log
 from tests.support.clock import FakeClock

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.places import Places
+from memd.base.places import Places
 from memd.daemon.instance import AlreadyRunningError, Instance, InstanceLockError
 
 
@@ -153,7 +153,7 @@ def test_a_child_does_not_inherit_the_lock(tmp_path: Path) -> None:
 
 STARTER = """
 import sys
-from memd.core.places import Places
+from memd.base.places import Places
 from memd.daemon.instance import AlreadyRunningError, Instance
 places = Places(home="", socket="s", state_dir=sys.argv[1], config="")
 sys.stdin.read(1)

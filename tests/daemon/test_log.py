@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.daemon.log import Log
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from memd.base.limits import STORED_BYTES
+from memd.base.text import sha256
+from memd.base.values import Actor, Provenance
 from memd.context.service import Contexts
-from memd.core.limits import STORED_BYTES
-from memd.core.text import sha256
-from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
 from memd.daemon.retention import PASS_SECONDS, keep_bounded

@@ -7,9 +7,9 @@ import anyio
 import pytest
 from anyio import from_thread
 
+from memd.base.values import Tree
+from memd.base.yielding import yield_to_requests
 from memd.context.service import Summaries
-from memd.core.values import Tree
-from memd.core.yielding import yield_to_requests
 from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log

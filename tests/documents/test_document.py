@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
-from memd.core.values import MemoryType
+from memd.base import limits
+from memd.base.values import MemoryType
 from memd.documents.document import (
     HEAD_BYTES,
     Document,

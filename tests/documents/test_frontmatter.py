@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
+from memd.base import limits
 from memd.documents import frontmatter
 from memd.documents.frontmatter import HEAD_BYTES, scalar, simple_fields, split
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
+from memd.base import limits
 from memd.documents import document
 from memd.documents.frontmatter import problem, quick_fields
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
-from memd.core.names import in_catalogue
-from memd.core.text import one_line
-from memd.core.values import Header, Pointer
+from memd.base import limits
+from memd.base.names import in_catalogue
+from memd.base.text import one_line
+from memd.base.values import Header, Pointer
 from memd.documents.index import (
     derive,
     entries,

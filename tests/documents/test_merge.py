@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
+from memd.base import limits
 from memd.documents import document, index, memory_merge
 from tests.store.bench import topic
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memd.core.names import is_temporary
-from memd.core.settings import Settings
-from memd.core.values import MemoryType, Project
+from memd.base.names import is_temporary
+from memd.base.settings import Settings
+from memd.base.values import MemoryType, Project
 from memd.documents import document
 from memd.dream.pass_result import Work
 from memd.dream.service import Dreams

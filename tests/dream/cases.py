@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memd.core.values import MemoryType
+from memd.base.values import MemoryType
 from memd.documents import document
 
 USER, FEEDBACK, PROJECT, REFERENCE = MemoryType

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.core.names import INDEX
+from memd.base.names import INDEX
 from memd.dream.values import Report
 from memd.model.port import Reply
 from memd.projects.project import slug

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.agent.service import RunEnd, Task
-from memd.core.values import Header, MemoryType, Project, Snapshot
+from memd.base.values import Header, MemoryType, Project, Snapshot
 from memd.dream import briefing
 from memd.model.port import Usage
 from memd.state.proposals import RefusedEdits

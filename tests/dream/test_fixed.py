@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core.names import INDEX
-from memd.core.values import MemoryType
+from memd.base.names import INDEX
+from memd.base.values import MemoryType
 from memd.dream.values import Report
 from memd.text.statements import statements
 from tests.dream.bench import Bench

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.core.names import INDEX
-from memd.core.values import FileEdit
+from memd.base.names import INDEX
+from memd.base.values import FileEdit
 from memd.documents.document import parse
 from memd.dream.values import Wanted
 from memd.model.port import Reply

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memd.core.settings import Settings
-from memd.core.values import CursorMove, Project
+from memd.base.settings import Settings
+from memd.base.values import CursorMove, Project
 from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
 from memd.model.port import ModelSource
 from memd.state import cursors, job_rows, journal, runs, suggestions

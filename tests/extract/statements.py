@@ -5,7 +5,7 @@ What the extractor reaches is measured on talk of strangers (benchmarks/extract.
 
 from collections.abc import Container
 
-from memd.core.text import said_line
+from memd.base.text import said_line
 from memd.documents import document
 from memd.documents.document import WordedMemory
 from memd.extract.candidates import Candidate

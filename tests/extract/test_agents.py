@@ -1,7 +1,7 @@
 """Nothing is learnt from what other agents wrote."""
 
 from memd.agent.proposal import Proposed
-from memd.core.values import AGENT, ASSISTANT, OUTSIDE
+from memd.base.values import AGENT, ASSISTANT, OUTSIDE
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.review import OTHERS_WORDS, review
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import Message
+from memd.base.values import Message
 from memd.extract.candidates import Candidates, find, statements
 from tests.extract.statements import (
     NOT_KEPT,

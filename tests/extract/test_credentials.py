@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import Message
+from memd.base.values import Message
 from memd.documents import secrets
 from memd.extract import credentials
 from memd.extract.candidates import find

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.agent.proposal import Proposed, RunProposal
-from memd.core.names import INDEX
-from memd.core.values import Pointer
+from memd.base.names import INDEX
+from memd.base.values import Pointer
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.review import Review, Reviewer, review
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memd.core.text import sha256
-from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
+from memd.base.text import sha256
+from memd.base.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.extract.candidates import Candidate
 from memd.extract.merge import Merged, merge, stated

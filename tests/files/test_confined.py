@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.files.confined import LINE_BYTES, PIECE_BYTES, Confined
 from memd.files.directory import FileUnreadableError, PathRefusedError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memd.core import limits
+from memd.base import limits
 from memd.files import disk as exchange
 from memd.files.disk import (
     EXCHANGE,

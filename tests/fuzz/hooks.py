@@ -6,8 +6,8 @@ import msgspec
 
 from memd.api import dialects
 from memd.api.dialects import DIALECTS
+from memd.base import strict_json
 from memd.cli import hook
-from memd.core import strict_json
 from memd.rpc.conversation import Conversation, Work
 from memd.rules import check
 from tests.fuzz.target import Target, plain

@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX, check_odd_name
+from memd.base.errors import MemdError
+from memd.base.names import INDEX, check_odd_name
 from memd.portable import intake, kinds, memd_archive
 from memd.portable.archive import OpenSource, open_source
 from memd.portable.values import ImportReading, SourceKind

@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 
 from memd.api.method import Method
 from memd.api.table import methods
-from memd.core import strict_json
+from memd.base import strict_json
 from tests.fuzz.target import Target, Use
 from tests.rpc.answers import assert_body
 from tests.support.daemon import daemon_here, throw_away_home

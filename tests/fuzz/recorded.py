@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from memd.base.values import Message
 from memd.conversation.dialogue import NewPieces
 from memd.conversation.history import ContextMeter
 from memd.conversation.pieces import TranscriptPiece
-from memd.core.values import Message
 from memd.notes import facts, local
 from memd.transcripts import reading
 from memd.transcripts.stream import TranscriptStream

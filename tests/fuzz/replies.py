@@ -5,8 +5,8 @@ from typing import Any
 
 from memd.agent import operations, step, tools
 from memd.agent.refusals import ToolError
+from memd.base.errors import MemdError
 from memd.context import summary
-from memd.core.errors import MemdError
 from memd.model import openai, wire
 from memd.model.errors import ModelReplyError
 from memd.model.port import Reply, ToolCall, Usage

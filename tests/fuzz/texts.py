@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from memd.agent import shell
 from memd.agent.refusals import CommandRefusedError
-from memd.core.errors import MemdError
-from memd.core.options import Layer
-from memd.core.settings import parse
-from memd.core.values import Pointer
+from memd.base.errors import MemdError
+from memd.base.options import Layer
+from memd.base.settings import parse
+from memd.base.values import Pointer
 from memd.documents import document, index, index_merge, memory_merge, secrets
 from memd.memories import tool_files
 from memd.notes import sections

@@ -12,8 +12,8 @@ import anyio
 import anyio.abc
 import msgspec
 
-from memd.core import limits, strict_json
-from memd.core.values import Caller
+from memd.base import limits, strict_json
+from memd.base.values import Caller
 from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Call
 from memd.rpc.conversation import Conversation, RefusedRequest, RpcRequest, Work

@@ -2,7 +2,7 @@
 
 import ast
 
-from memd.core.events import LOG_EVENTS
+from memd.base.events import LOG_EVENTS
 from tests.house.source import sources
 
 _ROOMS = ("memd/cli/", "memd/ui/", "memd/server/")

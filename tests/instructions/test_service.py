@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.core.values import Project
-from memd.core.yielding import yield_to_requests
+from memd.base.values import Project
+from memd.base.yielding import yield_to_requests
 from memd.instructions.service import (
     InstructionRequest,
     Instructions,

@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 
-from memd.core import limits
-from memd.core.errors import MemdError
-from memd.core.events import Event, EventSink
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.events import Event, EventSink
 from memd.jobs.service import (
     Jobs,
     Runner,

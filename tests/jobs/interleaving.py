@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from memd.core.values import JobEnd
+from memd.base.values import JobEnd
 from memd.jobs.service import Jobs, Running
 from memd.state import job_rows, jobs
 from memd.state.database import Database, open_database

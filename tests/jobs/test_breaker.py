@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
+from memd.base import limits
 from memd.jobs import breaker
 from memd.jobs.breaker import WorkState
 from memd.state.jobs import JobTable

@@ -1,6 +1,6 @@
 """What is asked of those who run jobs."""
 
-from memd.core import limits
+from memd.base import limits
 from memd.jobs import breaker
 from memd.jobs.running import RunResult
 from memd.state.jobs import Job, JobState, JobTable

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from memd.core import limits
+from memd.base import limits
 from memd.jobs.service import Jobs
 from memd.state.jobs import JobState
 from tests.jobs.bench import (

@@ -5,7 +5,7 @@ import math
 import anyio
 import pytest
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
 from memd.state.jobs import JobState

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memd.core.names import NameRefusedError
-from memd.core.text import sha256
-from memd.core.values import Draft, Header, MemoryFile
+from memd.base.names import NameRefusedError
+from memd.base.text import sha256
+from memd.base.values import Draft, Header, MemoryFile
 from memd.documents import document
 from memd.memories import tool
 from memd.memories.tool import Editing, Stamp, ToolRefusedError

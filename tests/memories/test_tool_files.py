@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd.core.text import sha256
-from memd.core.values import Header, MemoryFile
+from memd.base.text import sha256
+from memd.base.values import Header, MemoryFile
 from memd.documents import document
 from memd.memories.tool_files import renamed, shown, stored
 

@@ -13,8 +13,8 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal
 
+from memd.base.places import find
 from memd.client.blocking import Client
-from memd.core.places import find
 from memd.daemon.app import Log, Ports, daemon
 from memd.rpc.listener import make_listener
 from tests.support.clock import FakeClock

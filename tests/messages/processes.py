@@ -2,7 +2,7 @@
 
 import os
 
-from memd.core.agents import SystemProcess
+from memd.base.agents import SystemProcess
 
 
 class ProcessTable(dict[int, SystemProcess]):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from memd.core.agents import AgentMessage, MessageKind, Sender
+from memd.base.agents import AgentMessage, MessageKind, Sender
 from memd.messages.block import block, lay_out, message
 from memd.text import invisible, tags
 from memd.text.quoting import neutralise, units

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.agents import RESERVED_NAMES
-from memd.core.errors import MemdError
-from memd.core.names import NameRefusedError
+from memd.base.agents import RESERVED_NAMES
+from memd.base.errors import MemdError
+from memd.base.names import NameRefusedError
 from memd.messages import names
 from memd.messages.errors import AddressRefusedError
 from memd.messages.names import AgentAddress

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from memd.core.agents import CHILDREN, Agent, AgentState
-from memd.core.errors import MemdError
+from memd.base.agents import CHILDREN, Agent, AgentState
+from memd.base.errors import MemdError
 from memd.messages.errors import (
     AgentNameTakenError,
     TooManyAgentsError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from memd.core.settings import ModelSettings
+from memd.base.settings import ModelSettings
 
 STUB = str(Path(__file__).with_name("stub_program.py"))
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.settings import ModelSettings, Settings, SpendSettings
+from memd.base.settings import ModelSettings, Settings, SpendSettings
 from memd.model import presets, processes
 from memd.model.command import ProgramModel, ProgramRuns
 from memd.model.configured import Models

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.settings import ModelSettings, Settings, SpendSettings
+from memd.base.settings import ModelSettings, Settings, SpendSettings
 from memd.model.configured import Models
 from memd.model.errors import CapReachedError
 from memd.state.database import Database, open_database

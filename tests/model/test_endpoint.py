@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.settings import ModelSettings
+from memd.base.settings import ModelSettings
 from memd.model.endpoint import Endpoint, endpoint, environment
 
 SECRET = "sk-very-secret"  # noqa: S105 - no secret, but looked for as one

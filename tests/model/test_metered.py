@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.core.settings import SpendSettings
+from memd.base.settings import SpendSettings
 from memd.model.errors import (
     CapReachedError,
     ModelReplyError,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memd.core.settings import ModelSettings
+from memd.base.settings import ModelSettings
 from memd.model import errors
 from memd.model.configured import Models
 from memd.model.openai import ChatServer

@@ -13,7 +13,7 @@ import json, sys
 import anyio
 from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 path, cwd, memory = sys.argv[1:]
 """
 _CANCELLED = """

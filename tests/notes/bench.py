@@ -1,6 +1,6 @@
 """Session notes without a daemon, for tests of what keeps them."""
 
-from memd.core.clock import Clock
+from memd.base.clock import Clock
 from memd.model.port import ModelSource
 from memd.notes.service import Notes
 from memd.state.runs import Runs

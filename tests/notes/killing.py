@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from msgspec.structs import replace
 
-from memd.core.values import Project
+from memd.base.values import Project
 from memd.notes import files
 from memd.notes.sections import NotesCursor, parse, rendered
 from tests.support.faults import FaultyDisk

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import Project
+from memd.base.values import Project
 from memd.files.directory import UnwrittenFileError
 from memd.files.disk import Disk
 from memd.notes import errors, files

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.portable.manifest import (
     FORMAT,
     MANIFEST,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from blockbuster import blockbuster_ctx
 
-from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.base.text import sha256
+from memd.base.values import Actor, Draft, FileEdit, Provenance
 from memd.files.disk import Disk
 from memd.notes.files import contents
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, decode

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from memd.core.values import Project
+from memd.base.values import Project
 from memd.files.disk import Disk
 from memd.notes import files as notes_files
 from memd.portable.service import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core.names import check_component
+from memd.base.names import check_component
 from memd.portable.exporting import project_ids
 from memd.portable.values import ExportPart
 from tests.portable.exports import (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.portable.errors import SourceDamagedError, VersionTooNewError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.memd_archive import read

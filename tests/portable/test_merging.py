@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
-from memd.core.names import INDEX, TEAM_INDEX
+from memd.base import limits
+from memd.base.names import INDEX, TEAM_INDEX
 from memd.documents.document import parse
 from memd.portable.marking import marked
 from memd.portable.merging import plan_import

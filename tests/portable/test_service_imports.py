@@ -9,9 +9,9 @@ import anyio
 import pytest
 from anyio import from_thread
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.values import Actor
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.values import Actor
 from memd.portable.errors import SourceMissingError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.marking import marked

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from memd.core.names import INDEX, INDEXES
-from memd.core.text import sha256
-from memd.core.values import Header, MemoryFile, MemoryType, newest_first
+from memd.base.names import INDEX, INDEXES
+from memd.base.text import sha256
+from memd.base.values import Header, MemoryFile, MemoryType, newest_first
 from memd.documents import document
 from memd.portable.plan import ImportPlan
 from memd.store.tree import StoredFile, memory_file

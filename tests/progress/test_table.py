@@ -32,7 +32,7 @@ LINES = [
     ("Bash", {"command": "cd /p && pytest tests/test_a.py -q"}, "Running pytest test_a.py"),
     ("Bash", {"command": "FOO=1 timeout 30 python -m pytest -x"}, "Running pytest"),
     ("Bash", {"command": "cat src/a.py | head"}, "Reading a.py"),
-    ("Bash", {"command": "sed -n 1,20p memd/core/text.py"}, "Reading text.py"),
+    ("Bash", {"command": "sed -n 1,20p memd/base/text.py"}, "Reading text.py"),
     ("Bash", {"command": "rg -n 'load_index' memd"}, "Searching for load_index"),
     ("Bash", {"command": "curl -s https://example.org/x"}, "Fetching example.org"),
     ("Bash", {"command": "git commit -m 'all'"}, "Running git commit"),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.projects.claude_code import ClaudeSettings, ClientMemory
 from memd.projects.project import find_project, locate, slug
 

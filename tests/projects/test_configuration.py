@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.settings import Settings
+from memd.base.settings import Settings
 from memd.projects.configuration import Configuration
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.agents import AgentScope
+from memd.base.agents import AgentScope
 from memd.projects.configuration import Configuration
 from memd.projects.project import slug
 from memd.projects.projects import AgentMemory, KnownProject, Projects, agents_in, own_agents

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.core import places
-from memd.core.agents import SystemProcess
+from memd.base import places
+from memd.base.agents import SystemProcess
 from memd.projects.claude_code import ClaudeSettings, ClientMemory
 from memd.projects.switches import Environ, is_below, reason_for_off
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memd.core.agents import AgentMessage, MessageKind, Sender
+from memd.base.agents import AgentMessage, MessageKind, Sender
 from memd.messages.block import block
 from memd.model.port import Ask, Reply
 from memd.text.tags import CLOSE, OPEN

@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.core.errors import MemdError
-from memd.core.values import Tree
+from memd.base.errors import MemdError
+from memd.base.values import Tree
 from memd.dream.run import MINUTES
 from memd.dream.service import Dreams
 from memd.dream.values import Report, Wanted

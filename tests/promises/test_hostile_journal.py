@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core.errors import MemdError
-from memd.core.values import Plan
+from memd.base.errors import MemdError
+from memd.base.values import Plan
 from memd.state.history import Filter
 from memd.state.proposals import ProposalTable
 from memd.state.retention import Retention

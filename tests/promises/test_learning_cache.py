@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from memd.core.prices import price
+from memd.base.prices import price
 from tests.promises.learning import MODEL, WISH, Desk, desk, learns, nothing
 from tests.promises.transcripts import Conversation
 from tests.support.api_rules import blocks

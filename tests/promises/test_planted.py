@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memd.core.values import MemoryType
+from memd.base.values import MemoryType
 from memd.documents import document
 from memd.extract.service import ExtractionResult, ExtractRequest
 from memd.state.history import Filter

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, Provenance, Tree
+from memd.base.text import sha256
+from memd.base.values import Actor, Draft, FileEdit, Provenance, Tree
 from memd.daemon.clock import SystemClock
 from memd.state.database import open_database
 from memd.state.journal import Journal

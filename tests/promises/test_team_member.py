@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from memd.core.names import INDEX
+from memd.base.names import INDEX
 from tests.promises.learning import Desk, desk, memory, turn
 from tests.promises.planted import INSTRUCTIONS, KINDS, QUESTION
 from tests.server.servers import TeamServer, team_server

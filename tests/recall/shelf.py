@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import structs
 
-from memd.core.errors import MemdError
-from memd.core.settings import Settings
-from memd.core.values import (
+from memd.base.errors import MemdError
+from memd.base.settings import Settings
+from memd.base.values import (
     Catalogue,
     Header,
     MemoryFile,

@@ -7,10 +7,10 @@ from threading import Lock
 import pytest
 from msgspec import structs
 
-from memd.core.settings import Settings, TeamSettings
-from memd.core.team import Base
-from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.base.settings import Settings, TeamSettings
+from memd.base.team import Base
+from memd.base.text import sha256
+from memd.base.values import Actor, Draft, FileEdit, Provenance
 from memd.recall.indexes import Indexes
 from memd.recall.service import Authorship, Recall
 from memd.state import journal

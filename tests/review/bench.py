@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.core.text import sha256
-from memd.core.values import Actor, MemoryType, Provenance
+from memd.base.text import sha256
+from memd.base.values import Actor, MemoryType, Provenance
 from memd.documents import document
 from memd.files.disk import Disk
 from memd.review.service import Reviews

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core.errors import MemdError
-from memd.core.values import Actor, Provenance
+from memd.base.errors import MemdError
+from memd.base.values import Actor, Provenance
 from memd.review.accepting import (
     LeftFile,
     NotTakenInError,

@@ -6,8 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.core.errors import MemdError
-from memd.core.values import Caller
+from memd.base.errors import MemdError
+from memd.base.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher, contain

@@ -1,8 +1,8 @@
 """Events to subscribers."""
 
-from memd.core import limits
-from memd.core.events import Event
-from memd.core.values import Caller
+from memd.base import limits
+from memd.base.events import Event
+from memd.base.values import Caller
 from memd.rpc.connection import Connection
 from memd.rpc.hub import Hub
 

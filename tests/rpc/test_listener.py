@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.places import SocketPathTooLongError
+from memd.base.places import SocketPathTooLongError
 from memd.rpc.listener import (
     DirectoryRefusedError,
     SocketRefusedError,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import limits
+from memd.base import limits
 from memd.rpc.outbox import Outbox, UnreadTotal
 
 MEBIBYTE = 1024 * 1024

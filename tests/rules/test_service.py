@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memd.core.values import Actor, MemoryFile, Provenance
+from memd.base.values import Actor, MemoryFile, Provenance
 from memd.rules.service import ToolRules
 from memd.rules.values import RULES, NotARuleError, PlannedCall, RuleAnswer
 from memd.state.database import Database, open_database

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from memd.core.team import Limits
-from memd.core.text import sha256
+from memd.base.team import Limits
+from memd.base.text import sha256
 from memd.server.storage import Storage, open_storage
 from memd.server.values import Answer, PutEntry, Repository, Role, Session
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.server.errors import (
     EntriesChangedError,
     StorageUnavailableError,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.core.team import Limits
+from memd.base.team import Limits
 from memd.server.errors import EntriesRefusedError, OverLimitError
 from tests.server.desk import Desk, entry, memory, new_id, open_desk
 

@@ -13,8 +13,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memd.base.text import iso_time
 from memd.client.hook_file import SOURCE as HOOK
-from memd.core.text import iso_time
 from tests.support.daemon import Home
 
 _SURFACED = re.compile(r"^Memory \(saved [^)]*\): (.+):$", re.MULTILINE)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memd.core import limits
+from memd.base import limits
 
 _JSONRPC = ("", '"jsonrpc":"2.0",', '"jsonrpc":"1.0",', '"jsonrpc":2.0,', '"jsonrpc":null,')
 _IDS = (

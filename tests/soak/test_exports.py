@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from memd.core.names import INDEX
+from memd.base.names import INDEX
 from memd.documents.index import read
 from memd.projects.projects import KnownProject
 from tests.portable.exports import Archives, archives_in, checked, recorded

@@ -16,9 +16,9 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.base.places import find
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.core.places import find
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
 from tests.support.daemon import Home, daemon_here, home_environ

@@ -19,9 +19,9 @@ from urllib.parse import unquote
 import anyio
 import pytest
 
+from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.core.errors import MemdError
 from memd.documents import index
 from memd.files.directory import Directory
 from tests import corpora

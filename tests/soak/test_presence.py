@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.agents import AgentState
+from memd.base.agents import AgentState
 from memd.daemon.machine import process
 from memd.messages.service import Register
 from memd.messages.values import Registration

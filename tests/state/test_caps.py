@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.core.settings import SpendSettings
+from memd.base.settings import SpendSettings
 from memd.state.caps import Sum, exceeded_cap
 
 SETTINGS = SpendSettings(dollars_per_day=1.0, requests_per_day=10)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import (
+from memd.base.values import (
     Actor,
     CursorMove,
     Effect,

@@ -1,6 +1,6 @@
 """The rows of messages."""
 
-from memd.core.agents import LOGGED_MESSAGES, MessageKind, MessageState, Sender
+from memd.base.agents import LOGGED_MESSAGES, MessageKind, MessageState, Sender
 from memd.state.database import Database
 from memd.state.tables import MessageCopy, MessageTable, NewMessage
 

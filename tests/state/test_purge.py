@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memd.core.text import sha256
-from memd.core.values import Actor, Provenance
+from memd.base.text import sha256
+from memd.base.values import Actor, Provenance
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database
 from memd.state.journal import Journal

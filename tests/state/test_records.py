@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.text import iso_time
-from memd.core.values import Actor
+from memd.base.text import iso_time
+from memd.base.values import Actor
 from memd.state import journal
 from memd.state.records import (
     read_record,

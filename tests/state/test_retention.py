@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.text import sha256
-from memd.core.values import Actor, Provenance
+from memd.base.text import sha256
+from memd.base.values import Actor, Provenance
 from memd.state import baseline, cursors, job_rows, journal
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal

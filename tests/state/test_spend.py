@@ -7,7 +7,7 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core.settings import SpendSettings
+from memd.base.settings import SpendSettings
 from memd.daemon.app import SCHEMAS
 from memd.state.caps import Sum
 from memd.state.database import Database, open_database

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.team import (
+from memd.base.team import (
     Base,
     Conflict,
     HeldEntry,
@@ -15,8 +15,8 @@ from memd.core.team import (
     PushBatch,
     moved,
 )
-from memd.core.text import sha256
-from memd.core.values import Actor, Provenance, TeamMoved
+from memd.base.text import sha256
+from memd.base.values import Actor, Provenance, TeamMoved
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.purge import Purge

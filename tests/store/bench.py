@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.core.names import INDEX
-from memd.core.values import Actor, CommitResult, Draft, Effect, FileEdit, Pointer, Provenance, Tree
+from memd.base.names import INDEX
+from memd.base.values import Actor, CommitResult, Draft, Effect, FileEdit, Pointer, Provenance, Tree
 from memd.files.disk import Disk, real_disk
 from memd.state import cursors, job_rows, journal, ledger, spend, suggestions
 from memd.state.database import Database, open_database

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import anyio
 
-from memd.core import limits
-from memd.core.clock import Clock
-from memd.core.events import Event
-from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.events import Event
+from memd.base.values import Actor, Draft, FileEdit, Provenance
 from memd.files.disk import Disk
 from memd.state.database import Database, open_database
 from tests.store.bench import SCHEMAS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memd.core.values import Draft, Plan, Tree
+from memd.base.values import Draft, Plan, Tree
 from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.retention import Retention

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.files.directory import Directory
 from memd.files.disk import real_disk
 from memd.state.records import Step

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.names import INDEX
-from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
+from memd.base.names import INDEX
+from memd.base.values import CursorMove, Draft, FileEdit, Pointer, Tree
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.store.changes import FSYNCS_PER_COMMIT, DirectoryBusyError, StorageFailedError

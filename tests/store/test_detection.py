@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from memd.files.directory import DirectoryUnusableError
 from memd.state.records import PlannedChange, Step
 from memd.watch.external import Detected

@@ -9,10 +9,10 @@ import pytest
 from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
-from memd.core import limits
-from memd.core.names import INDEX
-from memd.core.text import sha256
-from memd.core.values import Actor
+from memd.base import limits
+from memd.base.names import INDEX
+from memd.base.text import sha256
+from memd.base.values import Actor
 from memd.watch.external import LATE_SAVE
 from tests.store.bench import topic
 from tests.store.home import Home, state

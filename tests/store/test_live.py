@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from memd.core.errors import MemdError
-from memd.core.names import INDEX
-from memd.core.values import newest_first
+from memd.base.errors import MemdError
+from memd.base.names import INDEX
+from memd.base.values import newest_first
 from memd.files.directory import Directory
 from memd.store.live import LOGGED_PATHS, LiveCatalogue
 from tests.store.bench import topic

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.names import INDEX
-from memd.core.text import sha256
-from memd.core.values import FOREIGN, ORIGINS, Draft, FileEdit, least_trusted
+from memd.base.names import INDEX
+from memd.base.text import sha256
+from memd.base.values import FOREIGN, ORIGINS, Draft, FileEdit, least_trusted
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError
 from memd.files.directory import Directory

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.core import limits
-from memd.core.names import INDEX
-from memd.core.text import sha256
-from memd.core.values import CursorMove, FileEdit
+from memd.base import limits
+from memd.base.names import INDEX
+from memd.base.text import sha256
+from memd.base.values import CursorMove, FileEdit
 from memd.files.disk import real_disk
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core import limits
+from memd.base import limits
 from memd.files.disk import real_disk
 from memd.store.replaced import DelayedSave, Replaced, late_save_plan, put_back_plan
 from tests.store.bench import Bench, open_bench, topic

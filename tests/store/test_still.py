@@ -10,7 +10,7 @@ import pytest
 from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
-from memd.core import limits
+from memd.base import limits
 from memd.files.directory import Directory
 from memd.store.still import StillFile, files_of, read_settled
 from tests.store.bench import topic

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.core.names import INDEX
-from memd.core.text import sha256
-from memd.core.values import Draft, FileEdit, Pointer, Tree
+from memd.base.names import INDEX
+from memd.base.text import sha256
+from memd.base.values import Draft, FileEdit, Pointer, Tree
 from memd.documents import index
 from tests.changes import history
 from tests.store.bench import Bench, edits, open_bench, topic

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.core.values import Draft, FileEdit, Header
+from memd.base.values import Draft, FileEdit, Header
 from memd.files.directory import Directory
 from memd.files.disk import real_disk
 from memd.state.baseline import Baseline

@@ -12,9 +12,9 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
+from memd.base.clock import Clock
+from memd.base.places import Places, find
 from memd.client.launch import Client
-from memd.core.clock import Clock
-from memd.core.places import Places, find
 from memd.daemon.app import Log, Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.rpc.listener import make_listener

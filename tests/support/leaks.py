@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from memd.base.places import Places
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import Client
-from memd.core.places import Places
 
 # Descriptors that are opened at the first use and stay open; their number does not grow.
 _OPENED_ONCE = {

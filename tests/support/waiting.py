@@ -2,9 +2,9 @@
 
 import time
 
+from memd.base.places import Places
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import Client
-from memd.core.places import Places
 
 _PAUSE_SECONDS = 0.01
 

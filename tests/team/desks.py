@@ -17,11 +17,11 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal
 
+from memd.base.names import INDEX, is_temporary
+from memd.base.text import sha256
+from memd.base.values import Scope
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.core.names import INDEX, is_temporary
-from memd.core.text import sha256
-from memd.core.values import Scope
 from memd.daemon.app import Log, Ports, daemon
 from memd.rpc.listener import make_listener
 from tests.support.clock import FakeClock

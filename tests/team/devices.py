@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memd.core.settings import Settings
-from memd.core.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
+from memd.base.settings import Settings
+from memd.base.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
 from memd.state.database import open_database
 from memd.state.tables import SCHEMAS, TeamTable
 from memd.store.service import Store

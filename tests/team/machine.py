@@ -15,8 +15,8 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from memd.base.text import sha256
 from memd.client.errors import RemoteError
-from memd.core.text import sha256
 from tests.team.proof import Held, Proof
 from tests.team.relay import FAULTS
 from tests.team.worlds import World, world

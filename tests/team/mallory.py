@@ -3,7 +3,7 @@
 import json
 import uuid
 
-from memd.core.text import sha256
+from memd.base.text import sha256
 from tests.documents.test_document import BOMBS
 from tests.server.servers import TeamServer
 

@@ -87,7 +87,7 @@ class Proof:
         now = {(each.key, each.revision): each for each in versions}
         for place, version in self.versions.items():
             if now.get(place) != version:
-                raise BrokenPromiseError(f"{version} left the server's history")  # noqa: EM102, TRY003
+                raise BrokenPromiseError(f"{version} left the server's history")
         for version in sorted(now.values(), key=lambda each: each.revision):
             place = (version.key, version.revision)
             if place not in self.versions:
@@ -138,7 +138,7 @@ class Proof:
         self.live[member] = dict(live)
         lost = self.written.get(member, set()) - set(live.values()) - set(stored)
         if lost:
-            raise BrokenPromiseError(f"{member} wrote {lost}, which is nowhere")  # noqa: EM102, TRY003
+            raise BrokenPromiseError(f"{member} wrote {lost}, which is nowhere")
 
     def _taken(self, member: str, key: str, old: str, knows: int) -> bool:
         here = any(
@@ -178,4 +178,4 @@ class Proof:
                     self._broken(Version(key, 0, str(here.get(key)), member), words)
 
     def _broken(self, version: Version, why: str) -> None:
-        raise BrokenPromiseError(f"{version}: {why}")  # noqa: EM102, TRY003
+        raise BrokenPromiseError(f"{version}: {why}")

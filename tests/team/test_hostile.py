@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.remote.link import HttpRequest, Link, RemoteAnswerError, RemoteUnreachableError
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from tests.team.devices import Device, device, memory

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 from memd.files.directory import UnwrittenFileError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 from memd.team.membership import Memberships, server_address

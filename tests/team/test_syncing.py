@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from memd.core.team import Limits
+from memd.base.team import Limits
 from memd.server.storage import open_storage
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from tests.server.servers import TeamServer, copy_database, team_server

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.base.values import Pointer
 from memd.cli import output
-from memd.core.values import Pointer
 from memd.documents import index, secrets
 from memd.dream import report_page
 from memd.text import invisible

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from memd.api.table import methods
+from memd.base import gone
+from memd.base.settings import declared
 from memd.cli.arguments import COMMANDS
 from memd.cli.grammar import synopsis
-from memd.core import gone
-from memd.core.settings import declared
 from tools import documents, manual
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import Message
+from memd.base.values import Message
 from memd.text.tags import CLOSE, OPEN
 from memd.transcripts.lines import PieceReader
 from memd.transcripts.reading import Assembly

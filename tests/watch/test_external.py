@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memd.core.names import INDEX
-from memd.core.text import sha256
+from memd.base.names import INDEX
+from memd.base.text import sha256
 from memd.state.baseline import Baseline, FileState
 from memd.state.records import ChangeRecord, PlannedChange, Step
 from memd.watch.external import DetectionScope, ExternalEdits, fingerprint

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from watchdog.observers import inotify_c
 
-from memd.core.names import concerns
+from memd.base.names import concerns
 from memd.watch.inotify import Inotify, file_system_of, reports_all_changes
 from memd.watch.watch import Dirty
 

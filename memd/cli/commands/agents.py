@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from memd.base.events import AGENT_CHANGED, AGENT_PROGRESS
+from memd.base.text import one_line
 from memd.cli import output
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.events import AGENT_CHANGED, AGENT_PROGRESS
-from memd.core.text import one_line
 
 KEY_VARIABLE = "MEMD_AGENT_KEY"
 _NO_KEY = "whose? An agent's key is needed"

@@ -3,10 +3,10 @@
 import os
 from difflib import SequenceMatcher
 
+from memd.base.errors import MemdError
 from memd.cli.commands.editing import edited_text
 from memd.cli.commands.team import accept, call_and_print, named_path, team_path
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.errors import MemdError
 
 _FILE_NEEDS_EDIT = "--file goes with edit, not with {}"
 _PATH_NEEDED = "{} needs the path of a memory"

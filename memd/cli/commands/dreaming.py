@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.commands.learning import start_job
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.output import Screen
-from memd.core.text import iso_time, one_line
 
 _LINE_CHARACTERS = 400  # characters of one sentence; --json has all of it
 _STYLES = {"created": "green", "changed": "cyan", "removed": "red"}

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from memd.base.errors import MemdError
 from memd.cli.commands.memories import scope_of, write_sentence
 from memd.cli.invocation import CommandError, Invocation
-from memd.core.errors import MemdError
 
 _NEEDS_TERMINAL = "needs a terminal"
 _EDITOR_FAILED = "the editor {} {}; nothing was written"

@@ -8,15 +8,15 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 
+from memd.base import settings, settings_file
+from memd.base.events import LOG_LEVELS
+from memd.base.options import Layer
+from memd.base.places import SYSTEM_POLICY
+from memd.base.text import read_object
 from memd.cli import output
 from memd.cli.following import GrowingFile
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
-from memd.core import settings, settings_file
-from memd.core.events import LOG_LEVELS
-from memd.core.options import Layer
-from memd.core.places import SYSTEM_POLICY
-from memd.core.text import read_object
 
 _LOG_LINES = 50  # without the option --lines
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from memd.base.names import printable
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.names import printable
 
 _MAX_FILES = 5  # files listed for one reason; the others are only counted
 _LINE_CHARACTERS = 4096  # characters, as many as a path may have

@@ -4,16 +4,16 @@ import os
 import time
 from typing import Any
 
+from memd.base.events import MEMORY_CHANGED
+from memd.base.instants import written
+from memd.base.names import printable
+from memd.base.recent import Recent
+from memd.base.text import iso_time
+from memd.base.values import PERSON, Actor
 from memd.cli import output
 from memd.cli.following import follow
 from memd.cli.grammar import CHANGE_ID
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.events import MEMORY_CHANGED
-from memd.core.instants import written
-from memd.core.names import printable
-from memd.core.recent import Recent
-from memd.core.text import iso_time
-from memd.core.values import PERSON, Actor
 
 _PAST_CHANGES = 10  # that --follow shows first
 _PAGE_LIMIT = 100  # changes

@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
+from memd.base.errors import MemdError
 from memd.cli.invocation import (
     ANSWER_SECONDS,
     CANNOT_READ,
@@ -14,7 +15,6 @@ from memd.cli.invocation import (
     Invocation,
 )
 from memd.client.errors import AnswerTimeoutError, RemoteError
-from memd.core.errors import MemdError
 
 _ENDED_STATES = ("completed", "failed", "killed")
 _BAD_STATES = ("failed", "killed")

@@ -3,10 +3,10 @@
 import os
 from typing import Any
 
+from memd.base.names import TEAM
 from memd.cli import output
 from memd.cli.invocation import CommandError, CommandLineError, Invocation
 from memd.client.errors import RemoteError
-from memd.core.names import TEAM
 
 _CONFLICT = 1002  # the code of the error for a file that exists or was changed
 _NO_NAME = "add needs PATH or --name"

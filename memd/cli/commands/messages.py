@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.agents import WAIT_SECONDS
+from memd.base.text import one_line
 from memd.cli import output
 from memd.cli.commands.agents import agent_key
 from memd.cli.invocation import ANSWER_SECONDS, Invocation, OutputClosedError
-from memd.core.agents import WAIT_SECONDS
-from memd.core.text import one_line
 from memd.text.quoting import neutralise
 
 _LINE_CHARACTERS = 200

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from memd.base.errors import MemdError
+from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.commands.editing import run_editor
 from memd.cli.invocation import Invocation
 from memd.client.errors import RemoteError
-from memd.core.errors import MemdError
-from memd.core.text import iso_time, one_line
 
 _LINE_CHARACTERS = 400  # of a title; --json has all of it
 _MAX_SESSIONS = 1000  # whose notes are deleted at a time

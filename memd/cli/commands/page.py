@@ -7,9 +7,9 @@ import sys
 import threading
 from collections.abc import Mapping
 
+from memd.base.errors import MemdError
+from memd.base.extras import install_command
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.errors import MemdError
-from memd.core.extras import install_command
 
 _PORTS = 65_536
 _NO_PORT = "{} is no port; ports are below {}"

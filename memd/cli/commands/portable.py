@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from memd.base.names import printable
 from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.client.errors import AnswerTimeoutError
-from memd.core.names import printable
 
 _MAX_LISTED = 20  # of each list; --json has them all
 _INTERRUPTED = (

@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.text import iso_time, read_object
 from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
-from memd.core.text import iso_time, read_object
 
 _TEXT_MEMBERS = ("command", "file_path", "url")  # a tool's input has its text in one of them
 _STYLES = {"on": "green", "off": "dim", "changed": "yellow", "gone": "yellow"}

@@ -5,11 +5,11 @@ import shlex
 import shutil
 import sys
 
+from memd.base import places
 from memd.cli import output, service_unit
 from memd.cli.invocation import CommandError, Invocation
 from memd.cli.service_unit import Argv, Service
 from memd.client.launch import failure_of_command
-from memd.core import places
 
 _NO_PROGRAM = "there is no "
 _FAILED = "{} failed: {}"

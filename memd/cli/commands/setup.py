@@ -10,6 +10,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memd.base import limits
+from memd.base.errors import MemdError
 from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
 from memd.cli.invocation import CommandLineError, Invocation
@@ -31,8 +33,6 @@ from memd.cli.setup.plan import (
 )
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import hook_file
-from memd.core import limits
-from memd.core.errors import MemdError
 
 # The program that a preset of the setting model.preset runs.
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}

@@ -6,10 +6,10 @@ A statement is printed on one line in quotation marks, below words of memd's.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
-from memd.core.text import iso_time, one_line
 
 _LINE_CHARACTERS = 400  # --json has all of it
 # What is written about a suggestion with this origin.

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.asking import can_ask, person_agrees, read_secret
 from memd.cli.invocation import CommandLineError, Invocation
-from memd.core.text import iso_time, one_line
 
 _IDLE = "nothing to do: equal with the team"
 _IDLE_BUT = "nothing to do, but {} held or in conflict wait for you: memctl team status"

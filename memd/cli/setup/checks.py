@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from memd.base.errors import MemdError
+from memd.base.places import Places
 from memd.cli.setup import files, jsonc
 from memd.cli.setup.clients import ClientRow, Switch
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, INSTALLED, JsonFile
 from memd.cli.setup.plan import has_duty, in_use, state, uses_hooks
 from memd.client.launch import hook_file
-from memd.core.errors import MemdError
-from memd.core.places import Places
 
 # Names under which other programs that remember are run by clients.
 _MEMORY_PROGRAMS = re.compile(

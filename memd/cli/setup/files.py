@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 
 MAX_BYTES = 4 * 1024 * 1024
 BACKUP = ".memd-backup"

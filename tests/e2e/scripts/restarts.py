@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from memd.core.places import find
+from memd.base.places import find
 from tests.soak.upgrading import Load
 from tests.support.daemon import Home, memctl_command
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import text
+from memd.base import text
 
 DAY = 24 * 3600
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from memd.core import limits
+from memd.base import limits
 
 K = TypeVar("K")
 V = TypeVar("V")

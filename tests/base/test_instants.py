@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.instants import NotATimeError, spoken, written
+from memd.base.instants import NotATimeError, spoken, written
 
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC).timestamp()
 EAST = timezone(timedelta(hours=2))

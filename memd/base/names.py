@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
-from memd.core import limits
-from memd.core.errors import MemdError
+from memd.base import limits
+from memd.base.errors import MemdError
 
 INDEX = "MEMORY.md"
 LOGS = "logs"  # daily logs, top level only

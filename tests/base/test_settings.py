@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.options import Layer
-from memd.core.settings import Settings, declared, parse
+from memd.base.options import Layer
+from memd.base.settings import Settings, declared, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

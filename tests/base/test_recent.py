@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.recent import Recent
+from memd.base.recent import Recent
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans())))

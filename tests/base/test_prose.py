@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import prose
+from memd.base import prose
 
 
 @given(st.text())

@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from memd.core.yielding import checking, yield_to_requests, yielding
+from memd.base.yielding import checking, yield_to_requests, yielding
 
 
 def test_work_can_be_ended_where_it_gives_way() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import places
+from memd.base import places
 
 
 def test_macos_keeps_to_application_support() -> None:

@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from memd.core import limits
+from memd.base import limits
 
 SAID = "**Said:**"  # the beginning of a body's line that quotes the person
 _DAY_NS = 24 * 60 * 60 * 1_000_000_000

@@ -79,7 +79,7 @@ def _dearest(table: Mapping[str, Price]) -> Price:
 @cache
 def _default_prices() -> Mapping[str, Price]:
     """Return the prices that come with memd, by name."""
-    return _parse_table(files("memd.core").joinpath("prices.txt").read_text("utf-8"))
+    return _parse_table(files("memd.base").joinpath("prices.txt").read_text("utf-8"))
 
 
 @cache

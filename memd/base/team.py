@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct, field
 
-from memd.core.values import TeamMoved
+from memd.base.values import TeamMoved
 
 ENTRY_BYTES = 64 * 1024
 REMOVED = ""  # the hash of an entry that a tombstone stands for

@@ -7,7 +7,7 @@
 import re
 from collections.abc import Callable
 
-from memd.core import regex
+from memd.base import regex
 
 MAGIC = re.compile(r"[*?\[]")  # found in a text that is a pattern and not a plain name
 PATTERN_CHARACTERS = 500  # a longer pattern is refused

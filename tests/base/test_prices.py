@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.prices import Price, price, problem
+from memd.base.prices import Price, price, problem
 
 
 def test_an_unknown_model_is_the_dearest() -> None:

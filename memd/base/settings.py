@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.core import prices
-from memd.core.agents import AgentScope
-from memd.core.events import LOG_LEVELS
-from memd.core.options import Layer, OneOf, applied, names, numbers, option, options_of, texts
+from memd.base import prices
+from memd.base.agents import AgentScope
+from memd.base.events import LOG_LEVELS
+from memd.base.options import Layer, OneOf, applied, names, numbers, option, options_of, texts
 
 # The kinds of work that a model does: choose memories for prompts, learn from conversations,
 # consolidate, keep session notes, summarise conversations, say what a sub-agent is doing.

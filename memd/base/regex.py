@@ -7,7 +7,7 @@ bounded in length and in memory; back references and look-around are refused in 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memd.core.errors import MemdError
+from memd.base.errors import MemdError
 
 PATTERN_CHARACTERS = 1_000  # of a foreign pattern; a longer one is refused
 _AUTOMATON_BYTES = (

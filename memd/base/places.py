@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from memd.core import limits
-from memd.core.errors import MemdError
+from memd.base import limits
+from memd.base.errors import MemdError
 
 SOCKET = "MEMD_SOCKET"
 STATE_DIR = "MEMD_STATE_DIR"

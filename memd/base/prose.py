@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
 @cache
-def template(name: str, package: str = "memd.core") -> str:
+def template(name: str, package: str = "memd.base") -> str:
     """Return a template of a package, read once."""
     return files(package).joinpath("templates", f"{name}.md").read_text("utf-8").strip("\n")
 

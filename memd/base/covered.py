@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.base.settings import Settings
+from memd.base.values import Project
 
 # Takes a text; returns the path of an instruction file in which it stands, else "". Pure.
 Covered = Callable[[str], str]

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from memd.core.values import IMPORT
+from memd.base.values import IMPORT
 
 
 class RawNotes(Struct, frozen=True):

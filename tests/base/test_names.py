@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import names
-from memd.core.names import NameRefusedError, check_name, check_odd_name, clash, in_catalogue
+from memd.base import names
+from memd.base.names import NameRefusedError, check_name, check_odd_name, clash, in_catalogue
 from tests.corpora import PLACE
 
 PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"

@@ -7,7 +7,7 @@ caller names, ``None`` being this machine's.
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from memd.core.errors import WrongParameterError
+from memd.base.errors import WrongParameterError
 
 _LATEST_SECONDS = 253_402_214_400.0  # since 1970: the last day of the year 9999
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")

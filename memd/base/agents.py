@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from memd.core.values import Scope
+from memd.base.values import Scope
 
 # Agents
 AGENTS = 500  # that have not ended; as many ended ones are kept

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import globs
-from memd.core.regex import PatternRefusedError
+from memd.base import globs
+from memd.base.regex import PatternRefusedError
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from memd.core import limits
-from memd.core.errors import MemdError
+from memd.base import limits
+from memd.base.errors import MemdError
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import regex
-from memd.core.regex import PatternRefusedError
+from memd.base import regex
+from memd.base.regex import PatternRefusedError
 
 
 def test_a_foreign_pattern_matches_line_by_line() -> None:

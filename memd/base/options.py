@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
-from memd.core import gone
+from memd.base import gone
 
 Value = bool | int | float | str | tuple[str, ...]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.strict_json import NotJsonError, decode, deeper_than
+from memd.base.strict_json import NotJsonError, decode, deeper_than
 from tests.corpora import PLACE
 
 SUITE = PLACE / "JSONTestSuite" / "test_parsing"
