@@ -18,12 +18,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.base import limits
 from memd.search import engine, ranking
 from memd.search.engine import Engine, EngineBrokenError
 from memd.search.query import Query, parse
 from memd.search.ranking import Ranked, SearchDocument
-from memd.text.words import words
+from memd.text.words import search_text
 
 CANDIDATES = 50  # candidates that are ranked at least; 100 gave no better results on two sets
 FEW = 100  # changes that may stay in memory; after a restart they are read again
@@ -288,22 +287,15 @@ def _distinct_words(document: SearchDocument) -> frozenset[str]:
 
 def analyse(entry: Entry) -> SearchDocument:
     """Return an entry as a document for the ranker."""
-    heading = _as_text(words(f"{entry.description}\n{entry.name}"))
-    other_words = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
-    return SearchDocument(
-        entry.path, entry.mtime_ns, f" {heading}{_as_text(other_words)}", len(heading)
-    )
+    parts = (entry.name, entry.description, entry.type, entry.body)
+    text, heading = search_text(entry.path, *parts)
+    return SearchDocument(entry.path, entry.mtime_ns, text, heading)
 
 
 def _version_mark(path: str, fingerprint: Fingerprint) -> int:
     """Return a 64-bit number that identifies one version of a memory."""
     version = zlib.crc32(repr(fingerprint).encode())
     return zlib.crc32(path.encode(errors="surrogateescape")) << 32 | version
-
-
-def _as_text(result: Iterable[str]) -> str:
-    """Return words as one text with a space behind each."""
-    return " ".join((*result, ""))
 
 
 def _note_about(error: Exception) -> str:

@@ -315,7 +315,7 @@ def stem(word: str) -> str:
     word = word.removesuffix("'s")
     if not word.isalpha():
         return word
-    found_stems = stems.analyse(word, ())
+    found_stems = stems.analyse(word, frozenset())
     return found_stems[0] if found_stems else word  # a very long word has no stem
 
 

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
+from memd.base import limits
 from memd.text import stems
 from memd.text.normal import normal
 
-ANALYSIS = 5  # raised whenever ``words`` gives other words: what was indexed by them is old
+ANALYSIS = 6  # raised whenever ``words`` gives other words: what was indexed by them is old
 
 # Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
 _CJK = (
@@ -76,6 +77,18 @@ def words(text: str) -> list[str]:
     irregular = _irregular_stems()
     running_stems = stems.analyse(running, _stop_words())
     return [*(irregular.get(stem, stem) for stem in running_stems), *filter(None, names)]
+
+
+def search_text(path: str, name: str, description: str, type_: str, body: str) -> tuple[str, int]:
+    """Return the words of a memory as the ranker reads them, and the length of their first part.
+
+    Each word has a space before and behind it. The first part is the words of the description and
+    the name; then follow those of the type, the path and the body.
+    """
+    heading = words(f"{description}\n{name}")
+    others = words(f"{type_}\n{path}\n{body[: limits.MEMORY_BYTES]}")
+    first_part = "".join(f"{word} " for word in heading)
+    return f" {first_part}{''.join(f'{word} ' for word in others)}", len(first_part)
 
 
 def is_common(word: str) -> bool:
@@ -175,10 +188,10 @@ def _full_month(abbreviation: str) -> str:
 
 
 @cache
-def _stop_words() -> tuple[str, ...]:
+def _stop_words() -> frozenset[str]:
     """Return the stop words, with all single letters."""
     # Abbreviations and contractions leave single letters.
-    return (*word_list("stop.txt"), *"abcdefghijklmnopqrstuvwxyz")
+    return frozenset((*word_list("stop.txt"), *"abcdefghijklmnopqrstuvwxyz"))
 
 
 @cache
@@ -191,4 +204,4 @@ def _irregular_stems() -> dict[str, str]:
 
 def _stem(word: str) -> str:
     """Return the stem of one word."""
-    return stems.analyse(word, ())[0]
+    return stems.analyse(word, frozenset())[0]

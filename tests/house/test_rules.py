@@ -35,7 +35,8 @@ DOORS = {
         "memd/cli/commands/editing.py memd/cli/commands/page.py memd/cli/commands/service.py"
         " memd/client/launch.py memd/model/command.py"
     ),
-    "tantivy": "memd/search/engine.py memd/text/stems.py",
+    "Stemmer": "memd/text/stems.py",
+    "tantivy": "memd/search/engine.py",
     "uvicorn": "memd/server/serving.py memd/ui/serving.py",
     "watchdog": "memd/watch/watch.py",
 }

@@ -30,6 +30,8 @@ from memd.text.words import common, count, is_common, words
         ("テストを書く", ["テス", "スト", "書"]),
         ("API接口v2", ["api", "接口", "v2"]),
         ("naïve café", ["naïv", "café"]),
+        ("हिन्दी में, काम।", ["हिन्दी", "में", "काम"]),
+        ("שָׁלוֹם עולם", ["שָׁלוֹם", "עולם"]),
         ("a x . _ \0 ---", []),
         ("____ def ____", ["def"]),
         ("\ud800 lone surrogate", ["lone", "surrog"]),
