@@ -9,7 +9,8 @@ import re
 from memd.agent.places import MEMORY, Place
 from memd.agent.refusals import ChangeRefusedError
 from memd.base import limits
-from memd.base.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
+from memd.base.errors import Refused
+from memd.base.names import INDEX, TEAM, check_name, in_catalogue
 from memd.base.text import decode
 from memd.base.values import MemoryType
 from memd.documents import document
@@ -47,7 +48,7 @@ def name_of(path: str, place: Place, *, team: bool) -> str:
         name = name.removeprefix(f"{root_path}/")
     try:
         check_name(name, index=True)
-    except NameRefusedError as error:
+    except Refused as error:
         raise ChangeRefusedError(path, error.sentence) from error
     # On some systems a folder whose name differs in case alone is the team's.
     is_below_team = f"{name}/".casefold().startswith(TEAM)

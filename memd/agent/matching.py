@@ -48,7 +48,7 @@ def search(
     after: int = 0,
     most: int | None = None,
 ) -> Search:
-    """Return a search with a compiled pattern. Raises PatternRefusedError."""
+    """Return a search with a compiled pattern. Raises Invalid."""
     compiled = regex.foreign(pattern, ignore_case=ignore_case)
     quick = not _WHOLE_TEXT_OR_FLAGS.search(pattern)
     return Search(compiled, before, after, most, quick)

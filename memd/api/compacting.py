@@ -12,7 +12,7 @@ from memd.api.context import Place, Window, context_request
 from memd.api.method import Result, SessionId, method
 from memd.api.notes import about
 from memd.api.services import Services
-from memd.api.work import NothingToReadError, request_of
+from memd.api.work import nothing_to_read, request_of
 from memd.base.errors import MemdError
 from memd.base.text import iso_time, sha256
 from memd.context.errors import (
@@ -129,7 +129,7 @@ async def context_compact(
     or a fork, nothing is replaced.
     """
     if (transcript_path is None) == (messages is None):  # both or neither
-        raise NothingToReadError
+        raise nothing_to_read()
     request = await context_request(
         services,
         call,

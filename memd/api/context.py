@@ -8,7 +8,7 @@ import msgspec
 
 from memd.api.method import SessionId, method
 from memd.api.services import Services
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 from memd.base.names import is_text
 from memd.context.errors import MessagesRefusedError
 from memd.context.service import (
@@ -26,13 +26,6 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 _WINDOW_VARIABLE = "MEMD_CONTEXT_WINDOW"
 _TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")  # below 10^9, which is the bound of ``Window`` too
 _NO_TEXT = "a decision has texts in UTF-8"
-
-
-class OneResultError(WrongParameterError):
-    """A request has both the text of a result and a file that holds it, or neither."""
-
-    def __init__(self) -> None:
-        super().__init__("give content or source_path")
 
 
 @method("context.plan", "write")
@@ -110,7 +103,7 @@ async def context_spill(
     With ``action``, which a plan has decided, it is stored below its tool's limit too.
     """
     if (content is None) == (source_path is None):  # both or neither
-        raise OneResultError
+        raise Invalid("give content or source_path")
     request = await context_request(services, call, cwd, session_id, reader=reader)
     return await services.contexts.spill(
         request,

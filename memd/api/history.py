@@ -6,7 +6,7 @@ from anyio import to_thread
 from msgspec.structs import asdict
 
 from memd.api.memory import AgentName, SubagentScope, readable
-from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
+from memd.api.method import Limit, Result, Time, invalid_params, method, moment, seconds, shaped
 from memd.api.services import Services
 from memd.base.text import iso_time
 from memd.base.values import Actor, Change, Plan, Provenance
@@ -188,7 +188,7 @@ async def memory_diff(
         )
         return Diff(files=diffs)
     if change is not None or not path:
-        raise InvalidParamsError(*_ONE_KIND_OF_DIFF)
+        raise invalid_params(*_ONE_KIND_OF_DIFF)
     diff = await services.store.consult(
         lambda past: past.compare(directory, path, old, new), directory
     )
@@ -221,7 +221,7 @@ async def memory_undo(
     """
     target = _undo_target(change, from_, to, seconds("as_of", as_of))
     if path and isinstance(target, Range | float):
-        raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
+        raise invalid_params(*_ONE_KIND_OF_UNDO)
     project = await readable(services, call, cwd, agent, scope)
     directory, version, reason = project.memory_dir, change or "", ""
     if path:
@@ -311,10 +311,10 @@ async def memory_purge(
 def _undo_target(
     change: str | None, first: str | None, last: str | None, as_of: float | None
 ) -> str | Range | float | None:
-    """Return the change, range or time to undo, if one is given; raises InvalidParamsError."""
+    """Return the change, range or time to undo, if one is given; raises Invalid."""
     given = [value for value in (change, first, as_of) if value is not None]
     if len(given) > 1 or (last is not None and first is None):
-        raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
+        raise invalid_params(*_ONE_KIND_OF_UNDO)
     if first is not None:
         return Range(first, last or "")
     return as_of if change is None else change

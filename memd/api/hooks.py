@@ -35,7 +35,7 @@ from memd.api.method import Method, forwarded, method
 from memd.api.received import Received
 from memd.api.services import Services
 from memd.base import limits
-from memd.base.errors import MemdError, WrongParameterError
+from memd.base.errors import Invalid, MemdError
 from memd.base.names import INDEX, TEAM_INDEX
 from memd.base.recent import Recent
 from memd.recall.service import Prompt
@@ -55,15 +55,6 @@ _JOBS_SEARCHED = 20  # the newest jobs, which may have saved something
 # Events that come several times under one prompt id, and that count for sub-agents too.
 _REPEATABLE = (Event.TOOL_USED, Event.SUBAGENT_START, Event.SUBAGENT_END)
 _SHARE = 0.75  # of a hook's time for memd; the rest is for its start and the connection
-
-
-class UnknownClientError(WrongParameterError):
-    """The hook was set up for a client that memd does not know."""
-
-    hint = f"clients are {', '.join(DIALECTS)}"
-
-    def __init__(self, client: str) -> None:
-        super().__init__(f"memd knows no client {client}", client=client)
 
 
 class HookMethod:
@@ -98,7 +89,11 @@ class HookMethod:
         """
         dialect = DIALECTS.get(client)
         if dialect is None:
-            raise UnknownClientError(client)
+            raise Invalid(
+                f"memd knows no client {client}",
+                hint=f"clients are {', '.join(DIALECTS)}",
+                client=client,
+            )
         known_event = dialects.read(dialect, event, payload)
         if known_event is None:
             return None

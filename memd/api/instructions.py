@@ -7,7 +7,7 @@ import msgspec
 from memd.api.callers import started_by_an_assistant
 from memd.api.method import method
 from memd.api.services import Services
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 from memd.base.names import printable
 from memd.instructions.service import (
     InstructionList,
@@ -21,18 +21,14 @@ Touched = Annotated[
 ]
 
 
-class ApprovalRefusedError(MemdError):
-    """A program that an assistant started tried to approve includes, which only the person may."""
-
-    code = 1085
-    kind = "approval_refused"
-    hint = "run memctl instructions --allow in a terminal of your own"
-
-    def __init__(self, root: str) -> None:
-        shown = printable(root)
-        super().__init__(
-            f"whether {shown} may include files from outside is for the person to say", root=shown
-        )
+def approval_refused(root: str) -> Refused:
+    """Return the error that a program that an assistant started tried to approve includes."""
+    shown = printable(root)
+    return Refused(
+        f"whether {shown} may include files from outside is for the person to say",
+        hint="run memctl instructions --allow in a terminal of your own",
+        root=shown,
+    )
 
 
 @method("instructions", "read")
@@ -55,7 +51,7 @@ async def instructions(
     """
     request = await instruction_request(services, call, cwd, touched)
     if allow and await started_by_an_assistant(services, call):
-        raise ApprovalRefusedError(request.project.root)
+        raise approval_refused(request.project.root)
     return await services.instructions.list(request, allow=allow)
 
 

@@ -12,7 +12,7 @@ from memd.api.memory import AgentName, AnyScope, MemoryFacts, facts_of, readable
 from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
 from memd.base import limits
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 from memd.base.names import TEAM
 from memd.base.values import Header, newest_first
 from memd.documents.index import load
@@ -24,15 +24,6 @@ PROBLEMS = 100  # sentences on one page; the others are only counted
 _NO_TYPE = "none"  # the type that selects memories without one
 Words = Annotated[str, msgspec.Meta(max_length=1000)]
 AnyType = Literal["", "user", "feedback", "project", "reference", "none"]
-
-
-class CursorRefusedError(WrongParameterError):
-    """The cursor of a request does not have the form that memd gives as ``next``."""
-
-    hint = "give what the page before has as next, or leave after out"
-
-    def __init__(self) -> None:
-        super().__init__("after is not what a page has as next")
 
 
 class Listed(Result):
@@ -136,12 +127,15 @@ def _cursor(header: Header) -> str:
 
 
 def _sort_key(cursor: str) -> tuple[int, str]:
-    """Return the ``newest_first`` key of the memory in a cursor. Raises CursorRefusedError."""
+    """Return the ``newest_first`` key of the memory in a cursor. Raises Invalid."""
     mtime_ns, _, path = cursor.partition(":")
     try:
         return -int(mtime_ns), path
     except ValueError:
-        raise CursorRefusedError from None
+        raise Invalid(
+            "after is not what a page has as next",
+            hint="give what the page before has as next, or leave after out",
+        ) from None
 
 
 METHODS = (memory_list,)

@@ -11,7 +11,7 @@ from memd.api.callers import is_for_an_assistant, started_by_an_assistant
 from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
 from memd.base.agents import AgentScope
-from memd.base.errors import MemdError, WrongParameterError
+from memd.base.errors import Invalid, Off
 from memd.base.names import TEAM, printable
 from memd.base.text import age, decode, iso_time
 from memd.base.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance, Scope
@@ -31,34 +31,21 @@ SubagentScope = Literal["user", "project", "local"]
 AnyScope = Literal["private", "team", "user", "project", "local"]
 
 
-class ScopeRefusedError(WrongParameterError):
-    """A scope of sub-agents is given without a sub-agent, or another scope with one."""
-
-    hint = "user, project and local go with agent, private and team without it"
-
-    def __init__(self, scope: str, agent: str) -> None:
-        memory = f"the memory of the agent {printable(agent)}" if agent else "the project's memory"
-        super().__init__(f"{memory} has no scope {scope}", scope=scope)
-
-
-class MemoryOffError(MemdError):
-    """Memory is off for this caller in the project; only a person may still look and remove."""
-
-    code = 1010
-    kind = "memory_off"
-    hint = "memctl doctor says which switch it is"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"memory is off here: {reason}", reason=reason)
+def wrong_scope(scope: str, agent: str) -> Invalid:
+    """Return the error that a scope of sub-agents is given without a sub-agent."""
+    memory = f"the memory of the agent {printable(agent)}" if agent else "the project's memory"
+    return Invalid(
+        f"{memory} has no scope {scope}",
+        hint="user, project and local go with agent, private and team without it",
+        scope=scope,
+    )
 
 
-class TwoContentsError(WrongParameterError):
-    """A write has the whole file as well as a body; only one of them is allowed."""
-
-    hint = "content is the whole file; name, description, type and body are its parts"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the write of {path} has both content and body", path=path)
+def memory_off(reason: str) -> Off:
+    """Return the error that memory is off for this caller in the project."""
+    return Off(
+        f"memory is off here: {reason}", hint="memctl doctor says which switch it is", reason=reason
+    )
 
 
 class MemoryFacts(Result):
@@ -159,7 +146,11 @@ async def memory_write(
     sub-agent, in the ``scope`` user, project or local (by default user).
     """
     if content is not None and body is not None:
-        raise TwoContentsError(path)
+        raise Invalid(
+            f"the write of {path} has both content and body",
+            hint="content is the whole file; name, description, type and body are its parts",
+            path=path,
+        )
     project = await writable(services, call, cwd, agent, scope)
     origin = PERSON
     shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
@@ -254,11 +245,11 @@ async def project_of(
     """Return the project of a working directory, with the variables of the caller's environment.
 
     With ``agent`` its memory directory is that of the sub-agent. Raises NoProjectError,
-    ScopeRefusedError, and what ``agent_directory`` raises.
+    Invalid, and what ``agent_directory`` raises.
     """
     is_agents_scope = scope in {*AgentScope}
     if scope is not None and is_agents_scope != bool(agent):
-        raise ScopeRefusedError(scope, agent)
+        raise wrong_scope(scope, agent)
     project, *_ = await services.where(call, cwd)
     if agent:
         return await of_agent(project, agent, scope or "", call.caller.environment)
@@ -282,7 +273,7 @@ async def readable(
 ) -> Project:
     """Return the project, as ``project_of`` does, to look at its memories or to remove some.
 
-    Raises MemoryOffError where memory is off and the caller is no person.
+    Raises Off where memory is off and the caller is no person.
     """
     project = await project_of(services, call, cwd, agent, scope)
     await check_reader(services, call, project)
@@ -290,18 +281,18 @@ async def readable(
 
 
 async def check_reader(services: Services, call: Call, project: Project) -> None:
-    """Raise MemoryOffError where memory is off and an assistant or its program asks."""
+    """Raise Off where memory is off and an assistant or its program asks."""
     if not project.enabled and await is_for_an_assistant(services, call):
-        raise MemoryOffError(project.reason)
+        raise memory_off(project.reason)
 
 
 async def writable(
     services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
 ) -> Project:
-    """Return the project, as ``project_of`` does. Raises MemoryOffError where memory is off."""
+    """Return the project, as ``project_of`` does. Raises Off where memory is off."""
     project = await project_of(services, call, cwd, agent, scope)
     if not project.enabled:
-        raise MemoryOffError(project.reason)
+        raise memory_off(project.reason)
     return project
 
 

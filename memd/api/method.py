@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from memd.api.services import Services
 from memd.base import places
-from memd.base.errors import MemdError, WrongParameterError
-from memd.base.instants import NotATimeError, written
+from memd.base.errors import Invalid, MemdError
+from memd.base.instants import no_time, written
 from memd.base.text import sha256
 from memd.documents import secrets
 from memd.rpc.connection import Call
@@ -76,21 +76,21 @@ class Result(msgspec.Struct, kw_only=True):
 def seconds(name: str, value: Time | None) -> float | None:
     """Return the time in the parameter ``name`` in seconds since 1970, ``None`` for ``None``.
 
-    Raises NotATimeError.
+    Raises Invalid.
     """
     if value is None:
         return None
     text = value if isinstance(value, str) else f"{value:.3f}"
     instant = written(text)
     if instant is None:
-        raise NotATimeError(name, str(value))
+        raise no_time(name, str(value))
     return instant
 
 
 def moment(name: str, value: Time | None) -> At | None:
     """Return a change's id unchanged, and any other value as a time in seconds since 1970.
 
-    Raises NotATimeError.
+    Raises Invalid.
     """
     if isinstance(value, str) and _CHANGE_ID.fullmatch(value):
         return value
@@ -124,13 +124,14 @@ def _in_words(problem: str) -> str:
     return f"{path.lstrip('.')}: {words}" if path else words
 
 
-class InvalidParamsError(WrongParameterError):
-    """The parameters do not have the shape that the method takes."""
-
-    hint = "rpc.discover shows each method's parameters"
-
-    def __init__(self, method: str, cause: str) -> None:
-        super().__init__(f"{method}: {cause}", method=method, cause=cause)
+def invalid_params(method: str, cause: str) -> Invalid:
+    """Return the error that the parameters do not have the shape that the method takes."""
+    return Invalid(
+        f"{method}: {cause}",
+        hint="rpc.discover shows each method's parameters",
+        method=method,
+        cause=cause,
+    )
 
 
 class Method(Struct, Generic[P, R], frozen=True):
@@ -158,7 +159,7 @@ class Method(Struct, Generic[P, R], frozen=True):
     async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> R:
         """Check the parameters and call the handler; null counts as a parameter that is left out.
 
-        Raises InvalidParamsError or what the handler raises. Credentials from the caller's text are
+        Raises Invalid or what the handler raises. Credentials from the caller's text are
         removed from the error.
         """
         present = {name: value for name, value in raw.items() if value is not None}
@@ -167,7 +168,7 @@ class Method(Struct, Generic[P, R], frozen=True):
             try:
                 params = msgspec.convert(present, type=self.params, strict=True)
             except msgspec.ValidationError as error:
-                raise InvalidParamsError(self.name, _in_words(str(error))) from error
+                raise invalid_params(self.name, _in_words(str(error))) from error
             checked = msgspec.structs.asdict(params)
             if checked.get("request_id"):
                 checked["request_id"] = _request_key(self.name, params, checked["request_id"])

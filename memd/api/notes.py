@@ -9,7 +9,7 @@ from anyio import to_thread
 from memd.api.memory import check_reader, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
-from memd.api.work import Ended, NothingToReadError, ended
+from memd.api.work import Ended, ended, nothing_to_read
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.files.directory import (
@@ -106,7 +106,7 @@ async def notes_update(
     ``wait`` the answer comes once the job has ended.
     """
     if (transcript_path is None) == (messages is None):  # both or neither
-        raise NothingToReadError
+        raise nothing_to_read()
     if transcript_path is not None:
         await to_thread.run_sync(reading.check, transcript_path)
     request = await notes_request(

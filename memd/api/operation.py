@@ -11,7 +11,7 @@ from memd.api.memory import project_of
 from memd.api.method import Method, Result, forwarded, method
 from memd.api.services import Services
 from memd.base import events
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 from memd.jobs.breaker import WorkState
 from memd.rpc.connection import Call
 
@@ -27,15 +27,6 @@ CAPABILITIES = (
     "undo",
 )
 PROTOCOL = 1
-
-
-class UnknownTopicError(WrongParameterError):
-    """A subscription names a topic that memd does not have."""
-
-    hint = f"topics are {', '.join(events.TOPICS)}"
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(f"there is no topic {topic}", topic=topic)
 
 
 class Welcome(Result):
@@ -99,7 +90,11 @@ async def subscribe(
     wanted = list(events.TOPICS) if topics is None else topics
     for topic in wanted:
         if topic not in events.TOPICS:
-            raise UnknownTopicError(topic)
+            raise Invalid(
+                f"there is no topic {topic}",
+                hint=f"topics are {', '.join(events.TOPICS)}",
+                topic=topic,
+            )
     directory = None if cwd is None else (await project_of(services, call, cwd)).memory_dir
     call.connection.subscribe(wanted, directory)
     if events.AGENT_PROGRESS in wanted:

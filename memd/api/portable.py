@@ -11,7 +11,7 @@ from anyio import to_thread
 from memd.api.memory import project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
-from memd.base.errors import MemdError, WrongParameterError
+from memd.base.errors import Invalid, MemdError
 from memd.base.names import printable
 from memd.base.text import one_line, sha256
 from memd.portable.errors import (
@@ -32,23 +32,10 @@ _KIND_CHARACTERS = 40  # of an unknown kind in an error
 Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
 
 
-class PlaceUnknownError(WrongParameterError):
-    """An import names a project that the source does not have."""
-
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        listed = ", ".join(map(printable, known)) or "none that has a name"
-        super().__init__(
-            f"the source has no project {printable(name)!r}; it has {listed}", project=name
-        )
-
-
-class OneOrAllError(WrongParameterError):
-    """An export names one project as well as all of them."""
-
-    hint = "name a project, or leave it out with all"
-
-    def __init__(self) -> None:
-        super().__init__("an export takes one project or all of them")
+def place_unknown(name: str, known: Sequence[str]) -> Invalid:
+    """Return the error that an import names a project that the source does not have."""
+    listed = ", ".join(map(printable, known)) or "none that has a name"
+    return Invalid(f"the source has no project {printable(name)!r}; it has {listed}", project=name)
 
 
 @method("export", "read")
@@ -71,7 +58,10 @@ async def export(
     many. docs/export-format.md describes the format.
     """
     if project and all_:
-        raise OneOrAllError
+        raise Invalid(
+            "an export takes one project or all of them",
+            hint="name a project, or leave it out with all",
+        )
     if all_:
         projects = await services.exports.projects()
     else:
@@ -127,12 +117,12 @@ async def _targets(
 
     If ``destinations`` names no project, the only one goes to that of ""; of several, each goes to
     the one project here with the same repository, if there is exactly one. Raises
-    PlaceUnknownError, and what ``writable`` raises.
+    Invalid, and what ``writable`` raises.
     """
     source_ids = [project.id for project in reading.projects]
     for key in destinations:
         if key not in ("", *source_ids):
-            raise PlaceUnknownError(key, source_ids)
+            raise place_unknown(key, source_ids)
     names_no_project = len(destinations) == 1
     targets: dict[str, ImportTarget] = {}
     for key, directory in destinations.items():

@@ -9,7 +9,7 @@ from memd.api import notes
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 from memd.base.text import one_line
 from memd.instructions.service import InstructionRequest, InstructionText
 from memd.notes.service import NotesRequest
@@ -21,14 +21,14 @@ _INSTRUCTIONS = ("claude", "union")  # both mean the files that Claude Code load
 _NAME_CHARACTERS = 100
 
 
-class InstructionsUnknownError(WrongParameterError):
-    """A client asked for the instruction files of another assistant than Claude Code."""
-
-    hint = "claude stands for CLAUDE.md, rules and AGENTS.md"
-
-    def __init__(self, name: str) -> None:
-        shown = one_line(name, _NAME_CHARACTERS)
-        super().__init__(f"instructions are none or claude, not {shown!r}", instructions=shown)
+def instructions_unknown(name: str) -> Invalid:
+    """Return the error that a client asked for the instruction files of another assistant."""
+    shown = one_line(name, _NAME_CHARACTERS)
+    return Invalid(
+        f"instructions are none or claude, not {shown!r}",
+        hint="claude stands for CLAUDE.md, rules and AGENTS.md",
+        instructions=shown,
+    )
 
 
 class PromptLoaded(LoadedPrompt, frozen=True):
@@ -63,7 +63,7 @@ async def load_prompt(
     files that Claude Code would load come as a second text. ``union`` means the same.
     """
     if instructions not in ("none", *_INSTRUCTIONS):
-        raise InstructionsUnknownError(instructions)
+        raise instructions_unknown(instructions)
     environment = call.caller.environment
     project, settings, problems = await services.where(call, cwd)
     services.visited(call, project, session_id)

@@ -12,7 +12,7 @@ from memd.api.dialects import Dialect, Payload, decided
 from memd.api.memory import by_client, project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.rules.values import (
@@ -27,15 +27,12 @@ _STARTED_IN = "CLAUDE_PROJECT_DIR"  # where the session began, even if it change
 Words = Annotated[str, msgspec.Meta(max_length=10_000)]
 
 
-class RuleRefusedError(MemdError):
-    """A program that an assistant started tried to switch a rule, which only the person may."""
-
-    code = 1089
-    kind = "rule_refused"
-    hint = "run memctl rule in a terminal of your own"
-
-    def __init__(self) -> None:
-        super().__init__("which rules hold is for the person to say")
+def rule_refused() -> Refused:
+    """Return the error that a program that an assistant started tried to switch a rule."""
+    return Refused(
+        "which rules hold is for the person to say",
+        hint="run memctl rule in a terminal of your own",
+    )
 
 
 @method("rule.list", "read")
@@ -66,7 +63,7 @@ async def rule_add(
     """
     project = await writable(services, call, cwd)
     if await started_by_an_assistant(services, call):
-        raise RuleRefusedError
+        raise rule_refused()
     by = by_client(call, "rule.add")
     directory = project.memory_dir
     return await services.rules.add(directory, path, check, answer, by, request_id=request_id)
@@ -92,7 +89,7 @@ async def rule_off(services: Services, call: Call, *, cwd: str, rule: str) -> To
     """
     project = await project_of(services, call, cwd)
     if await started_by_an_assistant(services, call):
-        raise RuleRefusedError
+        raise rule_refused()
     return await services.rules.off(project.memory_dir, rule)
 
 

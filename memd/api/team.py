@@ -178,7 +178,7 @@ async def _report_files(call: Call, files: int) -> None:
 
 
 def _path(path: str) -> str:
-    """Return a memory's path below ``team/``. Raises NameRefusedError."""
+    """Return a memory's path below ``team/``. Raises Refused."""
     team_path = path if path.startswith(TEAM) else f"{TEAM}{path}"
     return check_name(team_path)
 

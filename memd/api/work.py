@@ -10,7 +10,7 @@ from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.base.covered import CoveredText
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects.project import transcript_folders
@@ -21,13 +21,12 @@ from memd.transcripts import reading
 E = TypeVar("E", bound="Ended")
 
 
-class NothingToReadError(WrongParameterError):
-    """A request has both a transcript and messages, or neither."""
-
-    hint = "give transcript_path (absolute, *.jsonl) or messages, not both"
-
-    def __init__(self) -> None:
-        super().__init__("a conversation is given as either transcript_path or messages")
+def nothing_to_read() -> Invalid:
+    """Return the error that a request has both a transcript and messages, or neither."""
+    return Invalid(
+        "a conversation is given as either transcript_path or messages",
+        hint="give transcript_path (absolute, *.jsonl) or messages, not both",
+    )
 
 
 class Ended(Result):
@@ -112,7 +111,7 @@ async def extract(
 ) -> Extracted:
     """Look for memories in a conversation, by a job; answers at once unless ``wait`` is given."""
     if (transcript_path is None) == (messages is None):  # both or neither
-        raise NothingToReadError
+        raise nothing_to_read()
     project, settings, _ = await services.where(call, cwd)
     about = {
         "cwd": cwd,

@@ -15,10 +15,10 @@ Matcher = Callable[[str], bool]
 
 
 def compiled(pattern: str, *, ignore_case: bool = False) -> Matcher:
-    """Return a test for whole names or paths. Raises PatternRefusedError."""
+    """Return a test for whole names or paths. Raises Invalid."""
     if len(pattern) > PATTERN_CHARACTERS:
         why = f"it has {len(pattern)} characters of {PATTERN_CHARACTERS}"
-        raise regex.PatternRefusedError(why)
+        raise regex.pattern_refused(why)
     result = regex.foreign(rf"\A(?:{translated(pattern)})\z", ignore_case=ignore_case)
     return lambda name: result.search(name) is not None
 

@@ -7,7 +7,7 @@ caller names, ``None`` being this machine's.
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 
 _LATEST_SECONDS = 253_402_214_400.0  # since 1970: the last day of the year 9999
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
@@ -26,13 +26,13 @@ _UNIT_SECONDS = {
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
-class NotATimeError(WrongParameterError):
-    """A parameter that should say when does not."""
-
-    hint = "times are ISO 8601, such as 2026-11-21T10:00:00Z, or seconds since 1970"
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text[:40]!r} is no time", name=name)
+def no_time(name: str, text: str) -> Invalid:
+    """Return the error that a parameter is no time."""
+    return Invalid(
+        f"{name}: {text[:40]!r} is no time",
+        hint="times are ISO 8601, such as 2026-11-21T10:00:00Z, or seconds since 1970",
+        name=name,
+    )
 
 
 def written(text: str, zone: tzinfo | None = UTC) -> float | None:

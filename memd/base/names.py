@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 
 INDEX = "MEMORY.md"
 LOGS = "logs"  # daily logs, top level only
@@ -45,16 +45,16 @@ _NO_MEMORY = "no memory has such a name"
 _FORBIDDEN_CHARACTER = "only ASCII letters, digits, '.', '_' and '-' may stand in it"
 
 
-class NameRefusedError(MemdError):
-    """A name breaks the rule for names that come from outside."""
-
-    code = 1006
-    kind = "name_refused"
-    hint = "names have letters, digits, '.', '_' and '-', at most four parts, and end in .md"
-
-    def __init__(self, name: str, rule: str) -> None:
-        shown = printable(name)
-        super().__init__(f"the name {shown} is refused: {rule}", name=shown, rule=rule)
+def name_refused(name: str, rule: str) -> Refused:
+    """Return the error that a name breaks the rule for names that come from outside."""
+    shown = printable(name)
+    return Refused(
+        f"the name {shown} is refused: {rule}",
+        kind="name_refused",
+        hint="names have letters, digits, '.', '_' and '-', at most four parts, and end in .md",
+        name=shown,
+        rule=rule,
+    )
 
 
 def printable(name: str, limit: int = _SHOWN_CHARACTERS) -> str:
@@ -66,25 +66,25 @@ def printable(name: str, limit: int = _SHOWN_CHARACTERS) -> str:
 def check_name(name: str, *, index: bool = False) -> str:
     """Return the name of a memory when the strict rule allows it.
 
-    With ``index`` an index file's name passes as well. Raises NameRefusedError.
+    With ``index`` an index file's name passes as well. Raises Refused.
     """
     if not name:
-        raise NameRefusedError(name, _EMPTY)
+        raise name_refused(name, _EMPTY)
     if len(name.encode("utf-8", errors="surrogatepass")) > limits.NAME_BYTES:
-        raise NameRefusedError(name, _TOO_LONG)
+        raise name_refused(name, _TOO_LONG)
     parts = name.split("/")
     _check_shape(name, parts)
     for part in parts:
         check_component(part, name)
     if not name.endswith(SUFFIX):
-        raise NameRefusedError(name, _NO_MARKDOWN)
+        raise name_refused(name, _NO_MARKDOWN)
     # On some systems a name that differs in case alone is the index.
     *folders, last = parts
     if any(folder.casefold() == INDEX.casefold() for folder in folders):
-        raise NameRefusedError(name, _IS_THE_INDEX)
+        raise name_refused(name, _IS_THE_INDEX)
     is_allowed_index = index and last == INDEX
     if last.casefold() == INDEX.casefold() and not is_allowed_index:
-        raise NameRefusedError(name, _IS_THE_INDEX)
+        raise name_refused(name, _IS_THE_INDEX)
     return name
 
 
@@ -92,16 +92,16 @@ def check_odd_name(name: str) -> str:
     """Return the name of a memory from an archive, which a person may have chosen.
 
     Every name that a memory's file may have is allowed, unless it can be read as another path.
-    Raises NameRefusedError.
+    Raises Refused.
     """
     if not in_catalogue(name) and name not in INDEXES:
-        raise NameRefusedError(name, _NO_MEMORY)
+        raise name_refused(name, _NO_MEMORY)
     for part in name.split("/"):
         reason = _reason_misleading(part)
         if part in ("", ".", ".."):
             reason = reason or _MISLEADS
         if reason:
-            raise NameRefusedError(name, reason)
+            raise name_refused(name, reason)
     return name
 
 
@@ -109,7 +109,7 @@ def check_stored_name(name: str, *, index: bool = False) -> str:
     """Return the name of a memory that may be on the disk or in the history already.
 
     A person may have given it to the file, so every name of an archive is allowed here too. With
-    ``index`` an index file's name passes as well. Raises NameRefusedError.
+    ``index`` an index file's name passes as well. Raises Refused.
     """
     return check_name(name, index=index) if name in INDEXES else check_odd_name(name)
 
@@ -117,20 +117,20 @@ def check_stored_name(name: str, *, index: bool = False) -> str:
 def check_component(part: str, name: str | None = None) -> str:
     """Return one component of a name when the strict rule allows it.
 
-    ``name`` is the full name, for the error. Raises NameRefusedError.
+    ``name`` is the full name, for the error. Raises Refused.
     """
     full_name = part if name is None else name
     if len(part) > limits.NAME_COMPONENT_CHARACTERS:
         rule = f"a part of it is longer than {limits.NAME_COMPONENT_CHARACTERS} characters"
-        raise NameRefusedError(full_name, rule)
+        raise name_refused(full_name, rule)
     if part.startswith((".", "-")):
-        raise NameRefusedError(full_name, _HIDDEN)
+        raise name_refused(full_name, _HIDDEN)
     if not _COMPONENT.fullmatch(part):
-        raise NameRefusedError(full_name, _reason_forbidden(part))
+        raise name_refused(full_name, _reason_forbidden(part))
     if ".." in part or part.endswith("."):
-        raise NameRefusedError(full_name, _DOTS)
+        raise name_refused(full_name, _DOTS)
     if _DEVICE.fullmatch(part.split(".", 1)[0]):
-        raise NameRefusedError(full_name, _IS_A_DEVICE)
+        raise name_refused(full_name, _IS_A_DEVICE)
     return part
 
 
@@ -213,11 +213,11 @@ def _escaped(character: str) -> str:
 def _check_shape(name: str, parts: list[str]) -> None:
     """Refuse a name that is absolute, has empty parts or is too deep."""
     if name.startswith("/"):
-        raise NameRefusedError(name, _ABSOLUTE)
+        raise name_refused(name, _ABSOLUTE)
     if "" in parts:
-        raise NameRefusedError(name, _EMPTY_PART)
+        raise name_refused(name, _EMPTY_PART)
     if len(parts) > limits.NAME_COMPONENTS:
-        raise NameRefusedError(name, _TOO_DEEP)
+        raise name_refused(name, _TOO_DEEP)
 
 
 def _reason_forbidden(part: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 
 SOCKET = "MEMD_SOCKET"
 STATE_DIR = "MEMD_STATE_DIR"
@@ -46,21 +46,18 @@ _INHERITED = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "TMPDIR", "TZ", "US
 _INHERITED_PREFIXES = ("LC_", "MEMD_", "XDG_")
 
 
-class SocketPathTooLongError(MemdError):
-    """A Unix socket's path must fit the kernel's ``sun_path``."""
-
-    code = 1014
-    kind = "socket_path_too_long"
-    hint = f"set {SOCKET} to a shorter path"
-    exit_status = 78
-
-    def __init__(self, path: str, limit: int) -> None:
-        super().__init__(
-            f"the socket path {path} is {len(path.encode(errors='surrogateescape'))} bytes long; "
-            f"this system takes {limit}: set {SOCKET} to a shorter one",
-            path=path,
-            limit=limit,
-        )
+def socket_path_too_long(path: str, limit: int) -> Refused:
+    """Return the error that a socket's path does not fit the kernel's ``sun_path``."""
+    size = len(path.encode(errors="surrogateescape"))
+    return Refused(
+        f"the socket path {path} is {size} bytes long; this system takes {limit}: "
+        f"set {SOCKET} to a shorter one",
+        kind="server_refused",
+        exit_status=78,
+        hint=f"set {SOCKET} to a shorter path",
+        path=path,
+        limit=limit,
+    )
 
 
 class Places(Struct, frozen=True):
@@ -110,7 +107,7 @@ def find(environ: Mapping[str, str], home: str, platform: str = sys.platform) ->
     """Return the places of the user with this environment and home directory.
 
     Relative values of XDG variables are ignored, as the XDG specification asks.
-    Raises SocketPathTooLongError where the socket's path does not fit ``sun_path``.
+    Raises Refused where the socket's path does not fit ``sun_path``.
     """
     if platform == "darwin":
         state_dir = data_dir = f"{home}/Library/Application Support/memd"
@@ -127,7 +124,7 @@ def find(environ: Mapping[str, str], home: str, platform: str = sys.platform) ->
     run_dir = f"{runtime}/memd" if runtime else f"{state_dir}/run"
     socket = environ.get(SOCKET) or f"{run_dir}/memd.sock"
     if len(socket.encode(errors="surrogateescape")) > limit:
-        raise SocketPathTooLongError(socket, limit)
+        raise socket_path_too_long(socket, limit)
     return Places(home=home, socket=socket, state_dir=state_dir, config=config, data_dir=data_dir)
 
 

@@ -7,7 +7,7 @@ bounded in length and in memory; back references and look-around are refused in 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid
 
 PATTERN_CHARACTERS = 1_000  # of a foreign pattern; a longer one is refused
 _AUTOMATON_BYTES = (
@@ -15,16 +15,13 @@ _AUTOMATON_BYTES = (
 )  # for a foreign pattern's automaton; the library's own bound is eight times
 
 
-class PatternRefusedError(MemdError):
-    """A pattern from outside is not one that can be matched in linear time."""
-
-    code = 1011
-    kind = "pattern_refused"
-    hint = "plain regular expressions are understood, without back references and look-around"
-    exit_status = 2
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"the pattern is refused: {why}", why=why)
+def pattern_refused(why: str) -> Invalid:
+    """Return the error that a pattern from outside cannot be matched in linear time."""
+    return Invalid(
+        f"the pattern is refused: {why}",
+        hint="plain regular expressions are understood, without back references and look-around",
+        why=why,
+    )
 
 
 def own(pattern: str) -> Any:
@@ -70,13 +67,13 @@ def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
 def foreign(pattern: str, *, ignore_case: bool = False) -> Any:
     """Return a pattern from outside compiled; ``^`` and ``$`` match at the ends of lines.
 
-    Raises PatternRefusedError.
+    Raises Invalid.
     """
     import re2  # noqa: PLC0415 - as in ``own``
 
     if len(pattern) > PATTERN_CHARACTERS:
         why = f"it has {len(pattern)} characters of {PATTERN_CHARACTERS}"
-        raise PatternRefusedError(why)
+        raise pattern_refused(why)
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _AUTOMATON_BYTES
@@ -88,4 +85,4 @@ def foreign(pattern: str, *, ignore_case: bool = False) -> Any:
     except re2.error as error:
         why = error.args[0] if error.args else ""
         cause = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise PatternRefusedError(cause) from error
+        raise pattern_refused(cause) from error

@@ -133,7 +133,7 @@ class Invocation:
 
     @cached_property
     def places(self) -> places.Places:
-        """The paths of memd's files and socket. Raises SocketPathTooLongError."""
+        """The paths of memd's files and socket. Raises Refused."""
         return places.find(self.environ, self.surroundings.home)
 
     @cached_property

@@ -79,11 +79,11 @@ class RemoteError(MemdError):
     """
 
     # In this class these values come with each answer and are not the same for the class.
-    code: int  # type: ignore[misc]
-    kind: str  # type: ignore[misc]
-    retryable: bool  # type: ignore[misc]
+    code: int
+    kind: str
+    retryable: bool
     hint: str
-    exit_status: int  # type: ignore[misc]
+    exit_status: int
 
     def __init__(self, code: int, message: str, data: dict[str, Any]) -> None:
         super().__init__(message)

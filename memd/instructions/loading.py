@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from memd.base import globs
+from memd.base.errors import Invalid
 from memd.base.names import is_text, printable
-from memd.base.regex import PatternRefusedError
 from memd.base.yielding import yield_to_requests
 from memd.instructions.values import (
     FOLDER_ENTRIES,
@@ -85,7 +85,7 @@ class Loading:
             try:
                 # Without the first slash, so that "**/" matches from there on.
                 self._exclusions.append(globs.compiled(glob.removeprefix("/")))
-            except PatternRefusedError as error:
+            except Invalid as error:
                 self.problem(glob, f"excludes nothing: {error.facts['why']}")
 
     def fetch(self, file: InstructionFile, within: Folders = (), why_not: str = "") -> str | None:

@@ -17,9 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from memd.base import globs, limits
+from memd.base.errors import Invalid
 from memd.base.globs import Matcher
 from memd.base.names import printable
-from memd.base.regex import PatternRefusedError
 from memd.documents import document
 
 _OPENING = re.compile(r"\ufeff?---\s*\n")
@@ -63,7 +63,7 @@ def head(text: str) -> RuleHead:
     for glob in written:
         try:
             matchers.append(_matcher(glob))
-        except PatternRefusedError as error:
+        except Invalid as error:
             shown = printable(glob, _SHOWN_CHARACTERS)
             problems.append(f"its glob {shown} does not count: {error.facts['why']}")
     if not matchers:
@@ -122,7 +122,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=512)  # as many as a project may have
 def _matcher(glob: str) -> globs.Matcher:
-    """Return a test for paths below the rule's folder. Raises PatternRefusedError."""
+    """Return a test for paths below the rule's folder. Raises Invalid."""
     path = glob.strip("/")
     name = path if "/" in glob.rstrip("/") else f"**/{path}"
     return globs.compiled(f"{name}{{,/**}}", ignore_case=True)

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
-from memd.base.names import INDEX, NameRefusedError
+from memd.base.errors import MemdError, Refused
+from memd.base.names import INDEX
 from memd.base.text import iso_time
 from memd.base.values import Actor, CommitResult, FileChange, Project, Provenance
 from memd.files.directory import FileTooLargeError, PathRefusedError
@@ -29,7 +29,7 @@ from memd.store.service import DirectoryBusyError, MemoryNotFoundError, Store
 # Errors that a model can react to: it gets their text as the result.
 _ERRORS_FOR_MODELS = (
     ToolRefusedError,
-    NameRefusedError,
+    Refused,
     NameClashError,
     NotSharedError,
     PathRefusedError,

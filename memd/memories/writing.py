@@ -10,14 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from memd.base.errors import MemdError
-from memd.base.names import (
-    INDEX,
-    TEAM,
-    NameRefusedError,
-    check_name,
-    check_stored_name,
-    in_catalogue,
-)
+from memd.base.names import INDEX, TEAM, check_name, check_stored_name, in_catalogue, name_refused
 from memd.base.text import sha256
 from memd.base.values import (
     Draft,
@@ -139,7 +132,7 @@ class Writing(Struct, frozen=True):
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
     """Return the plan that writes a memory, or the whole index if its ``base_hash`` is given.
 
-    The plan raises NameRefusedError, LongDescriptionError, IncompleteMemoryError, UnknownTypeError
+    The plan raises Refused, LongDescriptionError, IncompleteMemoryError, UnknownTypeError
     and InvalidMemoryError.
     """
 
@@ -150,7 +143,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         check_place(writing.path)
         is_team = writing.path.startswith(TEAM)
         if is_team and writing.scope != Scope.TEAM:
-            raise NameRefusedError(writing.path, _NEEDS_TEAM_SCOPE)
+            raise name_refused(writing.path, _NEEDS_TEAM_SCOPE)
         if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
             raise LongDescriptionError(writing.path, len(writing.description or ""))
         old = tree.read(writing.path)
@@ -181,7 +174,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
 def plan_delete(path: str, base_hash: str | None, *, joined: bool) -> Plan:
     """Return the plan that deletes a memory; ``joined`` says whether a team keeps ``team/`` equal.
 
-    The plan raises NameRefusedError, SharedMemoryError and NothingThereError.
+    The plan raises Refused, SharedMemoryError and NothingThereError.
     """
 
     def plan(tree: Tree) -> Draft:
@@ -205,10 +198,10 @@ def _index_edit(writing: Writing) -> FileEdit:
 
 
 def check_place(path: str) -> None:
-    """Raise NameRefusedError for a path that no memory may have."""
+    """Raise Refused for a path that no memory may have."""
     check_name(path)
     if not in_catalogue(path):
-        raise NameRefusedError(path, _NO_PLACE)
+        raise name_refused(path, _NO_PLACE)
 
 
 def _replaced_hash(base_hash: str | None, old: MemoryFile | None) -> str:

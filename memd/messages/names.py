@@ -8,7 +8,8 @@ from heapq import nlargest
 from msgspec import Struct
 
 from memd.base.agents import AGENT_NAME_CHARACTERS, RESERVED_NAMES
-from memd.base.names import NameRefusedError, check_component
+from memd.base.errors import Refused
+from memd.base.names import check_component, name_refused
 from memd.messages.errors import AddressRefusedError, NoBridgeError, OtherDaemonError
 
 _TOO_LONG = f"an agent's name has at most {AGENT_NAME_CHARACTERS} characters"
@@ -35,24 +36,24 @@ class AgentAddress(Struct, frozen=True):
     slug: str = ""
 
 
-class AgentNameRefusedError(NameRefusedError):
-    """A name breaks the rule for the names of agents."""
-
-    hint = "agents' names have lower-case letters, digits, '.', '_' and '-'"
+def _agent_name_refused(name: str, rule: str) -> Refused:
+    refused = name_refused(name, rule)
+    refused.hint = "agents' names have lower-case letters, digits, '.', '_' and '-'"
+    return refused
 
 
 def check_agent_name(name: str) -> str:
-    """Return the name if an agent may have it. Raises AgentNameRefusedError if not."""
+    """Return the name if an agent may have it. Raises Refused if not."""
     if name.casefold() in RESERVED_NAMES:
-        raise AgentNameRefusedError(name, _RESERVED)
+        raise _agent_name_refused(name, _RESERVED)
     try:
         check_component(name)
-    except NameRefusedError as error:
-        raise AgentNameRefusedError(name, str(error.facts["rule"])) from error
+    except Refused as error:
+        raise _agent_name_refused(name, str(error.facts["rule"])) from error
     if len(name) > AGENT_NAME_CHARACTERS:
-        raise AgentNameRefusedError(name, _TOO_LONG)
+        raise _agent_name_refused(name, _TOO_LONG)
     if name != name.lower():
-        raise AgentNameRefusedError(name, _UPPER)
+        raise _agent_name_refused(name, _UPPER)
     return name
 
 
@@ -72,7 +73,7 @@ def without_socket(address: str, socket: str) -> str:
 def parse(address: str) -> AgentAddress:
     """Return the parts of an address.
 
-    Raises AddressRefusedError, NameRefusedError and, for another machine, NoBridgeError.
+    Raises AddressRefusedError, Refused and, for another machine, NoBridgeError.
     """
     if not address:
         raise AddressRefusedError(address, _EMPTY)
@@ -123,6 +124,6 @@ def name_from(text: str, otherwise: str) -> str:
         name = re.sub(r"\.{2,}", ".", name).strip("-._")[:AGENT_NAME_CHARACTERS].strip("-._")
         try:
             return check_agent_name(name)
-        except NameRefusedError:
+        except Refused:
             continue
     return "agent"

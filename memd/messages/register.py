@@ -37,7 +37,7 @@ class Register(Roster):
 
         The second result are the ids of agents that ended to make room for it.
 
-        Raises NameRefusedError, AgentNameTakenError, TooManyAgentsError, AgentKeyError if the
+        Raises Refused, AgentNameTakenError, TooManyAgentsError, AgentKeyError if the
         parent's key is wrong, AgentEndedError if the agent has ended, and NoSuchProcessError.
         """
         self.load()
@@ -93,7 +93,7 @@ class Register(Roster):
 
         ``earlier`` is the agent if it is registered already. Without a name in the request it
         keeps its name; a new agent gets one made from its client and session. Raises
-        NameRefusedError and AgentNameTakenError.
+        Refused and AgentNameTakenError.
         """
         name = request.name or (earlier.name if earlier else "")
         if not name:

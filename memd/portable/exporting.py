@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from memd.base.names import NameRefusedError, check_component
+from memd.base.errors import Refused
+from memd.base.names import check_component
 from memd.base.text import sha256
 from memd.base.yielding import yield_to_requests
 from memd.portable import collecting
@@ -152,7 +153,7 @@ def project_ids(names: Iterable[str]) -> list[str]:
         stem = _DOTS.sub(".", _NOT_PORTABLE.sub("-", name))[:_ID_CHARACTERS].strip("-.")
         try:
             check_component(stem)
-        except NameRefusedError:  # it is empty now, or a name that is reserved for a device
+        except Refused:  # it is empty now, or a name that is reserved for a device
             stem = f"project-{stem}".strip("-")
         number, project_id = 1, stem
         while project_id.casefold() in taken:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from memd.base.agents import AgentScope
-from memd.base.names import LOGS, NameRefusedError, check_component
+from memd.base.errors import Refused
+from memd.base.names import LOGS, check_component
 from memd.base.text import sha256
 from memd.base.yielding import yield_to_requests
 from memd.portable.errors import SourceDamagedError
@@ -179,5 +180,5 @@ def _is_component(name: str) -> bool:
     """Return whether a text can be the name of one file or folder."""
     try:
         return check_component(name) == name
-    except NameRefusedError:
+    except Refused:
         return False

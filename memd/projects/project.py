@@ -175,7 +175,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     """Return the memory directory of a sub-agent.
 
     ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
-    UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError if a link,
+    UnknownScopeError, Refused for the agent's name, and PathRefusedError if a link,
     which a repository may contain, leads the directory elsewhere.
     """
     name = check_component(agent.replace(":", "-"))

@@ -15,13 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from memd.base.errors import MemdError
-from memd.base.names import (
-    INDEX,
-    NameRefusedError,
-    check_name,
-    in_catalogue,
-    printable,
-)
+from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
 from memd.base.values import FileEdit, ProposalDecided, Tree
 from memd.documents.document import parse
@@ -184,7 +178,7 @@ def _result_of_edit(edit: ProposedEdit, tree: Tree) -> _Result:
     try:
         check_name(edit.path, index=edit.content is not None)
         if edit.path != INDEX and not in_catalogue(edit.path):
-            raise NameRefusedError(edit.path, _NO_TOPIC)
+            raise name_refused(edit.path, _NO_TOPIC)
         file = tree.read(edit.path)
     except MemdError as error:
         return _Result(left=error.sentence)

@@ -24,12 +24,12 @@ from msgspec import Struct, field
 from memd.base import limits, strict_json
 from memd.base.errors import MemdError
 from memd.rpc.errors import (
-    BusyError,
     InvalidRequestError,
-    MessageTooLargeError,
-    OutOfMemoryError,
-    ParamsShapeError,
+    message_too_large,
+    out_of_memory,
+    too_many,
     without_traceback,
+    wrong_params,
 )
 
 RequestId = str | int | float | None
@@ -126,7 +126,7 @@ class Conversation:
         self, items: tuple[RpcRequest | RefusedRequest, ...]
     ) -> tuple[RpcRequest | RefusedRequest, ...]:
         """Return a refusal for each request, and release its id; notifications are dropped."""
-        error = BusyError("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
+        error = too_many("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
         refused: list[RpcRequest | RefusedRequest] = []
         for item in items:
             if isinstance(item, RefusedRequest):
@@ -168,7 +168,7 @@ class Conversation:
         else:
             problem = "parameters go by name, not by position"
         if problem:
-            error = ParamsShapeError(method, problem)
+            error = wrong_params(method, problem)
             return [RefusedRequest(request_id, error)] if answered else []
         if request_id is not None:
             if request_id in self._ids_in_use:
@@ -183,16 +183,16 @@ def _message(frame: bytes) -> Any:
     most = limits.BATCH_ITEMS
     try:
         if strict_json.longer_than(frame, most):  # known before the frame is decoded
-            return MessageTooLargeError("a batch", most, "items")
+            return message_too_large("a batch", most, "items")
         message = strict_json.decode(frame)
     except strict_json.NotJsonError as error:
         return without_traceback(error)
     except MemoryError:
-        return OutOfMemoryError()
+        return out_of_memory()
     if message == []:
         return InvalidRequestError("the batch is empty")
     if isinstance(message, list) and len(message) > most:
-        return MessageTooLargeError("a batch", most, "items")
+        return message_too_large("a batch", most, "items")
     return message
 
 

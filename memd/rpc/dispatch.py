@@ -25,11 +25,11 @@ from memd.base.errors import MemdError
 from memd.rpc.connection import Call, Handler, ServerLog
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.errors import (
-    InternalError,
-    MessageTooLargeError,
-    OutOfMemoryError,
     UnknownMethodError,
     error_reply,
+    internal_error,
+    message_too_large,
+    out_of_memory,
     without_traceback,
 )
 
@@ -107,7 +107,7 @@ class Dispatcher:
     async def _run(self, request: RpcRequest, call: Call) -> bytes:
         """Run the handler of a request and return its answer as JSON.
 
-        Raises UnknownMethodError, MessageTooLargeError and what the handler raises.
+        Raises UnknownMethodError, TooLarge and what the handler raises.
         """
         message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
         bound: Any = dispatch_to_serializable(
@@ -122,7 +122,7 @@ class Dispatcher:
         result = await bound["result"](call, request.params)
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
         if len(body) > _RESULT_BYTES:
-            raise MessageTooLargeError(what="a result", limit=_RESULT_BYTES, unit="bytes")
+            raise message_too_large(what="a result", limit=_RESULT_BYTES, unit="bytes")
         return body
 
 
@@ -132,7 +132,7 @@ async def contain(
     """Await ``work`` and return its result, or its failure as a value.
 
     An unexpected exception is logged with the facts that ``facts`` returns about the work, and an
-    InternalError with the id of the log entry is returned.
+    Internal with the id of the log entry is returned.
     """
     try:
         return await work()
@@ -167,8 +167,8 @@ def _failure(log: ServerLog, error: Exception, facts: Callable[[], dict[str, str
         return without_traceback(failure)
     try:
         if not isinstance(failure, MemoryError):
-            return InternalError(log.unexpected(error, **facts()))
+            return internal_error(log.unexpected(error, **facts()))
         log.note("out_of_memory")
     except MemoryError:  # logging needs memory too
         pass
-    return OutOfMemoryError()
+    return out_of_memory()

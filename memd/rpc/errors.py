@@ -1,13 +1,13 @@
 """Errors of the protocol itself, and the one place that turns an error into an answer.
 
 JSON-RPC 2.0 reserves -32768 to -32000; of these only its five standard codes and LSP's -32800 are
-used. Every other error has a code of its own, in its class.
+used. All other codes are those of the families (memd/base/errors.py).
 """
 
 from typing import Any
 
 from memd.base import gone
-from memd.base.errors import MemdError, WrongParameterError
+from memd.base.errors import Busy, Internal, Invalid, MemdError, TooLarge
 from memd.base.text import one_line
 
 _SENTENCE_CHARACTERS = 2000  # a sentence is for a person; a path or a name in it may be long
@@ -41,87 +41,52 @@ class UnknownMethodError(MemdError):
             self.hint = f"{method} is gone: {gone.METHODS[method]}"
 
 
-class ParamsShapeError(WrongParameterError):
-    """Parameters came by position, or a progress token has the wrong type."""
-
-    hint = "send params as an object; rpc.discover shows each method's parameters"
-
-    def __init__(self, method: str, cause: str) -> None:
-        shown = one_line(method, _NAME_CHARACTERS)
-        super().__init__(f"{shown}: {cause}", method=shown, cause=cause)
-
-
-class InternalError(MemdError):
-    """An unexpected exception; only the log has it, under this id."""
-
-    code = -32603
-    kind = "internal"
-    hint = "memctl logs shows the entry with this error id"
-    exit_status = 70
-
-    def __init__(self, error_id: str) -> None:
-        super().__init__(f"memd failed unexpectedly; its log has error {error_id}", error=error_id)
+def wrong_params(method: str, cause: str) -> Invalid:
+    """Return the error that parameters came by position."""
+    shown = one_line(method, _NAME_CHARACTERS)
+    return Invalid(
+        f"{shown}: {cause}",
+        hint="send params as an object; rpc.discover shows each method's parameters",
+        method=shown,
+        cause=cause,
+    )
 
 
-class RequestCancelledError(MemdError):
-    """The request was cancelled, by its client or because the daemon stops."""
-
-    code = -32800
-    kind = "cancelled"
-    hint = "what had been committed before stays"
-
-    def __init__(self) -> None:
-        super().__init__("the request was cancelled")
+def internal_error(error_id: str) -> Internal:
+    """Return the error that stands for an unexpected exception, which only the log has."""
+    return Internal(
+        f"memd failed unexpectedly; its log has error {error_id}",
+        hint="memctl logs shows the entry with this error id",
+        error=error_id,
+    )
 
 
-class EndingError(MemdError):
-    """The daemon ended before the request was done; it can be sent to the next one."""
-
-    code = 1004
-    kind = "ending"
-    retryable = True
-    hint = "ask again: with the same request_id nothing is done twice"
-    exit_status = 75
-
-    def __init__(self) -> None:
-        super().__init__("memd ends, or gives way to its next version, before this was done")
+def message_too_large(what: str, limit: int, unit: str) -> TooLarge:
+    """Return the error that a frame, batch or result exceeds a limit of the socket."""
+    return TooLarge(
+        f"{what} may have at most {limit} {unit}",
+        hint="send less at once; a big conversation goes by transcript_path",
+        what=what,
+        limit=limit,
+    )
 
 
-class MessageTooLargeError(MemdError):
-    """A frame, batch or result exceeds a limit of the socket."""
-
-    code = 1007
-    kind = "too_large"
-    hint = "send less at once; a big conversation goes by transcript_path"
-
-    def __init__(self, what: str, limit: int, unit: str) -> None:
-        super().__init__(f"{what} may have at most {limit} {unit}", what=what, limit=limit)
-
-
-class BusyError(MemdError):
-    """A limit on connections or on concurrent requests is reached."""
-
-    code = 1004
-    kind = "busy"
-    retryable = True
-    hint = "try again when an answer has come"
-    exit_status = 75
-
-    def __init__(self, what: str, limit: int) -> None:
-        super().__init__(f"memd takes at most {limit} {what}", what=what, limit=limit)
+def too_many(what: str, limit: int) -> Busy:
+    """Return the error that a limit on connections or on concurrent requests is reached."""
+    return Busy(
+        f"memd takes at most {limit} {what}",
+        hint="try again when an answer has come",
+        what=what,
+        limit=limit,
+    )
 
 
-class OutOfMemoryError(MemdError):
-    """The system gives memd no more memory, so the request was not done."""
-
-    code = 1040
-    kind = "out_of_memory"
-    retryable = True
-    hint = "send less at once, or try again when there is more memory"
-    exit_status = 75
-
-    def __init__(self) -> None:
-        super().__init__("memd has not enough memory for this")
+def out_of_memory() -> Busy:
+    """Return the error that the system gives memd no more memory, so the request was not done."""
+    return Busy(
+        "memd has not enough memory for this",
+        hint="send less at once, or try again when there is more memory",
+    )
 
 
 def without_traceback(error: MemdError) -> MemdError:

@@ -4,22 +4,16 @@ import anyio
 
 from memd.base import limits
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import TooLarge
 
 
-class FrameTooSlowError(MemdError):
-    """A frame was begun and not finished in time."""
-
-    code = 1007
-    kind = "too_slow"
-    retryable = True
-    hint = "send a whole frame at once"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"a frame must be whole {limits.FRAME_SECONDS:g} s after its first byte",
-            seconds=limits.FRAME_SECONDS,
-        )
+def frame_too_slow() -> TooLarge:
+    """Return the error that a frame was begun and not finished in time."""
+    return TooLarge(
+        f"a frame must be whole {limits.FRAME_SECONDS:g} s after its first byte",
+        hint="send a whole frame at once",
+        seconds=limits.FRAME_SECONDS,
+    )
 
 
 class FrameTimer:

@@ -19,7 +19,7 @@ from enum import Enum
 from memd.base import limits
 from memd.base.errors import MemdError
 from memd.base.strict_json import NotJsonError
-from memd.rpc.errors import MessageTooLargeError, OutOfMemoryError
+from memd.rpc.errors import message_too_large, out_of_memory
 
 _WHITE = b" \t\r\n"
 _LENGTH_DIGITS = 10  # a longer Content-Length is too large, and is not converted
@@ -56,7 +56,7 @@ class FrameReader:
             if self.failure is None:
                 self._buffer += data
         except MemoryError:
-            self.failure = OutOfMemoryError()
+            self.failure = out_of_memory()
         return self._frames()
 
     def _frames(self) -> Iterator[bytes]:
@@ -65,7 +65,7 @@ class FrameReader:
             try:
                 frame = self._next_frame()
             except MemoryError:
-                self.failure = OutOfMemoryError()
+                self.failure = out_of_memory()
                 break
             if frame is None:
                 break
@@ -127,7 +127,7 @@ class FrameReader:
         end = self._find_newline()
         size = end if end >= 0 else len(self._buffer)
         if size > limits.FRAME_BYTES:
-            self.failure = MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+            self.failure = message_too_large("a frame", limits.FRAME_BYTES, "bytes")
             return None
         if end < 0:
             return None
@@ -141,7 +141,7 @@ class FrameReader:
         line_size = end + 1 if end >= 0 else len(self._buffer)
         size = self._header_bytes + line_size
         if size > limits.HEADER_BYTES:
-            self.failure = MessageTooLargeError("a header block", limits.HEADER_BYTES, "bytes")
+            self.failure = message_too_large("a header block", limits.HEADER_BYTES, "bytes")
             return None
         if end < 0:
             return None
@@ -168,7 +168,7 @@ class FrameReader:
         if self._body_length is not None:
             return NotJsonError("a header block has two Content-Length lines")
         if len(value) > _LENGTH_DIGITS or int(value) > limits.FRAME_BYTES:
-            return MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+            return message_too_large("a frame", limits.FRAME_BYTES, "bytes")
         self._body_length = int(value)
         return None
 

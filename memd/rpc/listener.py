@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from memd.base import limits
-from memd.base.errors import MemdError
-from memd.base.places import SocketPathTooLongError
+from memd.base.errors import Refused
+from memd.base.places import socket_path_too_long
 
 BACKLOG = 1024  # a client that finds it full is refused by the system, before memd can say why
 _MACOS = sys.platform == "darwin"
@@ -28,45 +28,45 @@ _NOT_LISTENING = "it is no listening Unix socket"
 _OTHER_FILE_THERE = "something that is no socket of ours is there"
 
 
-class DirectoryRefusedError(MemdError):
-    """A directory for private files is another user's, a link, or open to others."""
+def directory_refused(path: str, cause: str) -> Refused:
+    """Return the error that a directory for private files is another user's, a link."""
+    return Refused(
+        f"the directory {path} is refused: {cause}",
+        kind="server_refused",
+        exit_status=78,
+        hint="make it a directory of your own with mode 0700, or choose another with MEMD_SOCKET",
+        path=path,
+        cause=cause,
+    )
 
-    code = 1006
-    kind = "directory_refused"
-    hint = "make it a directory of your own with mode 0700, or choose another with MEMD_SOCKET"
-    exit_status = 78
 
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"the directory {path} is refused: {cause}", path=path, cause=cause)
-
-
-class SocketRefusedError(MemdError):
-    """No socket can be made or taken over at this place."""
-
-    code = 1014
-    kind = "socket_refused"
-    hint = "move what is there away, or choose another path with MEMD_SOCKET"
-    exit_status = 78
-
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"memd cannot listen on {path}: {cause}", path=path, cause=cause)
+def socket_refused(path: str, cause: str) -> Refused:
+    """Return the error that no socket can be made or taken over at this place."""
+    return Refused(
+        f"memd cannot listen on {path}: {cause}",
+        kind="server_refused",
+        exit_status=78,
+        hint="move what is there away, or choose another path with MEMD_SOCKET",
+        path=path,
+        cause=cause,
+    )
 
 
 def make_listener(path: str) -> socket.socket:
     """Return a listening, non-blocking socket at a path; the caller holds the instance lock.
 
-    Raises SocketPathTooLongError, DirectoryRefusedError and SocketRefusedError.
+    Raises Refused.
     """
     limit = limits.SOCKET_PATH_BYTES_MACOS if _MACOS else limits.SOCKET_PATH_BYTES_LINUX
     if len(os.fsencode(path)) > limit:
-        raise SocketPathTooLongError(path, limit)
+        raise socket_path_too_long(path, limit)
     parent, name = os.path.split(path)
     directory = private_directory(parent)
     try:
         _remove_stale(path, name, directory)
         return _bind(path, name, directory)
     except OSError as error:
-        raise SocketRefusedError(path, error.strerror or type(error).__name__) from error
+        raise socket_refused(path, error.strerror or type(error).__name__) from error
     finally:
         os.close(directory)
 
@@ -74,14 +74,14 @@ def make_listener(path: str) -> socket.socket:
 def private_directory(path: str) -> int:
     """Return an open descriptor of a directory that only we may enter, made 0700 if missing.
 
-    Raises DirectoryRefusedError.
+    Raises Refused.
     """
     try:
         with _umask(0o077):
             os.makedirs(path, mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise DirectoryRefusedError(path, error.strerror or type(error).__name__) from error
+        raise directory_refused(path, error.strerror or type(error).__name__) from error
     status = os.fstat(descriptor)
     cause = ""
     if status.st_uid != os.geteuid():
@@ -90,7 +90,7 @@ def private_directory(path: str) -> int:
         cause = f"others may use it (mode {stat.S_IMODE(status.st_mode):04o})"
     if cause:
         os.close(descriptor)
-        raise DirectoryRefusedError(path, cause)
+        raise directory_refused(path, cause)
     return descriptor
 
 
@@ -98,7 +98,7 @@ def inherited_listener(environ: Mapping[str, str], pid: int) -> socket.socket | 
     """Return the socket that systemd hands over (sd_listen_fds), or ``None`` without one.
 
     It becomes close-on-exec and non-blocking. Removing ``LISTEN_*`` from the environment is the
-    caller's matter. Raises SocketRefusedError where the descriptor is no listening Unix socket.
+    caller's matter. Raises Refused where the descriptor is no listening Unix socket.
     """
     if environ.get("LISTEN_PID") != str(pid) or environ.get("LISTEN_FDS", "0") in ("", "0"):
         return None
@@ -109,7 +109,7 @@ def launchd_listener(name: str) -> socket.socket | None:
     """Return the socket that launchd holds under a name of the plist's ``Sockets``.
 
     ``None`` off macOS and where launchd did not start us. Written from launch(3); untested here,
-    since it needs a Mac. Raises SocketRefusedError as ``inherited_listener`` does.
+    since it needs a Mac. Raises Refused as ``inherited_listener`` does.
     """
     if not _MACOS:  # pragma: no branch - tested on Linux alone
         return None
@@ -125,23 +125,23 @@ def launchd_listener(name: str) -> socket.socket | None:
 
 
 def _inherited_socket(descriptor: int) -> socket.socket:
-    """Return an inherited descriptor as a non-blocking socket. Raises SocketRefusedError."""
+    """Return an inherited descriptor as a non-blocking socket. Raises Refused."""
     place = f"descriptor {descriptor}"
     try:
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only form
         listener = socket.socket(fileno=descriptor)
         is_listening = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
-        raise SocketRefusedError(place, str(error)) from error
+        raise socket_refused(place, str(error)) from error
     if listener.family != socket.AF_UNIX or not is_listening:
         listener.detach()  # the descriptor stays open: it is not ours
-        raise SocketRefusedError(place, _NOT_LISTENING)
+        raise socket_refused(place, _NOT_LISTENING)
     listener.settimeout(0)
     return listener
 
 
 def _remove_stale(path: str, name: str, directory: int) -> None:
-    """Remove this user's old socket, if there is one; raises SocketRefusedError for other files.
+    """Remove this user's old socket, if there is one; raises Refused for other files.
 
     ``directory`` is the open folder of the path, and ``name`` the file's name in it.
     """
@@ -150,7 +150,7 @@ def _remove_stale(path: str, name: str, directory: int) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
-        raise SocketRefusedError(path, _OTHER_FILE_THERE)
+        raise socket_refused(path, _OTHER_FILE_THERE)
     os.unlink(name, dir_fd=directory)
 
 

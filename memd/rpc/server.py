@@ -27,11 +27,11 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from memd.base import limits
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Busy, MemdError
 from memd.base.values import Caller
 from memd.rpc.connection import Handler, ServerLog
 from memd.rpc.dispatch import Dispatcher, contain, refusal
-from memd.rpc.errors import BusyError
+from memd.rpc.errors import too_many
 from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub
 from memd.rpc.peer import Peer, peer_of
@@ -200,7 +200,7 @@ class _Server:
             self._sessions.pop(session, None)
             self._session_ended.set()
 
-    def _make_room(self, pid: int) -> BusyError | None:
+    def _make_room(self, pid: int) -> Busy | None:
         """Close a connection if a new one of the process ``pid`` needs its place.
 
         The connection that has been idle longest is closed. If none is idle, one of the process
@@ -212,10 +212,10 @@ class _Server:
         }
         counts = Counter(owners.values())  # of connections, by process
         if counts[pid] >= limits.CONNECTIONS_PER_PROCESS:
-            busy_error = BusyError("connections of one process", limits.CONNECTIONS_PER_PROCESS)
+            busy_error = too_many("connections of one process", limits.CONNECTIONS_PER_PROCESS)
             candidates = [session for session, owner in owners.items() if owner == pid]
         elif len(owners) >= limits.CONNECTIONS:
-            busy_error = BusyError("connections", limits.CONNECTIONS)
+            busy_error = too_many("connections", limits.CONNECTIONS)
             candidates = list(owners)
         else:
             return None

@@ -27,7 +27,7 @@ import anyio
 
 from memd.base import limits, strict_json
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Busy, Cancelled, MemdError
 from memd.base.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import (
@@ -39,8 +39,7 @@ from memd.rpc.conversation import (
     Work,
 )
 from memd.rpc.dispatch import Dispatcher, refusal
-from memd.rpc.errors import EndingError, RequestCancelledError
-from memd.rpc.frame_timer import FrameTimer, FrameTooSlowError
+from memd.rpc.frame_timer import FrameTimer, frame_too_slow
 from memd.rpc.framing import FrameReader
 from memd.rpc.hub import Hub
 from memd.rpc.peer import is_gone
@@ -126,7 +125,7 @@ class PeerSession:
             self._socket.shutdown(socket.SHUT_RD)
 
     def cancel_requests(self) -> None:
-        """Cancel the open requests; each is answered with EndingError, which says to ask again."""
+        """Cancel the open requests; each is answered with Busy, which says to ask again."""
         self._requests_cancelled = True
         for scope in self._request_scopes.values():
             scope.cancel()
@@ -261,7 +260,7 @@ class PeerSession:
     async def _watch_frame(self) -> None:
         """Stop reading when a frame that began is not whole in time."""
         await self._frame_timer.expire()
-        self._fatal_error = FrameTooSlowError()
+        self._fatal_error = frame_too_slow()
         self._read_scope.cancel()
 
     # Running
@@ -296,7 +295,15 @@ class PeerSession:
         finally:
             del self._request_scopes[request.id]
         # Reached only where the request's scope was cancelled.
-        error = EndingError() if self._requests_cancelled else RequestCancelledError()
+        error = (
+            Busy(
+                "memd ends, or gives way to its next version, before this was done",
+                kind="ending",
+                hint="ask again: with the same request_id nothing is done twice",
+            )
+            if self._requests_cancelled
+            else Cancelled("the request was cancelled", hint="what had been committed before stays")
+        )
         return refusal(request.id, error)
 
     def _answer(self, work: Work, answers: list[bytes]) -> None:

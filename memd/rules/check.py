@@ -15,8 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from memd.base import regex
-from memd.base.errors import WrongParameterError
-from memd.base.regex import PatternRefusedError
+from memd.base.errors import Invalid, WrongParameterError
 from memd.conversation.history import members_of, tool_kind
 from memd.rules.command_line import PLAIN_WORDS, Started, started
 from memd.text import invisible
@@ -161,7 +160,7 @@ def parse(text: str) -> Check:
         return _parse_prefix(text)
     try:
         return ToolPattern(match[1], regex.foreign(match[2]))
-    except PatternRefusedError as error:
+    except Invalid as error:
         raise CheckRefusedError(error.sentence) from error
 
 

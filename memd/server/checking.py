@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from memd.base import names
-from memd.base.names import NameRefusedError, check_name
+from memd.base.errors import Refused
+from memd.base.names import check_name
 from memd.base.text import sha256
 from memd.base.values import MemoryType
 from memd.documents import document, secrets
@@ -53,7 +54,7 @@ def is_key(key: str) -> bool:
     """Return whether a text is a valid key of an entry."""
     try:
         check_name(key)
-    except NameRefusedError:
+    except Refused:
         return False
     *folders, _ = key.split("/")
     # A folder with a memory's ending could clash with another member's file of that name.

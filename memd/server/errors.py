@@ -19,7 +19,8 @@ class TeamServerError(MemdError):
     sentence: str = ""
 
     def __init__(self, sentence: str = "", *, retry_after: float = 0.0, **facts: Fact) -> None:
-        super().__init__(sentence or self.sentence, **facts)
+        super().__init__(sentence or self.sentence)
+        self.facts = facts
         self.retry_after = retry_after
         self.details: Mapping[str, Any] = {}
 

@@ -12,11 +12,11 @@ from memd.base.names import (
     INDEXES,
     TEAM,
     TEAM_INDEX,
-    NameRefusedError,
     check_name,
     check_odd_name,
     check_stored_name,
     in_catalogue,
+    name_refused,
 )
 from memd.base.text import decode
 from memd.base.values import Effect, FileEdit, MemoryType, Suggestion
@@ -137,7 +137,7 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
     """Refuse names, and numbers of files, that no change set may have.
 
     A writer may name the index only with the hash of the index that it read. A draft that
-    ``restores`` may name any memory of this disk, and any number of them. Raises NameRefusedError,
+    ``restores`` may name any memory of this disk, and any number of them. Raises Refused,
     TooManyFilesError and NameClashError (one name twice).
     """
     if len(edits) > limits.CHANGE_FILES and not restores:
@@ -153,7 +153,7 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
                 check = check_name if edit.content is not None else check_stored_name
                 check(edit.path)
             if not in_catalogue(edit.path):
-                raise NameRefusedError(edit.path, _NOT_A_TOPIC)
+                raise name_refused(edit.path, _NOT_A_TOPIC)
         if edit.path in seen:
             raise NameClashError(edit.path, edit.path)
         seen.add(edit.path)
@@ -162,7 +162,7 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
 def check_imports(edits: Sequence[FileEdit]) -> None:
     """Refuse names and numbers of files that no import may bring.
 
-    Names may be odd: a person's files come back as they were. Raises NameRefusedError,
+    Names may be odd: a person's files come back as they were. Raises Refused,
     TooManyFilesError and NameClashError (one name twice).
     """
     paths = [check_odd_name(edit.path) for edit in edits]

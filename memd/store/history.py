@@ -171,7 +171,7 @@ class Past:
     def version(self, directory: str, path: str, at: At) -> MemoryFile:
         """Return a memory as it was after a change or at a time.
 
-        Raises NameRefusedError, ChangeNotFoundError, and VersionNotFoundError where there was no
+        Raises Refused, ChangeNotFoundError, and VersionNotFoundError where there was no
         file then, or its text is not kept any more.
         """
         check_stored_name(path, index=True)
@@ -243,7 +243,7 @@ class Past:
         By default that is the last version that differs from the live one. With ``change`` it is
         the version after that change, or the one before it if it deleted the file. For a conflict
         it is the refused text.
-        Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
+        Raises Refused, ChangeNotFoundError and VersionNotFoundError.
         """
         check_stored_name(path)
         real_path = os.path.realpath(directory)

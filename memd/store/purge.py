@@ -43,7 +43,7 @@ class PurgeRefusedError(WrongParameterError):
 class Pattern:
     """A text to search for, ignoring upper and lower case, or a regular expression.
 
-    Raises PatternRefusedError and PurgeRefusedError.
+    Raises Invalid and PurgeRefusedError.
     """
 
     def __init__(self, text: str, *, is_regex: bool = False) -> None:
@@ -266,7 +266,7 @@ def purge_request(
 ) -> PurgeRequest:
     """Return the request to purge a change, a path or a pattern; the other two are "".
 
-    Raises PurgeRefusedError and PatternRefusedError.
+    Raises PurgeRefusedError and Invalid.
     """
     given = [text for text in (change, path, pattern) if text]
     if len(given) != 1:

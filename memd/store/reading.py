@@ -19,8 +19,8 @@ from functools import partial
 from msgspec import Struct
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
-from memd.base.names import NameRefusedError, check_name
+from memd.base.errors import MemdError, Refused
+from memd.base.names import check_name
 from memd.base.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles
@@ -185,10 +185,10 @@ class DirectoryReader:
         return memories[0].content if memories else None
 
     def _read_file(self, directory: Directory, path: str) -> StoredFile | None:
-        """Return one file, if its name is allowed or a scan found it. Raises NameRefusedError."""
+        """Return one file, if its name is allowed or a scan found it. Raises Refused."""
         try:
             check_name(path, index=True)
-        except NameRefusedError:
+        except Refused:
             # A person's own file may have any name, if it is one that a scan meets.
             with self._current_catalogue(directory.path) as (live, _):
                 if path not in live.headers:

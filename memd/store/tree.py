@@ -75,7 +75,7 @@ class LiveTree:
         return self._headers
 
     def read(self, path: str) -> MemoryFile | None:
-        """Return one memory or ``None``. Raises NameRefusedError for a name no memory can have."""
+        """Return one memory or ``None``. Raises Refused for a name no memory can have."""
         if not in_catalogue(path):
             check_name(path, index=True)
         file = self.file(path)

@@ -4,7 +4,8 @@ Its name must be valid on any disk, its head that of a memory, its type one of t
 not about a person, its size below the limit, and its text without credentials.
 """
 
-from memd.base.names import TEAM, NameRefusedError
+from memd.base.errors import Refused
+from memd.base.names import TEAM
 from memd.base.team import ENTRY_BYTES, HeldEntry
 from memd.base.values import MemoryType
 from memd.documents import document, secrets
@@ -28,7 +29,7 @@ def _broken_rule(key: str, content: bytes, most: int) -> tuple[str, str]:
     """Return the reason of ``HeldEntry`` and a detail for the first broken rule, or "" and ""."""
     try:
         check_key(key)
-    except NameRefusedError as error:
+    except Refused as error:
         return "name", str(error.facts["rule"])
     if len(content) > most:
         return "too_large", f"it has {len(content)} bytes, an entry may have {most}"

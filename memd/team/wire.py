@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from memd.base.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
+from memd.base.errors import Refused
+from memd.base.names import SUFFIX, TEAM, check_name, name_refused, printable
 from memd.base.strict_json import NotJsonError, decode
 from memd.base.team import ENTRY_BYTES, REMOVED, LeftOut, Limits
 from memd.base.text import sha256
@@ -307,7 +308,7 @@ def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[R
     )
     try:
         check_key(item.key)
-    except NameRefusedError as error:
+    except Refused as error:
         return entry, str(error.facts["rule"])
     if key_hash == REMOVED or (hashes and content is None):
         return entry, ""
@@ -317,11 +318,11 @@ def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[R
 
 
 def check_key(key: str) -> str:
-    """Return the key if it is a valid path below ``team/``. Raises NameRefusedError if not."""
+    """Return the key if it is a valid path below ``team/``. Raises Refused if not."""
     check_name(f"{TEAM}{key}")
     # A folder named like a file could stand where another device has that file.
     if f"{SUFFIX}/" in key.casefold():
-        raise NameRefusedError(key, _FOLDER)
+        raise name_refused(key, _FOLDER)
     return key
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from memd.api.method import IDENTIFIERS, moment, seconds
 from memd.api.table import methods
-from memd.base.instants import NotATimeError
+from memd.base.errors import Invalid
 from tests.api.caller import Caller
 from tests.traces import traces
 
@@ -158,7 +158,7 @@ def test_a_version_is_a_change_or_a_time() -> None:
     assert moment("at", "c12") == "c12"
     assert moment("at", "60") == 60.0
     assert moment("at", None) is None
-    with pytest.raises(NotATimeError):
+    with pytest.raises(Invalid):
         moment("at", "c")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.base.instants import NotATimeError, spoken, written
+from memd.base.instants import no_time, spoken, written
 
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC).timestamp()
 EAST = timezone(timedelta(hours=2))
@@ -60,6 +60,6 @@ def test_no_text_is_too_much(text: str) -> None:
 
 def test_the_error_names_the_parameter() -> None:
     """A caller reads which parameter it was, and what times look like."""
-    error = NotATimeError("since", "x" * 99)
+    error = no_time("since", "x" * 99)
     assert error.sentence == f"since: {'x' * 40!r} is no time"
     assert "ISO 8601" in error.hint

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base import names
-from memd.base.names import NameRefusedError, check_name, check_odd_name, clash, in_catalogue
+from memd.base.errors import Refused
+from memd.base.names import check_name, check_odd_name, clash, in_catalogue
 from tests.corpora import PLACE
 
 PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
@@ -34,7 +35,7 @@ REFUSED = [
 @pytest.mark.parametrize("name", REFUSED)
 def test_anything_else_is_refused_with_a_rule(name: str) -> None:
     """A name outside the rule is refused in printable words that say which rule it breaks."""
-    with pytest.raises(NameRefusedError) as caught:
+    with pytest.raises(Refused) as caught:
         check_name(name)
     assert caught.value.sentence.isprintable()
     assert caught.value.facts["rule"]
@@ -63,7 +64,7 @@ ODD = [
 @pytest.mark.parametrize("name", MISLEADING)
 def test_no_archive_brings_a_name_that_misleads(name: str) -> None:
     """What leads out, may be taken for a path, or is no memory's name comes from no archive."""
-    with pytest.raises(NameRefusedError):
+    with pytest.raises(Refused):
         check_odd_name(name)
 
 
@@ -77,7 +78,7 @@ def test_only_the_keeper_of_the_index_may_name_it() -> None:
     """MEMORY.md passes where the caller asks for an index, and in no other spelling."""
     assert check_name("MEMORY.md", index=True) == "MEMORY.md"
     assert check_name("team/MEMORY.md", index=True) == "team/MEMORY.md"
-    with pytest.raises(NameRefusedError):
+    with pytest.raises(Refused):
         check_name("Memory.md", index=True)
 
 
@@ -86,7 +87,7 @@ def test_what_passes_is_boring(name: str) -> None:
     """A name that passes is plain ASCII which no decoding and no normalising changes."""
     try:
         check_name(name)
-    except NameRefusedError:
+    except Refused:
         return
     assert name.isascii()
     assert unquote(name) == name == unicodedata.normalize("NFKC", name)

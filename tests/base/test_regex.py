@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base import regex
-from memd.base.regex import PatternRefusedError
+from memd.base.errors import Invalid
 
 
 def test_a_foreign_pattern_matches_line_by_line() -> None:
@@ -22,7 +22,7 @@ def test_a_foreign_pattern_matches_line_by_line() -> None:
 )
 def test_what_cannot_be_matched_is_refused(pattern: str) -> None:
     """Back references, look-around, broken and enormous patterns are refused in words."""
-    with pytest.raises(PatternRefusedError, match="the pattern is refused: "):
+    with pytest.raises(Invalid, match="the pattern is refused: "):
         regex.foreign(pattern)
 
 

@@ -17,7 +17,7 @@ from memd.client.blocking import (
     DaemonUnavailableError,
 )
 from memd.rpc.connection import Call
-from memd.rpc.errors import BusyError
+from memd.rpc.errors import too_many
 from tests.wire_server import Serving, serving
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ async def echo(_call: Call, params: dict[str, Any]) -> Any:
 
 async def busy(_call: Call, _params: dict[str, Any]) -> None:
     """Refuse."""
-    raise BusyError(*BUSY)
+    raise too_many(*BUSY)
 
 
 async def steps(call: Call, _params: dict[str, Any]) -> str:

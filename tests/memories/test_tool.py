@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.base.names import NameRefusedError
+from memd.base.errors import Refused
 from memd.base.text import sha256
 from memd.base.values import Draft, Header, MemoryFile
 from memd.documents import document
@@ -129,7 +129,7 @@ def test_the_index_is_made_where_there_is_none() -> None:
     assert [(edit.path, edit.base) for edit in draft.edits] == [("MEMORY.md", "")]
     with pytest.raises(ToolRefusedError, match="already exists"):
         run(Plain({}, b""), "create", **create)
-    with pytest.raises(NameRefusedError):
+    with pytest.raises(Refused):
         run(Plain({}), "create", path="/memories/logs/2026/a.md", file_text="")
 
 

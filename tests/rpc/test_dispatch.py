@@ -129,7 +129,7 @@ async def test_short_memory_costs_the_request(how: str, log: type[RecordingLog])
     """It is answered as such, also where the log has none left; nothing is raised."""
     error = (await answered("fail", log=log(), how=how, name="x"))["error"]
     internal = log is RecordingLog and not how
-    assert (error["data"]["kind"]) == ("internal" if internal else "out_of_memory")
+    assert (error["data"]["kind"]) == ("internal" if internal else "busy")
 
 
 @pytest.mark.anyio

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.base.places import SocketPathTooLongError
+from memd.base.errors import Refused
 from memd.rpc.listener import (
-    DirectoryRefusedError,
-    SocketRefusedError,
     inherited_listener,
     launchd_listener,
     make_listener,
@@ -56,7 +54,7 @@ def test_anything_else_in_its_place_is_left_alone(folder: Path, kind: str) -> No
     else:
         os.mkfifo(path)
     before = os.lstat(path)
-    with pytest.raises(SocketRefusedError, match="no socket of ours"):
+    with pytest.raises(Refused, match="no socket of ours"):
         make_listener(str(path))
     assert os.path.samestat(before, os.lstat(path))
 
@@ -65,7 +63,7 @@ def test_anything_else_in_its_place_is_left_alone(folder: Path, kind: str) -> No
 def test_a_directory_open_to_others_is_refused(folder: Path, mode: int) -> None:
     """A directory that others may use in any way is refused, and not changed."""
     folder.chmod(mode)
-    with pytest.raises(DirectoryRefusedError, match=f"mode {mode:04o}"):
+    with pytest.raises(Refused, match=f"mode {mode:04o}"):
         make_listener(str(folder / "memd.sock"))
     assert stat.S_IMODE(folder.stat().st_mode) == mode
 
@@ -76,7 +74,7 @@ def test_a_link_in_place_of_the_directory_is_refused(folder: Path) -> None:
     (folder / "link").symlink_to("real")
     (folder / "file").touch()
     for name in ("link", "file"):
-        with pytest.raises(DirectoryRefusedError):
+        with pytest.raises(Refused):
             make_listener(str(folder / name / "memd.sock"))
 
 
@@ -85,25 +83,25 @@ def test_a_foreign_directory_is_refused(folder: Path) -> None:
     """A directory of another user is refused even when we could use it."""
     (folder / "d").mkdir(mode=0o700)
     os.chown(folder / "d", 65534, 65534)
-    with pytest.raises(DirectoryRefusedError, match="belongs to user 65534"):
+    with pytest.raises(Refused, match="belongs to user 65534"):
         private_directory(str(folder / "d"))
 
 
 def test_a_path_that_does_not_fit_is_refused_in_words(folder: Path) -> None:
     """The kernel's limit is named instead of met."""
-    with pytest.raises(SocketPathTooLongError, match="shorter"):
+    with pytest.raises(Refused, match="shorter"):
         make_listener(f"{folder}/{'x' * 120}")
 
 
 def test_a_name_that_cannot_be_bound_is_refused(folder: Path) -> None:
     """A path that ends in a slash has no name to bind."""
-    with pytest.raises(SocketRefusedError):
+    with pytest.raises(Refused):
         make_listener(f"{folder}/")
 
 
 INHERIT = """
 import os, socket, sys
-from memd.rpc.listener import SocketRefusedError, inherited_listener
+from memd.rpc.listener import Refused, inherited_listener
 kind = sys.argv[1]
 made = socket.socket(socket.AF_INET if kind == "inet" else socket.AF_UNIX)
 if kind != "deaf" and kind != "inet":
@@ -116,7 +114,7 @@ elif kind != "none":
 environ = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
 try:
     found = inherited_listener(environ, os.getpid())
-except SocketRefusedError as error:
+except Refused as error:
     print(error.sentence)
 else:
     print(found.fileno(), os.get_inheritable(3), found.getblocking())
