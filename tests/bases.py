@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from memd.base.team import Base, PushBatch
-from memd.state.tables import TeamTable
+from memd.state.teams import TeamTable
 
 
 def move_bases(table: TeamTable, directory: str, bases: Iterable[Base]) -> None:

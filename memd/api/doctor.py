@@ -21,7 +21,7 @@ from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.projects import Projects, missing_ignore_line
 from memd.rpc.connection import Call
-from memd.state.tables import Job, JobState
+from memd.state.jobs import Job, JobState
 from memd.store.service import Store
 from memd.team.errors import TeamNotJoinedError
 

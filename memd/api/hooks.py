@@ -40,7 +40,7 @@ from memd.base.names import INDEX, TEAM_INDEX
 from memd.base.recent import Recent
 from memd.recall.service import Prompt
 from memd.rpc.connection import Call
-from memd.state.tables import Parents
+from memd.state.ledger import Parents
 from memd.text import quoting, tags
 from memd.transcripts.sessions import parents
 

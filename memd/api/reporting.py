@@ -14,7 +14,9 @@ from memd.api.services import Services
 from memd.base.text import iso_time
 from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
-from memd.state.tables import FileEvent, Span, SpendRow, SuggestionFates, Sum, Surfacings
+from memd.state.ledger import Surfacings
+from memd.state.period import FileEvent, Span, SuggestionFates
+from memd.state.spend import SpendRow, Sum
 
 _MEMORIES_SHOWN = 10  # of each list
 _DAY_SECONDS = 24 * 60 * 60.0

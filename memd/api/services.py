@@ -6,6 +6,7 @@ from typing import Protocol
 import anyio
 from msgspec import Struct, field
 
+from memd.agent.runs import Runs
 from memd.base.clock import Clock
 from memd.base.places import Places
 from memd.base.recent import Recent
@@ -23,13 +24,15 @@ from memd.model.configured import Models
 from memd.notes.service import Notes
 from memd.portable.service import Exports, Imports
 from memd.progress.service import ProgressLines
+from memd.projects.visits import Visit
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Call
 from memd.rpc.server import Hub
 from memd.rules.service import ToolRules
-from memd.state.tables import Figures, Period, Runs, SpendTable, Visit
+from memd.state.period import Period
+from memd.state.spend import SpendTable
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
@@ -116,7 +119,6 @@ class Services(Struct, frozen=True):
     models: Models
     spent: SpendTable
     period: Period
-    figures: Figures
     runs: Runs
     priority: RequestPriority
     clock: Clock

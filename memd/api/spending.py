@@ -9,7 +9,7 @@ from memd.api.method import Result
 from memd.api.services import Services
 from memd.base.settings import Settings
 from memd.model.configured import COMMAND
-from memd.state.tables import Sum
+from memd.state.spend import Sum
 
 
 class SpendToday(Result):

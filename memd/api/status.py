@@ -12,12 +12,14 @@ from memd.api.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
 from memd.api.method import Result, method
 from memd.api.services import SeenSession, Services
 from memd.base.errors import MemdError
+from memd.jobs.breaker import Breaker
 from memd.model.configured import ModelState
 from memd.projects.project import is_of_agent
 from memd.projects.projects import working_directory
 from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
-from memd.state.tables import Breaker, RunningRow, SuggestionCounts
+from memd.state.jobs import RunningRow
+from memd.state.suggestions import SuggestionCounts
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _COUNTED_LISTS = ("created", "changed", "merged", "removed")  # of a dream's report
@@ -92,7 +94,7 @@ class Status(Result):
 @method("status", "read")
 async def status(services: Services, call: Call) -> Status:
     """Versions, uptime, size, jobs, pauses, what waits for a person, the model and its cost."""
-    counts = await to_thread.run_sync(services.figures.counts)
+    counts = await services.jobs.counts()
     state = await services.jobs.state()
     settings, problems = await services.store.settings(None)
     directories = await services.store.directories()
@@ -112,7 +114,7 @@ async def status(services: Services, call: Call) -> Status:
         state_dir=services.places.state_dir,
         connections=services.hub.connections(),
         rss=await to_thread.run_sync(_resident_bytes),
-        jobs=counts.jobs,
+        jobs=counts.by_state,
         running=[_running_job(services, row) for row in counts.running],
         paused_since=state.paused_since,
         breakers=state.breakers,
@@ -120,7 +122,7 @@ async def status(services: Services, call: Call) -> Status:
         folders=await _folders(services),
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         suggestions=await services.suggestions.counts(),
-        held=counts.held,
+        held=await services.messages.held_count(),
         teams=teams,
         conflicts=conflicts,
         rules=await services.rules.counts(),

@@ -8,7 +8,7 @@ from memd.api.memory import project_of, readable, writable
 from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
 from memd.rpc.connection import Call
-from memd.state.tables import OpenSuggestion
+from memd.state.suggestions import OpenSuggestion
 from memd.suggestions.service import Taken
 
 Words = Annotated[str, msgspec.Meta(max_length=10_000)]

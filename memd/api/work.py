@@ -14,8 +14,8 @@ from memd.base.errors import Invalid
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects.project import transcript_folders
+from memd.projects.visits import Visit
 from memd.rpc.connection import Call
-from memd.state.tables import Visit
 from memd.transcripts import reading
 
 E = TypeVar("E", bound="Ended")

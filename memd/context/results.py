@@ -50,6 +50,27 @@ _FOREIGN = "it belongs to another user"
 _ABSENT = "there is no such file"
 
 
+class SessionResults(Struct, frozen=True):
+    """The bytes of a session's stored results by file name; their folder is the document's place.
+
+    The session that stored last is the newest document.
+    """
+
+    sizes: dict[str, int] = {}  # msgspec copies it
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all of them."""
+        return sum(self.sizes.values())
+
+
+class StoredTotals(Struct, frozen=True):
+    """How many results are stored, and their bytes."""
+
+    results: int = 0
+    bytes: int = 0
+
+
 class ResultsPlace(Struct, frozen=True):
     """The folder of a session's results: below ``base``, in the folder ``key`` of its project."""
 

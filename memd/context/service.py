@@ -15,6 +15,8 @@ from anyio import CapacityLimiter, move_on_after, to_thread
 from msgspec.structs import asdict
 
 from memd.agent import service as agent
+from memd.agent.runs import Runs
+from memd.base import limits
 from memd.base.canonical import LEAST_CHARACTERS as _LEAST
 from memd.base.canonical import content_hash
 from memd.base.clock import Clock
@@ -33,6 +35,7 @@ from memd.context.requests import CacheBaseline as CacheBaseline
 from memd.context.requests import ContextRequest as ContextRequest
 from memd.context.requests import PlannedContext as PlannedContext
 from memd.context.requests import SpilledResult as SpilledResult
+from memd.context.results import SessionResults, StoredTotals
 from memd.context.sizing import window_of as window_of
 from memd.context.values import KEEP, SPILL, Action, BlockKey, StoredResult
 from memd.context.values import Decision as Decision
@@ -40,7 +43,7 @@ from memd.files.directory import UnwrittenFileError
 from memd.files.disk import Disk, real_disk
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
 from memd.model.port import ModelSource
-from memd.state.tables import ResultTable, Runs, StoredTotals
+from memd.state.docs import Docs
 
 TIMEOUT = "the disk did not take it in time"
 _CONTENT = "content"  # where an error is, in what a client sends
@@ -65,7 +68,7 @@ class Contexts:
     def __init__(
         self,
         clock: Clock,
-        table: ResultTable,
+        table: Docs,
         disk: Disk | None = None,
         seconds: float = _STORING_SECONDS,
     ) -> None:
@@ -157,11 +160,13 @@ class Contexts:
         """
         folder = place.folder
         with self._locks[hash(folder) % _LOCKS]:
-            used = sum(self._table.of_session(folder).values()), self._table.totals().bytes
+            of_session = self._table.get(SessionResults, folder) or SessionResults()
+            used = of_session.bytes, self._totals().bytes
             result = results.store(place, call, text, used=used, disk=self._disk)
             if result.is_new:
                 name = result.path.rpartition("/")[2]
-                self._table.add(folder, name, result.size, self._clock.now())
+                sizes = of_session.sizes | {name: result.size}
+                self._table.put(SessionResults(sizes), folder, synced=False)
         return result
 
     async def prune(self) -> None:
@@ -173,14 +178,24 @@ class Contexts:
 
     def _prune(self) -> None:
         """Remove what is too large. Blocks."""
-        for folder in self._table.surplus():
+        bytes_left = limits.STORED_BYTES * 7 // 8  # so that there is room again
+        for (folder, _), stored in reversed(self._table.list_all(SessionResults).items()):
+            bytes_left -= stored.bytes
+            if bytes_left >= 0:
+                continue
             with self._locks[hash(folder) % _LOCKS], suppress(UnwrittenFileError):
-                results.remove(folder, self._table.of_session(folder), self._disk)
-                self._table.forget(folder)
+                stored_now = self._table.get(SessionResults, folder) or stored
+                results.remove(folder, stored_now.sizes, self._disk)
+                self._table.delete(SessionResults, folder)
 
     async def totals(self) -> StoredTotals:
         """Return how many results are stored. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._table.totals)
+        return await to_thread.run_sync(self._totals)
+
+    def _totals(self) -> StoredTotals:
+        """Return how many results are stored. Blocks."""
+        stored = self._table.list_all(SessionResults).values()
+        return StoredTotals(sum(len(each.sizes) for each in stored), sum(e.bytes for e in stored))
 
     async def _store(self, work: Callable[[], T], limiter: CapacityLimiter) -> T | None:
         """Return the result of ``work``; ``None`` if it takes too long or too many are running."""
@@ -244,7 +259,7 @@ class Summaries:
                 shown_rounds, instructions, len(rounds) - len(shown_rounds), name, project
             )
             ended = await agent.run(task, model, summary.NoTools(), self._clock, progress)
-            await to_thread.run_sync(self._runs.save, job, ended.record, self._clock.now())
+            await to_thread.run_sync(self._runs.save, job, ended.record)
             if not isinstance(ended.error, PromptTooLongError):
                 break
             shown_rounds = summary.without_oldest(shown_rounds, ended.error.sentence)

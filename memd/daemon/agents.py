@@ -11,14 +11,15 @@ from memd.progress.service import AgentSource, ProgressLines
 from memd.projects.configuration import Configuration
 from memd.rpc.server import Hub
 from memd.state.database import Database
-from memd.state.tables import AgentTable, MessageTable
+from memd.state.docs import Docs
+from memd.state.messages import MessageTable
 
 
 def messages(
     database: Database, clock: Clock, hub: Hub, configuration: Configuration, socket: str
 ) -> Messages:
     """Return the mailboxes of all agents, with the agents' register."""
-    register = Register(AgentTable(database), machine.process, clock.now, clock.monotonic)
+    register = Register(Docs(database), machine.process, clock.now, clock.monotonic)
     return Messages(
         register,
         MessageTable(database),

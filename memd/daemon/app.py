@@ -19,6 +19,7 @@ import anyio
 from anyio.abc import TaskStatus
 from msgspec import Struct, field
 
+from memd.agent.runs import Runs
 from memd.api.services import Services
 from memd.api.table import handlers
 from memd.base import limits
@@ -46,6 +47,7 @@ from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
 from memd.projects.projects import CLAUDE_PROGRAM, is_below
+from memd.projects.visits import last_visits
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes
 from memd.recall.service import Authorship, Recall
@@ -53,24 +55,17 @@ from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
 from memd.state.changes import Journal, ProposalTable
+from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.tables import (
-    SCHEMAS,
-    Approvals,
-    Cursors,
-    DreamTable,
-    Figures,
-    JobTable,
-    Ledger,
-    Period,
-    Programs,
-    ResultTable,
-    Runs,
-    SpendTable,
-    SuggestionTable,
-    TeamTable,
-    Visits,
-)
+from memd.state.docs import Docs
+from memd.state.dreams import DreamTable
+from memd.state.jobs import JobTable
+from memd.state.ledger import Ledger
+from memd.state.period import Period
+from memd.state.schemas import SCHEMAS
+from memd.state.spend import SpendTable
+from memd.state.suggestions import SuggestionTable
+from memd.state.teams import TeamTable
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
@@ -116,7 +111,7 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
             background = Background(group, ports.clock, ports.log, services.failing)
             await background.start("store", services.store.run)
             await background.start("recall", services.recall.run)
-            await _open_last(services, Visits(database))
+            await _open_last(services, Docs(database))
             await background.start("jobs", partial(services.jobs.run, job_runners))
             background.start_soon("models", partial(_warm, services))
             background.start_soon("dreams", starter.watch)
@@ -137,7 +132,7 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
             await group.start(_serve, ports, methods, hub, parting)
             work_off = partial(missed.work_off, services, methods["hook"], ports.log)
             background.start_soon("spool", work_off)
-            tables = (Cursors(database), Visits(database))
+            tables = (Cursors(database), Docs(database))
             catch_up = partial(missed.catch_up, services, methods["extract"], tables, ports.log)
             background.start_soon("catch-up", catch_up)
             try:
@@ -161,9 +156,10 @@ async def _compose(
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team = _shared(ports, database, relay, memberships, configuration)
-    spent, records = SpendTable(database), Runs(database)
+    spent, docs = SpendTable(database), Docs(database)
+    records = Runs(docs)
     models, proposals = _models(ports, database, spent), ProposalTable(database)
-    instructions = Instructions(Approvals(database), store.projects.client_folders)
+    instructions = Instructions(docs, store.projects.client_folders)
     covered, log, locks = instructions.covered, ports.log, DreamTable(database)
     joined, priority = memberships.joined, RequestPriority()
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
@@ -175,7 +171,7 @@ async def _compose(
     add_note = partial(_add_note, notes, log)
     database.on_note(add_note)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
-    make_starter = partial(DreamStarter, store, dreams, jobs, Visits(database), clock=clock)
+    make_starter = partial(DreamStarter, store, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration, places.socket)
     services = Services(
@@ -194,7 +190,7 @@ async def _compose(
         team=team,
         memberships=memberships,
         session_notes=_session_notes(ports, models, records),
-        contexts=Contexts(clock, ResultTable(database)),
+        contexts=Contexts(clock, docs),
         summaries=Summaries(clock, models, records),
         messages=mailboxes,
         progress=progress_lines(mailboxes.register, clock, models, hub, configuration),
@@ -202,7 +198,6 @@ async def _compose(
         models=models,
         spent=spent,
         period=Period(database),
-        figures=Figures(database),
         runs=records,
         priority=priority,
         clock=clock,
@@ -218,7 +213,7 @@ async def _compose(
 
 def _models(ports: Ports, database: Database, spent: SpendTable) -> Models:
     """Return the configured models, also those that are a program."""
-    programs = ProgramRuns(ports.environ, ports.places.state_dir, Programs(database))
+    programs = ProgramRuns(ports.environ, ports.places.state_dir, Docs(database))
     return Models(ports.environ, ports.clock, spent, ports.origin, programs)
 
 
@@ -307,10 +302,10 @@ async def _recover(
     return notes
 
 
-async def _open_last(services: Services, last_visits: Visits) -> None:
+async def _open_last(services: Services, docs: Docs) -> None:
     """Open the indices of the last projects for the first prompt, for half a second at most."""
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
-        for visit in (await anyio.to_thread.run_sync(last_visits.all))[:_PROJECTS_OPENED]:
+        for visit in (await anyio.to_thread.run_sync(last_visits, docs))[:_PROJECTS_OPENED]:
             with suppress(NoProjectError):  # moved or removed
                 where = services.store.where
                 project, settings, _ = await where(*visit.caller, by_files=True)

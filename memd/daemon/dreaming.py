@@ -5,7 +5,7 @@ Rules of this file
   dream that has to wait is considered again by the timer. A person's request checks only the gates.
 - A memory directory has at most one queued or running dream that no person requested. Such a dream
   checks its gates again when its job starts: another program may have consolidated meanwhile.
-- The timer takes the directories from their last visits (``state/visits.py``); one whose working
+- The timer takes the directories from their last visits (``projects/visits.py``); one whose working
   directory is gone is skipped.
 """
 
@@ -28,7 +28,8 @@ from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.projects.project import NoProjectError
-from memd.state.tables import Visit, Visits
+from memd.projects.visits import Visit, last_visits, remember_visit
+from memd.state.docs import Docs
 from memd.store.service import Store
 
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
@@ -44,7 +45,7 @@ class DreamStarter:
         store: Store,
         dreams: Dreams,
         jobs: Jobs,
-        visits: Visits,
+        docs: Docs,
         *,
         clock: Clock,
         priority: RequestPriority,
@@ -54,7 +55,7 @@ class DreamStarter:
         self._store = store
         self._dreams = dreams
         self._jobs = jobs
-        self._visits = visits
+        self._docs = docs
         self._clock = clock
         self._priority = priority
         self._on_battery = on_battery
@@ -92,7 +93,8 @@ class DreamStarter:
     async def visited(self, project: Project, visit: Visit) -> None:
         """Store that a project's memory directory was visited now. Raises StateUnusableError."""
         now = self._clock.now()
-        await to_thread.run_sync(self._visits.remember, project.memory_dir, visit, now)
+        directory = project.memory_dir
+        await to_thread.run_sync(remember_visit, self._docs, directory, visit, now)
 
     async def watch(self) -> None:
         """Begin dreams that are due, every 30 minutes, until cancelled."""
@@ -135,7 +137,7 @@ class DreamStarter:
     async def _check_all(self) -> None:
         """Begin a dream in each visited directory where one is due; log what fails."""
         try:
-            visits = await to_thread.run_sync(self._visits.all)
+            visits = await to_thread.run_sync(last_visits, self._docs)
         except MemdError as error:
             self._log.warning("no dreams looked for", detail=error.sentence)
             return

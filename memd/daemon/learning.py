@@ -4,13 +4,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from memd.agent.runs import Runs
 from memd.base.clock import Clock
 from memd.base.covered import CoveredIn
 from memd.extract.service import Extractions, Note, Waiting
 from memd.model.configured import Models
 from memd.rules.service import ToolRules
+from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError
-from memd.state.tables import Cursors, RuleTable, Runs, SuggestionTable
+from memd.state.docs import Docs
+from memd.state.suggestions import SuggestionTable
 from memd.store.service import Store
 
 
@@ -50,4 +53,4 @@ def _count_new_suggestions(table: SuggestionTable, directory: str, texts: Sequen
 
 def tool_rules(database: Database, store: Store, clock: Clock) -> ToolRules:
     """Return the rules for tools."""
-    return ToolRules(store, RuleTable(database), clock)
+    return ToolRules(store, Docs(database), clock)

@@ -27,10 +27,12 @@ from memd.base.errors import MemdError
 from memd.base.text import read_object
 from memd.base.values import Caller
 from memd.projects.projects import by_files
+from memd.projects.visits import Visit, visits_by_directory
 from memd.rpc.connection import Call, Connection, Handler, ServerLog
 from memd.rpc.server import contain
+from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
-from memd.state.tables import Cursors, Visit, Visits
+from memd.state.docs import Docs
 
 LOOK_SECONDS = 5.0  # a hook's event waits so long at most after a daemon hung
 _EVENTS = 200  # read at once; hooks store no more
@@ -71,13 +73,13 @@ async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
 
 
 async def catch_up(
-    services: Services, extract: Handler, tables: tuple[Cursors, Visits], log: ServerLog
+    services: Services, extract: Handler, tables: tuple[Cursors, Docs], log: ServerLog
 ) -> None:
     """Extract once from conversations that grew while no daemon ran."""
     clock = services.clock
-    cursor_table, visit_table = tables
+    cursor_table, docs = tables
     try:
-        visits = await to_thread.run_sync(visit_table.by_directory)
+        visits = await to_thread.run_sync(visits_by_directory, docs)
         conversations = await to_thread.run_sync(_grown_conversations, cursor_table, clock.now())
     except StateUnusableError:
         return

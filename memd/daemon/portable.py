@@ -8,17 +8,18 @@ from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.notes import files as notes
 from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports
+from memd.projects.visits import last_visits
 from memd.state.changes import Journal
 from memd.state.database import Database
-from memd.state.tables import Visits
+from memd.state.docs import Docs
 from memd.store.service import Store
 
 
 def exports(database: Database, store: Store, places: Places) -> Exports:
     """Return the service that writes archives."""
-    visits = Visits(database)
+    docs = Docs(database)
     ports = ExportPorts(
-        known=lambda: store.projects.known(visits.all()),
+        known=lambda: store.projects.known(last_visits(docs)),
         notes=notes.contents,
         own=(places.state_dir, os.path.dirname(places.config), places.data_dir),
     )

@@ -10,9 +10,10 @@ from memd.base.errors import MemdError
 from memd.context.service import Contexts
 from memd.daemon.log import Log
 from memd.notes.service import Notes
+from memd.projects.visits import last_visits
 from memd.state.changes import Pruned, Retention
 from memd.state.database import Database, StateUnusableError
-from memd.state.tables import Visits
+from memd.state.docs import Docs
 from memd.store.service import Store
 
 PASS_SECONDS = 60 * 60.0  # between two passes
@@ -76,7 +77,7 @@ async def _prune_notes(database: Database, store: Store, notes: Notes) -> None:
 
     Raises StateUnusableError.
     """
-    visits = await to_thread.run_sync(Visits(database).all)
+    visits = await to_thread.run_sync(last_visits, Docs(database))
     environments = ({}, *(visit.environment for visit in visits))
     for base in {await to_thread.run_sync(store.projects.base, each) for each in environments}:
         with suppress(MemdError):

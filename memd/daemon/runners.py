@@ -14,7 +14,7 @@ from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.notes.service import KIND as NOTES
 from memd.notes.service import Notes, NotesRequest
-from memd.state.tables import Visit
+from memd.projects.visits import Visit
 from memd.store.service import Store
 
 

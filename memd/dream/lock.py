@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
-from memd.state.tables import DreamTable, LockRow
+from memd.state.dreams import DreamTable, LockRow
 from memd.watch import locks
 from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restored
 

@@ -24,6 +24,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.agent import service as agent
+from memd.agent.runs import Runs
 from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
@@ -49,7 +50,7 @@ from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.changes import ProposalTable
 from memd.state.database import StateUnusableError
-from memd.state.tables import DreamTable, Runs
+from memd.state.dreams import DreamTable
 from memd.store.drafts import StoreDraft
 from memd.store.history import Past
 from memd.store.service import Store
@@ -345,7 +346,7 @@ class Dreams:
         turns = [turn | {"turn": number} for number, turn in enumerate(record.turns, 1)]
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             try:
-                await to_thread.run_sync(self._runs.save, job, turns, self._clock.now())
+                await to_thread.run_sync(self._runs.save, job, turns)
             except StateUnusableError as error:  # must not replace the dream's own error
                 self._note("record_lost", job=job, detail=error.sentence)
 

@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 
 from memd.agent import service as agent
 from memd.agent.proposal import ChangePlan
+from memd.agent.runs import Runs
 from memd.agent.service import RunEnd, Task
 from memd.agent.workspace import Workspace
 from memd.base import text
@@ -47,7 +48,8 @@ from memd.extract.review import Reviewer, quotations
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
-from memd.state.tables import Cursors, OpenSuggestion, Runs
+from memd.state.cursors import Cursors
+from memd.state.suggestions import OpenSuggestion
 from memd.store.drafts import SecretRefusedError
 from memd.store.service import Store
 from memd.transcripts.sessions import sessions_of
@@ -287,7 +289,7 @@ class Extractions:
             ended = await agent.run(task, model, workspace, self._clock, progress)
             now = self._clock.now()
             if extraction.job:
-                await to_thread.run_sync(self._runs.save, extraction.job, ended.record, now)
+                await to_thread.run_sync(self._runs.save, extraction.job, ended.record)
             if isinstance(ended.error, NO_USE_TODAY):
                 return ended.error.sentence
             if not ended.finished:

@@ -32,10 +32,16 @@ from memd.instructions.values import (
 )
 from memd.projects.projects import ClientFolders
 from memd.state.database import StateUnusableError
-from memd.state.tables import Approvals
+from memd.state.docs import Docs
 
 T = TypeVar("T")
 _MOST_READINGS = 8  # in the cache; each has at most a few MiB
+
+
+class Approval(Struct, frozen=True):
+    """The user's decision whether a project, the document's place, may include outside files."""
+
+    allowed: bool
 
 
 class InstructionRequest(Struct, frozen=True):
@@ -134,11 +140,11 @@ class InstructionReader:
 
     def __init__(
         self,
-        approvals: Approvals,
+        table: Docs,
         folders: Callable[[Project, Mapping[str, str]], ClientFolders],
         disk: StampedDisk,
     ) -> None:
-        self._approvals = approvals
+        self._table = table
         self._folders = folders
         self._disk = disk
         self._readings: Recent[FilesRequest, tuple[RecordedDisk, InstructionReading]] = Recent(
@@ -151,7 +157,8 @@ class InstructionReader:
         ``None`` also if the state file cannot be read.
         """
         with suppress(StateUnusableError):
-            return self._approvals.of(project.root)
+            approval = self._table.get(Approval, project.root)
+            return approval.allowed if approval else None
         return None
 
     def read(

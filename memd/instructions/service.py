@@ -17,11 +17,11 @@ from memd.base.yielding import yielding
 from memd.instructions.compose import InstructionText as InstructionText
 from memd.instructions.compose import etag
 from memd.instructions.disk import RealDisk
-from memd.instructions.reading import InstructionReader
+from memd.instructions.reading import Approval, InstructionReader
 from memd.instructions.reading import InstructionRequest as InstructionRequest
 from memd.instructions.values import InstructionFile
 from memd.projects.projects import ClientFolders
-from memd.state.tables import Approvals
+from memd.state.docs import Docs
 
 _THREADS = 2  # so that a disk that hangs does not block all threads of the daemon
 _SECONDS = 5.0  # for one request; 200 files take a hundredth of that
@@ -66,13 +66,13 @@ class Instructions:
 
     def __init__(
         self,
-        approvals: Approvals,
+        table: Docs,
         folders: Callable[[Project, Mapping[str, str]], ClientFolders],
         seconds: float = _SECONDS,
     ) -> None:
-        self._approvals = approvals
+        self._table = table
         self._seconds = seconds
-        self._reader = InstructionReader(approvals, folders, RealDisk())
+        self._reader = InstructionReader(table, folders, RealDisk())
         self._threads = CapacityLimiter(_THREADS)
 
     async def list(
@@ -85,10 +85,10 @@ class Instructions:
         """
         root = request.project.root
         if allow is False:
-            await to_thread.run_sync(partial(self._approvals.decide, root, allowed=False))
+            await to_thread.run_sync(self._table.put, Approval(allowed=False), root)
         reading = await self._in_thread(partial(self._reader.read, request, external=allow))
         if allow:
-            await to_thread.run_sync(partial(self._approvals.decide, root, allowed=True))
+            await to_thread.run_sync(self._table.put, Approval(allowed=True), root)
         allowed = await to_thread.run_sync(self._reader.decision, request.project)
         text, external = reading.text, reading.resolution.external
         return InstructionList(text.files, text.problems, external, allowed, text.text, text.etag)

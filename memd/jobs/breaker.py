@@ -11,6 +11,7 @@ Rules of this file
 5. After the pause the next job uses a model again. If that fails, the next pause is twice as long,
    up to a limit. A model's success, or a person who retries a job, closes the breaker.
 6. A clock that was set back does not lengthen a pause: one that began later than now is over.
+7. A person's pause and the breakers are documents, so they outlast a restart.
 """
 
 import re
@@ -20,10 +21,32 @@ from typing import Any
 from msgspec import Struct
 
 from memd.base import limits
-from memd.state.tables import Breaker, Pauses
+from memd.state import docs
+from memd.state.docs import Docs
 
 TIMES = "times"  # how often in a row a job failed the same way; a fact of its error
 _WORD_WITH_DIGIT = re.compile(r"\S*\d\S*")
+
+
+class Pause(Struct, frozen=True):
+    """A person paused background work at ``since``, in seconds since 1970."""
+
+    since: float
+
+
+class Breaker(Struct, frozen=True):
+    """A directory whose jobs run without a model for a while, because models failed for it.
+
+    ``failures`` counts failures in a row, the last at ``since`` with the error message ``why``.
+    After ``until`` the next job calls a model again. Times are seconds since 1970. A breaker exists
+    from the first failure until a model works again.
+    """
+
+    directory: str
+    failures: int
+    since: float
+    until: float
+    why: str
 
 
 def pause_before(attempts: int) -> float:
@@ -80,21 +103,41 @@ class WorkState(Struct, frozen=True):
     breakers: tuple[Breaker, ...]
 
 
-def model_failed(rows: Pauses, directory: str, why: str, now: float) -> None:
+def pause_work(table: Docs, now: float) -> None:
+    """Store that a person paused work; an earlier pause keeps its time. Blocks."""
+    with table.transaction() as cursor:
+        if docs.get(cursor, Pause) is None:
+            docs.put(cursor, Pause(now))
+
+
+def resume_work(table: Docs) -> None:
+    """Delete the pause and all breakers. Blocks. Raises StateUnusableError."""
+    with table.transaction() as cursor:
+        docs.delete(cursor, Pause)
+        docs.delete_all(cursor, Breaker)
+
+
+def model_failed(table: Docs, directory: str, why: str, now: float) -> None:
     """Count a failure of a model for a directory. Blocks. Raises StateUnusableError."""
-    rows.save(breaker_after_failure(rows.breaker(directory), directory, why, now))
+    with table.transaction() as cursor:
+        before = docs.get(cursor, Breaker, directory)
+        docs.put(cursor, breaker_after_failure(before, directory, why, now), directory)
 
 
-def model_worked(rows: Pauses, directory: str) -> None:
+def model_worked(table: Docs, directory: str) -> None:
     """Close the breaker of a directory. Blocks. Raises StateUnusableError."""
-    if rows.breaker(directory) is not None:
-        rows.forget(directory)
+    if table.get(Breaker, directory) is not None:
+        table.delete(Breaker, directory)
 
 
-def work_state(rows: Pauses, now: float, waiting: int) -> WorkState:
+def work_state(table: Docs, now: float, waiting: int) -> WorkState:
     """Return the state of work; ``waiting`` is the number of jobs that wait or run.
 
     Blocks. Raises StateUnusableError.
     """
-    open_breakers = tuple(row for row in rows.breakers() if is_open(row, now))
-    return WorkState(rows.since(), waiting, open_breakers)
+    pause, breakers = table.get(Pause), table.list_all(Breaker).values()
+    open_breakers = sorted(
+        (breaker for breaker in breakers if is_open(breaker, now)),
+        key=lambda breaker: breaker.directory,
+    )
+    return WorkState(pause.since if pause else None, waiting, tuple(open_breakers))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from memd.base.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.base.text import cut_bytes
-from memd.state.tables import Job
+from memd.state.jobs import Job
 
 FACTS = 24  # of one job
 FACT_BYTES = 4_000  # as JSON

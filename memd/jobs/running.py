@@ -8,7 +8,8 @@ from msgspec import Struct
 from memd.base.errors import MemdError
 from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
-from memd.state.tables import Job, Pauses
+from memd.state.docs import Docs
+from memd.state.jobs import Job
 
 
 class UnknownJobKindError(MemdError):
@@ -89,15 +90,15 @@ class RunResult(Struct):
         """Return whether a model was used, as the result or the error shows."""
         return self.of_model or bool(self.result and self.result.get("turns"))
 
-    def report(self, rows: Pauses, now: float) -> None:
+    def report(self, table: Docs, now: float) -> None:
         """Record the model's success or failure for the breaker. Blocks.
 
         Raises StateUnusableError.
         """
         if self.row is not None and self.error is not None:
-            breaker.model_failed(rows, self.row.directory, str(self.error["message"]), now)
+            breaker.model_failed(table, self.row.directory, str(self.error["message"]), now)
         elif self.row is not None:
-            breaker.model_worked(rows, self.row.directory)
+            breaker.model_worked(table, self.row.directory)
 
     def setback(self) -> Setback:
         """Return what follows from the recorded failure: another try, parking or the end.

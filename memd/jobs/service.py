@@ -26,13 +26,13 @@ from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.events import EventSink
 from memd.jobs import breaker
-from memd.jobs.breaker import WorkState
+from memd.jobs.breaker import Breaker, Pause, WorkState
 from memd.jobs.lanes import Lanes, Ticket
 from memd.jobs.progress import Progress
 from memd.jobs.running import Runner, Running, RunResult, Submitted, UnknownJobKindError
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
-from memd.state.tables import Job, JobState, JobTable, NewJob
+from memd.state.jobs import Job, JobCounts, JobState, JobTable, NewJob
 
 __all__ = ["Jobs", "Runner", "Running"]
 
@@ -60,7 +60,7 @@ class Jobs:
         self._on_unexpected = on_unexpected
         self._at_once = at_once
         self._lanes = Lanes(at_once)  # all unfinished jobs
-        self._pauses = table.pauses  # the stored pause and breakers
+        self._docs = table.docs  # the stored pause and breakers
         self._pausing: set[str] = set()  # ids of cancelled jobs that go back into the queue
         self._lock = anyio.Lock()  # guards the lanes and the table, which change together
         self._has_loaded = False  # the unfinished jobs of an earlier daemon are in the lanes
@@ -155,9 +155,13 @@ class Jobs:
         """Return the newest ended job of a kind that has run. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.newest, directory, kind)
 
+    async def counts(self) -> JobCounts:
+        """Return how many jobs are in which state. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._table.counts)
+
     async def close_breaker(self, directory: str) -> None:
         """Allow a directory's jobs to use a model again. Raises StateUnusableError."""
-        await to_thread.run_sync(breaker.model_worked, self._pauses, directory)
+        await to_thread.run_sync(breaker.model_worked, self._docs, directory)
 
     async def pause(self, *, now: bool = False) -> WorkState:
         """Start no job until ``resume``, even after a restart; jobs are still accepted.
@@ -167,7 +171,7 @@ class Jobs:
         """
         async with self._lock:
             await self._load_unfinished()
-            await to_thread.run_sync(self._pauses.pause, self._clock.now())
+            await to_thread.run_sync(breaker.pause_work, self._docs, self._clock.now())
             self._lanes.paused = True
         self._notify()
         if now:
@@ -184,7 +188,7 @@ class Jobs:
         """End a pause and close all breakers. Raises StateUnusableError."""
         async with self._lock:
             await self._load_unfinished()
-            await to_thread.run_sync(self._pauses.resume)
+            await to_thread.run_sync(breaker.resume_work, self._docs)
             self._lanes.paused = False
         self._notify()
         return await self.state()
@@ -194,7 +198,7 @@ class Jobs:
         async with self._lock:
             await self._load_unfinished()
             now, waiting = self._clock.now(), len(self._lanes)
-            return await to_thread.run_sync(breaker.work_state, self._pauses, now, waiting)
+            return await to_thread.run_sync(breaker.work_state, self._docs, now, waiting)
 
     async def under_way(self, kind: str, directory: str) -> str | None:
         """Return the id of the oldest waiting or running job of a kind in a memory directory."""
@@ -242,7 +246,7 @@ class Jobs:
             return
         for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
             self._lanes.put(Ticket(job.id, job.kind, job.lane, job.session))
-        self._lanes.paused = await to_thread.run_sync(self._pauses.since) is not None
+        self._lanes.paused = await to_thread.run_sync(self._docs.get, Pause) is not None
         self._has_loaded = True
         self._notify()
 
@@ -271,7 +275,7 @@ class Jobs:
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
             run.record_unexpected(self._on_unexpected(failure))
         if run.used_model():
-            report = partial(run.report, self._pauses, self._clock.now())
+            report = partial(run.report, self._docs, self._clock.now())
             await self._run_until_saved(partial(to_thread.run_sync, report))
         # A job with a result was finished before its cancellation arrived.
         if run.result is not None:
@@ -360,7 +364,7 @@ class Jobs:
         """Run one job and return its result. Raises the errors of its runner."""
         if row.kind not in runners:  # a row of another version
             raise UnknownJobKindError(row.kind)
-        last = await to_thread.run_sync(self._pauses.breaker, row.directory)
+        last = await to_thread.run_sync(self._docs.get, Breaker, row.directory)
         model_allowed = not breaker.is_open(last, self._clock.now())
         report = self.progress.reporter(row)
         running = Running(row, row.request, report, model_allowed=model_allowed)

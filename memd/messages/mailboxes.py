@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from memd.base.agents import LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
-from memd.state.tables import MessageCopy, MessageTable, Notice, StoredMessage
+from memd.state.message_rows import MessageCopy, Notice, StoredMessage
+from memd.state.messages import MessageTable
 
 Copies = Iterable[tuple[int, int]]  # each by message and receiver
 

@@ -56,7 +56,7 @@ class Register(Roster):
                 self._check_children(parent)
             ended = self._make_room()
         agent = earlier or Agent(
-            0,  # the table gives the id
+            0,  # it gets its id when it is stored
             request.root,
             request.directory,
             name,
@@ -79,8 +79,7 @@ class Register(Roster):
         )
         key = secrets.token_urlsafe(_KEY_BYTES)
         if earlier is None:
-            agent = self._table.add(agent, hash_key(key))
-            self._remember(agent, hash_key(key))
+            agent = self._add(agent, hash_key(key))
         else:
             self._save(agent, hash_key(key))
         self.touch(agent.id, turn=True)

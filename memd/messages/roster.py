@@ -12,10 +12,11 @@ Rules of this file
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.agents import (
@@ -31,7 +32,15 @@ from memd.messages.errors import (
     AgentNotFoundError,
 )
 from memd.projects.project import slug
-from memd.state.tables import AgentTable
+from memd.state import docs
+from memd.state.docs import Docs
+
+
+class StoredAgent(Struct, frozen=True):
+    """A registered agent with the hash of its key; its id is the document's key."""
+
+    agent: Agent
+    key: str
 
 
 class Roster:
@@ -43,7 +52,7 @@ class Roster:
 
     def __init__(
         self,
-        table: AgentTable,
+        table: Docs,
         find: processes.FindProcess,
         now: Callable[[], float],
         monotonic: Callable[[], float],
@@ -67,8 +76,9 @@ class Roster:
     def load(self) -> None:
         """Read all agents from the state file, unless that was done before."""
         if not self._loaded:
-            for agent, key in self._table.all():
-                self._remember(agent, key)
+            stored = self._table.list_all(StoredAgent).values()
+            for each in sorted(stored, key=lambda each: each.agent.id):
+                self._remember(each.agent, each.key)
             self._loaded = True
 
     def by_key(self, key: str) -> Agent:
@@ -245,7 +255,9 @@ class Roster:
         """Remove agents and their sub-agents from the state file and from memory."""
         removed = {each.id: each for a in agents for each in (a, *self.children(a.id))}
         if removed:
-            self._table.forget(tuple(removed))
+            with self._table.transaction() as cursor:
+                for id_ in removed:
+                    docs.delete(cursor, StoredAgent, key=str(id_))
         for agent in removed.values():
             session = (agent.client, agent.session, agent.child)
             if self._sessions.get(session) == agent.id:  # a newer agent may have the session
@@ -266,16 +278,30 @@ class Roster:
         if agent.session:
             self._sessions[agent.client, agent.session, agent.child] = agent.id
 
+    def _add(self, agent: Agent, key_hash: str) -> Agent:
+        """Store a new agent on disk and in memory; return it with its id."""
+        with self._table.transaction() as cursor:
+            agent = replace(agent, id=docs.next_number(cursor, StoredAgent))
+            docs.put(cursor, StoredAgent(agent, key_hash), key=str(agent.id))
+        self._remember(agent, key_hash)
+        return agent
+
     def _save(self, agent: Agent, key_hash: str = "") -> None:
         """Store an agent on disk and in memory, with a new key's hash if there is one."""
         key_hash = key_hash or self._keys[agent.id]
-        self._table.save({agent: key_hash})
+        self._store({agent: key_hash})
         self._remember(agent, key_hash)
 
     def _save_all(self, agents: Sequence[Agent]) -> None:
         """Store agents, whose keys and sessions have not changed, on disk and in memory."""
-        self._table.save({agent: self._keys[agent.id] for agent in agents})
+        self._store({agent: self._keys[agent.id] for agent in agents})
         self._agents.update((agent.id, agent) for agent in agents)
+
+    def _store(self, keys: Mapping[Agent, str]) -> None:
+        """Store agents on disk; ``keys`` has the hash of each one's key."""
+        with self._table.transaction() as cursor:
+            for agent, key in keys.items():
+                docs.put(cursor, StoredAgent(agent, key), key=str(agent.id))
 
     def _active(self) -> Iterator[Agent]:
         """Return the agents that have not ended."""

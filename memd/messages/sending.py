@@ -36,7 +36,7 @@ from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
 from memd.messages.stored import StoredMessages
 from memd.messages.values import SendRequest, Sent
-from memd.state.tables import MessageCopy, NewMessage
+from memd.state.message_rows import MessageCopy, NewMessage
 
 UNREGISTERED = "unregistered"
 _SETTINGS_REFUSE = "the receiver's settings refuse it"

@@ -47,7 +47,7 @@ from memd.messages.values import (
 )
 from memd.messages.values import Speaker as Speaker
 from memd.state.database import StateUnusableError
-from memd.state.tables import MessageTable
+from memd.state.messages import MessageTable
 
 T = TypeVar("T")
 _RETRY_SECONDS = 60.0
@@ -117,6 +117,10 @@ class Messages:
         if due is not None:
             due += self._clock.monotonic() - self._mailboxes.steady_now()
         return min((at for at in (due, lease) if at is not None), default=None)
+
+    async def held_count(self) -> int:
+        """Return the number of messages that are held back until a person decides."""
+        return await to_thread.run_sync(self._mailboxes.table.held_count)
 
     async def register_agent(self, registration: Registration) -> Registered:
         """Register an agent and publish that. Raises the errors of ``Register.register``."""

@@ -32,8 +32,9 @@ from memd.model.errors import (
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
 from memd.model.presets import Program
+from memd.model.processes import StartedProgram
 from memd.state.database import StateUnusableError
-from memd.state.tables import Programs, StartedProgram
+from memd.state.docs import Docs
 
 SECONDS = 120.0  # the longest time of one run
 _OUTPUT_BYTES = 4 * 1024 * 1024  # a longer output is no reply
@@ -49,14 +50,14 @@ _NOT_FOUND = "it is not there"
 class ProgramRuns:
     """Runs programs. Whoever calls ``run`` holds ``turn``, so that only one runs at a time.
 
-    ``rows`` records the running program; its working directory is below ``state_dir``.
+    ``table`` records the running program; its working directory is below ``state_dir``.
     """
 
-    def __init__(self, environ: Mapping[str, str], state_dir: str, rows: Programs) -> None:
+    def __init__(self, environ: Mapping[str, str], state_dir: str, table: Docs) -> None:
         self.environ = environ  # the daemon's variables
         self.turn = anyio.Lock()
         self._folder = f"{state_dir}/{_FOLDER}"  # of the running program; removed afterwards
-        self._rows = rows
+        self._table = table
         self._running: StartedProgram | None = None  # the program that runs now
 
     def path(self, name: str) -> str:
@@ -117,7 +118,7 @@ class ProgramRuns:
         try:
             began = await to_thread.run_sync(processes.began, process.pid)
             self._running = started = StartedProgram(started.mark, process.pid, began)
-            await to_thread.run_sync(self._rows.put, started)
+            await to_thread.run_sync(self._record, started)
             async with anyio.create_task_group() as group:
                 group.start_soon(_feed, process.stdin, text.encode(errors="replace"))
                 group.start_soon(output.fill, process.stdout, group.cancel_scope.cancel)
@@ -155,8 +156,13 @@ class ProgramRuns:
             with open(file, "w", encoding="utf-8", opener=_open_private) as opened:
                 opened.write(program.settings)
             environ[program.settings_variable] = file
-        self._rows.put(started)
+        self._record(started)
         return path, environ
+
+    def _record(self, program: StartedProgram) -> None:
+        """Store a program that is about to start, or what became known of it."""
+        # Not synced: after a power cut no program is left, and a killed process loses no write.
+        self._table.put(program, key=program.mark, synced=False)
 
     def _end(self, program: StartedProgram) -> None:
         """Kill all processes of a program, and remove its record and its directory. Blocks.
@@ -166,12 +172,12 @@ class ProgramRuns:
         # A program with a process that survives stays recorded: the next daemon ends it.
         if processes.end(program):
             with suppress(StateUnusableError):
-                self._rows.remove(program)
+                self._table.delete(StartedProgram, key=program.mark, synced=False)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _recover(self) -> tuple[str, ...]:
         """Kill the programs that are still recorded, and return a sentence about it. Blocks."""
-        recorded = self._rows.all()
+        recorded = self._table.list_all(StartedProgram).values()
         for program in recorded:
             self._end(program)
         count = len(recorded)

@@ -29,7 +29,7 @@ from memd.model.metered import Metered
 from memd.model.openai import ChatServer
 from memd.model.patient import InTurn, Patient
 from memd.model.port import Model
-from memd.state.tables import SpendTable
+from memd.state.spend import SpendTable
 
 _REACH_SECONDS = 5.0  # a person waits for the result
 

@@ -23,7 +23,7 @@ from memd.model import probe, wire
 from memd.model.errors import CapReachedError, ModelError, ModelUnavailableError
 from memd.model.port import Ask, Model, Reply, Usage
 from memd.state.database import StateUnusableError
-from memd.state.tables import Account, Booking, SpendTable, Sum, next_day
+from memd.state.spend import Account, Booking, SpendTable, Sum, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
 _IMPLAUSIBLE_FACTOR = 8  # a report that is lower than the estimate by this factor is replaced

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from memd.state.tables import StartedProgram
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import psutil
@@ -23,6 +23,20 @@ MARK = "MEMD_MODEL_RUN"
 _TOLERANCE_SECONDS = 2.0  # a start is counted in ticks since boot, and the clock may be set
 _ROUNDS = 100  # of killing; the program is given up afterwards
 _PAUSE_SECONDS = 0.02  # between two rounds of killing
+
+
+class StartedProgram(Struct, frozen=True):
+    """A program that memd starts as a model: the mark in its environment, its PID and start time.
+
+    ``pid`` is also its process group, 0 if it is not known yet. ``began`` is the start time in
+    seconds since 1970, as the system counts it. The document, with the mark as its key, exists from
+    before the program starts until none of its processes is left, so that a restart after a crash
+    can end them.
+    """
+
+    mark: str
+    pid: int = 0
+    began: float = 0.0
 
 
 def began(pid: int) -> float:

@@ -13,6 +13,7 @@ from anyio import CapacityLimiter, to_thread
 from msgspec.structs import asdict, replace
 
 from memd.agent import service as agent
+from memd.agent.runs import Runs
 from memd.agent.service import RunEnd
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
@@ -28,7 +29,6 @@ from memd.notes.requests import ListedNotes as ListedNotes
 from memd.notes.requests import NotesRequest as NotesRequest
 from memd.notes.requests import NotesView as NotesView
 from memd.notes.requests import UpdateResult, skipped
-from memd.state.tables import Runs
 
 KIND = fork.KIND
 _THREADS = 4  # a slow disk must not occupy all threads of the daemon
@@ -257,7 +257,7 @@ class Notes:
             if not isinstance(ended.error, fork.NO_ROOM):
                 break
         if job:
-            await self._in_thread(partial(self._runs.save, job, ended.record, self._clock.now()))
+            await self._in_thread(partial(self._runs.save, job, ended.record))
         if ended.finished and bench.touched:
             result = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
             return replace(

@@ -24,6 +24,7 @@ from memd.projects.known import working_directory as working_directory
 from memd.projects.project import NoProjectError, find_project, locate, projects_folder
 from memd.projects.remotes import normalised as normalised
 from memd.projects.remotes import repository_of as repository_of
+from memd.projects.roots import Roots
 from memd.projects.switches import CLAUDE_CODE as CLAUDE_CODE
 from memd.projects.switches import CLAUDE_PROGRAM as CLAUDE_PROGRAM
 from memd.projects.switches import Environ as Environ
@@ -31,8 +32,8 @@ from memd.projects.switches import by_files as by_files
 from memd.projects.switches import is_below as is_below
 from memd.projects.switches import is_claude_code as is_claude_code
 from memd.projects.switches import reason_for_off
+from memd.projects.visits import Visit
 from memd.state.database import StateUnusableError
-from memd.state.tables import Roots, Visit
 
 # Sources that name the whole path: several projects may share it on purpose.
 _CHOSEN = frozenset(

@@ -21,7 +21,7 @@ from memd.recall.indexes import Indexes, Reader
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
-from memd.state.tables import Item, Ledger
+from memd.state.ledger import Item, Ledger
 from memd.text.words import words
 
 # Waiting for the index takes this share of a deadline, and at most so long (indexing 5,000 memories

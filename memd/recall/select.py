@@ -12,7 +12,7 @@ from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.recall.explain import Explanation
-from memd.state.tables import Parents
+from memd.state.ledger import Parents
 from memd.text.words import count, words
 
 AUTO = "auto"

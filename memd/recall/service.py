@@ -39,7 +39,7 @@ from memd.recall.local import (
 )
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.state.database import StateUnusableError
-from memd.state.tables import Item, Ledger, Parents
+from memd.state.ledger import Item, Ledger, Parents
 
 __all__ = ["PROMPT_SECONDS", "Authorship", "Prefetched", "Prompt", "Recall"]
 

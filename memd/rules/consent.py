@@ -9,8 +9,8 @@ from memd.base.text import one_line, sha256
 from memd.base.values import FOREIGN, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.rules.check import Check, CheckRefusedError, normal, parse
+from memd.rules.stored import StoredRule
 from memd.rules.values import Answer, NotARuleError, RuleCandidate, State, ToolRule
-from memd.state.tables import StoredRule
 from memd.text import invisible
 
 _NO_LINE = "it has no line check:"

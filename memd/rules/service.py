@@ -22,6 +22,7 @@ from memd.base.recent import Recent
 from memd.base.values import Draft, FileEdit, Provenance, Tree
 from memd.rules.check import normal
 from memd.rules.consent import LoadedRule, candidates, load_rule, reason_against_rule, with_check
+from memd.rules.stored import StoredRule, count_answer, stored_rules, switch_off, switch_on
 from memd.rules.values import (
     RULES,
     Answer,
@@ -34,7 +35,7 @@ from memd.rules.values import (
     RuleNotFoundError,
     ToolRule,
 )
-from memd.state.tables import RuleTable, StoredRule
+from memd.state.docs import Docs
 from memd.store.service import MemoryNotFoundError, Store
 
 _MOST_CANDIDATES = 500  # memories that a list tries as candidates, the newest ones
@@ -53,7 +54,7 @@ class _CachedRules(Struct, frozen=True):
 class ToolRules:
     """The rules of all projects. Use it on the event loop."""
 
-    def __init__(self, store: Store, table: RuleTable, clock: Clock) -> None:
+    def __init__(self, store: Store, table: Docs, clock: Clock) -> None:
         self._store = store
         self._table = table
         self._clock = clock
@@ -130,7 +131,8 @@ class ToolRules:
         committed = await self._store.commit(directory, plan, by, request_id=request_id)
         if digest:  # empty for a repeated request, whose rule is on already
             at = self._clock.now()
-            await to_thread.run_sync(self._table.switch_on, directory, path, digest, answer, at)
+            consent = StoredRule(0, directory, path, digest, answer, enabled=True, at=at)
+            await to_thread.run_sync(switch_on, self._table, consent)
         rules = await to_thread.run_sync(self._reloaded_rules, directory)
         rule = next((each for each in rules if each.stored.path == path), None)
         if rule is None:  # the rules were changed meanwhile
@@ -148,7 +150,7 @@ class ToolRules:
         """Switch a rule off and return it. Blocks. Raises RuleNotFoundError."""
         for rule in self._reloaded_rules(directory):
             if rule.id == rule_id:
-                self._table.switch_off(rule.stored.number, forget=rule.state == "gone")
+                switch_off(self._table, rule.stored, forget=rule.state == "gone")
                 updated = (each for each in self._reloaded_rules(directory) if each.id == rule_id)
                 return next(updated, rule).shown()  # a deleted rule is returned as it was
         raise RuleNotFoundError(rule_id)
@@ -156,7 +158,7 @@ class ToolRules:
     def _reload_rows(self) -> tuple[StoredRule, ...]:
         """Read all rows again and return them; rules of changed rows are no longer cached."""
         with self._read_lock:
-            rows = self._rows = self._table.all()
+            rows = self._rows = stored_rules(self._table)
         return rows
 
     def _stored_rules(self, directory: str) -> tuple[StoredRule, ...]:
@@ -208,7 +210,7 @@ class ToolRules:
         if rule is None:
             return _ALLOWED
         with suppress(MemdError):  # the rule also answers if the count cannot be written
-            if not self._table.answered(rule.stored.number, self._clock.now()):
+            if not count_answer(self._table, rule.stored, self._clock.now()):
                 self._reload_rows()  # the row is gone: the state file was replaced
                 return _answer_of(self._broken_rule(directories, call))
         return _answer_of(rule)

@@ -10,12 +10,9 @@ from msgspec import Struct
 
 from memd.base.errors import MemdError
 from memd.base.text import read_object
-from memd.state import pauses
 from memd.state.database import Row
 
-SCHEMA = (
-    pauses.SCHEMA
-    + """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL,
@@ -41,7 +38,6 @@ CREATE TABLE IF NOT EXISTS leases (
     deaths INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 """
-)
 
 PARKED = "parked"  # a key in the error of a parked job
 _UNFINISHED = ("queued", "running")

@@ -16,11 +16,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from memd.base import limits
 from memd.base.text import read_object
 from memd.base.values import JobEnd
-from memd.state import pauses
 from memd.state.database import Cursor, Database, Row
+from memd.state.docs import Docs
 from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job
 from memd.state.job_rows import Job as Job
 from memd.state.job_rows import JobNotFoundError as JobNotFoundError
@@ -29,6 +31,29 @@ from memd.state.job_rows import NewJob as NewJob
 
 DEATHS = 3  # processes that died while they ran a job, after which the job is parked
 KEPT_ROWS = 1000  # rows of ended jobs that can still be listed; some weeks of a busy machine
+
+_BY_STATE = (
+    "SELECT state, count(*) AS found FROM"
+    " (SELECT state FROM jobs ORDER BY number DESC LIMIT 200) GROUP BY state"
+)
+_PARKED = PARKED_ROWS.replace("*", "count(*)", 1)
+_RUNNING = "SELECT number, kind, directory, started FROM jobs WHERE state = 'running' LIMIT 10"
+
+
+class RunningRow(Struct, frozen=True):
+    """A running job without its request; ``since`` is in seconds since 1970."""
+
+    job: str
+    kind: str
+    directory: str
+    since: float | None
+
+
+class JobCounts(Struct, frozen=True):
+    """The newest 200 jobs by state, with all ``parked`` ones, and at most ten ``running`` ones."""
+
+    by_state: dict[str, int]
+    running: tuple[RunningRow, ...]
 
 
 def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
@@ -49,7 +74,7 @@ class JobTable:
     def __init__(self, database: Database, pid: int = 0) -> None:
         self._database = database
         self._pid = pid
-        self.pauses = pauses.Pauses(database)
+        self.docs = Docs(database)
 
     def take_up(self, at: float) -> tuple[Job, ...]:
         """Queue or park the jobs of a dead process; return all unfinished jobs, oldest first."""
@@ -198,6 +223,17 @@ class JobTable:
                 return job
             number_bound = rows[0]["number"]
         return None
+
+    def counts(self) -> JobCounts:
+        """Return how many jobs are in which state, and which run."""
+        rows = {row["state"]: int(row["found"]) for row in self._database.read(_BY_STATE)}
+        counts = {state.value: rows[state] for state in JobState if state in rows}
+        parked = int(self._database.read(_PARKED)[0][0])
+        running = tuple(
+            RunningRow(f"j{row['number']}", row["kind"], row["directory"], row["started"])
+            for row in self._database.read(_RUNNING)
+        )
+        return JobCounts(counts | ({"parked": parked} if parked else {}), running)
 
     def _read_jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
         """Return the jobs in rows."""

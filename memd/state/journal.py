@@ -25,7 +25,7 @@ from msgspec.structs import asdict, replace
 from memd.base.imports import is_import
 from memd.base.text import sha256
 from memd.base.values import Actor, CommitResult, Provenance
-from memd.state import baseline, blobs, effects, imported, proposed, roots, teams
+from memd.state import baseline, blobs, effects, proposed, teams
 from memd.state.database import Cursor, Database, Row
 from memd.state.records import (
     APPLIED,
@@ -98,7 +98,7 @@ CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
 # The journal stores the bodies of the baseline, teams and imports too, and its transactions update
 # the owners of directories.
-_OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA)
+_OTHERS = (blobs.SCHEMA, baseline.SCHEMA, teams.SCHEMA)
 SCHEMA = "".join((_TABLES, *_OTHERS))
 
 # External sets from a time on, all of whose files are in a list of paths (JSON).

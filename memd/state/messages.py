@@ -75,6 +75,12 @@ class MailboxUse(Struct, frozen=True):
     bytes: int = 0
 
 
+_HELD = (
+    "SELECT count(DISTINCT message) FROM message_copies"
+    " WHERE ended IS NULL AND NOT notice AND state = 'held'"
+)
+
+
 class MessageTable:
     """The messages of all agents. Methods block and raise StateUnusableError."""
 
@@ -139,6 +145,10 @@ class MessageTable:
             (receiver,),
         )
         return int(row["rows"])
+
+    def held_count(self) -> int:
+        """Return the number of messages that are held back until a person decides."""
+        return int(self._database.read(_HELD)[0][0])
 
     def unread(self) -> dict[int, int]:
         """Return the number of queued copies by receiver."""

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 
 from memd.base.text import sha256
-from memd.state import imported
 from memd.state.blobs import unpacked
 from memd.state.database import Cursor, Database
 from memd.state.proposed import IS_PROPOSAL, NAME
@@ -24,16 +23,15 @@ _PAGE = 100  # bodies read at once
 _PURGED_BODY = b""
 # Names of columns that have no text of a person.
 _COLUMNS_WITHOUT_TEXT = frozenset(
-    {"action", "actor", "before", "after", "day", "digest", "directory", "exported"}
+    {"action", "actor", "before", "after", "day", "digest", "directory"}
     | {
         "fingerprint",
         "hash",
         "kind",
         "lane",
-        "live",
+        "place",
         "phase",
         "prior_ns",
-        "root",
         "state",
         "taken_ns",
         "temp",
@@ -80,7 +78,6 @@ class Purge:
             self._hashes(condition, (path, directory))
             | live
             | TeamTable(self._database).hashes(directory, path)
-            | imported.hashes(self._database, directory, path)
         )
 
     def hashes_of_bodies(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
@@ -101,9 +98,7 @@ class Purge:
             rows = self._database.read(
                 f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path,"  # noqa: S608 - fixed words
                 " change FROM change_files JOIN changes ON id = change"
-                " WHERE before = ?1 OR after = ?1"
-                " UNION ALL SELECT '', path, 0 FROM imported_files WHERE exported = ?1"
-                " UNION ALL SELECT '', path, 0 FROM past_bodies WHERE hash = ?1 ORDER BY change",
+                " WHERE before = ?1 OR after = ?1 ORDER BY change",
                 (body_hash,),
             )
             paths = tuple(sorted({str(row["path"]) for row in rows}))

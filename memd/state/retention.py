@@ -4,10 +4,9 @@ Rules of this file
 - Memories in directories are never touched, only rows and bodies in the state file. Nothing is
   removed by its age.
 - Never deleted are: change sets that are recorded and not ended, open proposals, and bodies that a
-  remaining change set, the baseline, a sync of team memory or an import names.
+  remaining change set, the baseline or a sync of team memory names.
 - If the file is too large, change sets are deleted in the order of their numbers, which are never
-  used again, but first past changes that imports brought.
-- The original of an imported file is kept as long as the file is as the import wrote it.
+  used again.
 - Each batch is one small transaction, so writers wait for at most one. It waits for readers of
   several rows that belong together (``Journal.without_pruning``). A crash leaves whole batches: a
   change set is there with all its files and bodies, or not at all.
@@ -19,18 +18,12 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from memd.state.database import Cursor, Database
-from memd.state.figures import used_bytes
 
 # The most that one transaction deletes or inspects.
 _SETS_AT_ONCE = 50
 _FILES_AT_ONCE = 500  # of the change sets; a single set may have more
 _BODIES_AT_ONCE = 500
 _OLDEST = "SELECT id FROM changes WHERE state NOT IN ('recorded', 'proposed') ORDER BY id LIMIT ?"
-_OLDEST_PAST = "SELECT number FROM past_changes ORDER BY number LIMIT ?"
-_ORIGINALS = (
-    "FROM imported_files o WHERE NOT EXISTS (SELECT 1 FROM shadows s"
-    " WHERE (s.directory, s.path, s.hash) = (o.directory, o.path, o.live)) LIMIT ?"
-)
 # Keep the newest rows: answers of requests, marks of sessions, days of spending.
 _KEEP_NEWEST = """
 DELETE FROM requests WHERE (directory, client, request) IN (
@@ -47,8 +40,6 @@ _NAMED = (
     " OR EXISTS (SELECT 1 FROM change_files WHERE after = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM shadows WHERE shadows.hash = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM team_bodies WHERE team_bodies.hash = blobs.hash)"
-    " OR EXISTS (SELECT 1 FROM imported_files WHERE exported = blobs.hash)"
-    " OR EXISTS (SELECT 1 FROM past_bodies WHERE past_bodies.hash = blobs.hash)"
 )
 
 
@@ -83,14 +74,9 @@ class Retention:
     def _batch(self) -> Pruned:
         """Delete rows of the first kind that has too many, and return what was deleted."""
         if used_bytes(self._database) > self._most:
-            past = self._select_numbers(_OLDEST_PAST)
-            if past:
-                return self._prune_past(past)
             changes = self._select_numbers(_OLDEST)
             if changes:
                 return self._prune_changes(changes)
-        if self._database.read(f"SELECT 1 {_ORIGINALS}", (1,)):
-            return self._prune_originals()
         return self._prune_unused_bodies()
 
     def _select_numbers(self, query: str) -> list[int]:
@@ -115,35 +101,6 @@ class Retention:
             bodies = _delete_unnamed_bodies(cursor, hashes)
         return Pruned(changes, bodies, more=True)
 
-    def _prune_past(self, numbers: Iterable[int]) -> Pruned:
-        """Delete past changes of imports, and the bodies that nothing else names."""
-        changes, hashes = 0, set[str]()
-        with self._database.transaction() as cursor:
-            for number in numbers:
-                cursor.execute("SELECT hash FROM past_bodies WHERE number = ?", (number,))
-                hashes.update(row["hash"] for row in cursor.fetchall())
-                cursor.execute("DELETE FROM past_bodies WHERE number = ?", (number,))
-                cursor.execute("DELETE FROM past_changes WHERE number = ?", (number,))
-                changes += 1
-                if len(hashes) > _BODIES_AT_ONCE:  # the next batch goes on
-                    break
-            bodies = _delete_unnamed_bodies(cursor, hashes)
-        return Pruned(changes, bodies, more=True)
-
-    def _prune_originals(self) -> Pruned:
-        """Delete originals of imported files that have changed since."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                f"SELECT directory, path, live, exported {_ORIGINALS}", (_FILES_AT_ONCE,)
-            )
-            rows = cursor.fetchall()
-            cursor.executemany(
-                "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, ?)",
-                [row[:3] for row in rows],
-            )
-            bodies = _delete_unnamed_bodies(cursor, {row["exported"] for row in rows})
-        return Pruned(bodies=bodies, more=True)
-
     def _prune_unused_bodies(self) -> Pruned:
         """Delete the unnamed bodies among the next page of all bodies; after the last, old rows."""
         page = self._database.read(
@@ -161,6 +118,15 @@ class Retention:
             return Pruned(more=True)
         with self._database.transaction() as cursor:
             return Pruned(bodies=_delete_unnamed_bodies(cursor, unused), more=True)
+
+
+def used_bytes(database: Database) -> int:
+    """Return the bytes of the file's pages in use, without free pages, which SQLite reuses."""
+    pages, free, size = (
+        database.read(f"PRAGMA {name}")[0][0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
 
 
 def _delete_unnamed_bodies(cursor: Cursor, hashes: Iterable[str]) -> int:

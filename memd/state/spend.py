@@ -3,14 +3,15 @@
 Rules of this file
 - Before a request is sent, the most that it may cost is booked, in the transaction that checks the
   caps. The booking is corrected once the usage is known. So the books are never below the real
-  cost, even after a crash.
+  cost, even after a crash. A cap limits a day, for all kinds of work together.
 - One row has the sums of a day, kind of work, project and model. Days are local; a correction goes
   to the day of its booking.
 - Usage counts for the later of today and the last booked day, so a clock that is set back does not
   begin the day's caps anew. The newest 400 days are kept (``state/retention.py``).
 """
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,6 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from memd.base.settings import KINDS, SpendSettings
-from memd.state.caps import Sum, exceeded_cap
 from memd.state.database import Cursor, Database, Row
 
 SCHEMA = """
@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS spend (
 ) STRICT;
 """
 
+_PROMPTS = "recall"  # never answered by a program, since that is too slow for a waiting person
 _SUMS = (
     "sum(requests) AS requests, sum(input) AS input, sum(output) AS output,"
     " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created, sum(money) AS money"
@@ -52,6 +53,26 @@ ON CONFLICT (day, kind, project, model) DO UPDATE SET
     cache_created = cache_created + excluded.cache_created,
     money = max(0, money + excluded.money)
 """
+
+
+class Sum(Struct, frozen=True):
+    """An amount of usage: requests, tokens of each sort, and US dollars."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_created: int = 0
+    dollars: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """The number of all tokens, cached ones included."""
+        return self.input + self.output + self.cache_read + self.cache_created
+
+    def __add__(self, other: "Sum") -> "Sum":
+        """Return the sum of both, field by field."""
+        return Sum(*map(operator.add, astuple(self), astuple(other)))
 
 
 class Account(Struct, frozen=True):
@@ -161,6 +182,26 @@ class SpendTable:
             (day,),
         )
         return {row["kind"]: Sum(**_members(row)) for row in rows}
+
+
+def exceeded_cap(
+    kind: str, used: Mapping[str, Sum], more: Sum, settings: SpendSettings, *, by_runs: bool = False
+) -> str:
+    """Return the name of the setting whose cap ``more`` would exceed, or "".
+
+    ``used`` is today's usage by kind. ``by_runs`` says that a program answers, so that the number
+    of its runs is limited too.
+    """
+    after = sum(used.values(), Sum()) + more
+    if after.dollars > settings.dollars_per_day:
+        return "spend.dollars_per_day"
+    if after.requests > settings.requests_per_day:
+        return "spend.requests_per_day"
+    # A program never answers prompts, so their requests are no runs.
+    runs = after.requests - used.get(_PROMPTS, Sum()).requests
+    if by_runs and kind != _PROMPTS and runs > settings.runs_per_day:
+        return "spend.runs_per_day"
+    return ""
 
 
 def day_of(now: float) -> str:

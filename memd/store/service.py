@@ -29,9 +29,11 @@ from memd.base.values import Change, CommitResult, MemoryFile, Plan, Project, Pr
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Environ, Projects
+from memd.projects.roots import Roots
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
-from memd.state.tables import Roots, TeamTable
+from memd.state.docs import Docs
+from memd.state.teams import TeamTable
 from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, OpenFiles
 from memd.store.changes import DirectoryBusyError as DirectoryBusyError
 from memd.store.changes import StorageFailedError as StorageFailedError
@@ -84,7 +86,7 @@ class Store:
         self._commits = Commits(self._journal, self._changes, external, self._detection, replaced)
         self._clock, self._events, self._configuration = clock, events, configuration
         self._purger = Purger(database, reading, replaced)
-        own = (Roots(database), dict(environ), home)
+        own = (Roots(Docs(database)), dict(environ), home)
         self.projects = Projects(configuration, *own, below_claude_code)  # blocks
         # By real path: whoever changes a directory holds its lock.
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())

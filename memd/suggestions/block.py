@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from memd.base import limits
 from memd.base.text import iso_time
-from memd.state.tables import OpenSuggestion
+from memd.state.suggestions import OpenSuggestion
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units
 

@@ -10,7 +10,7 @@ import re
 from memd.base.text import iso_time, said_line
 from memd.base.values import PERSON, Draft, FileEdit, MemoryType, SuggestionDecided, Tree
 from memd.documents import document
-from memd.state.tables import TAKEN, OpenSuggestion
+from memd.state.suggestions import TAKEN, OpenSuggestion
 
 # The label of a quotation, such as "**Said:**"; removed, so that no wording poses as a quotation.
 _QUOTATION_LABEL = re.compile(

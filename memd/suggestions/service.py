@@ -33,9 +33,9 @@ from memd.base.values import (
     Tree,
 )
 from memd.state.database import StateUnusableError
-from memd.state.tables import (
+from memd.state.period import OTHER_WORDS
+from memd.state.suggestions import (
     DISMISSED,
-    OTHER_WORDS,
     TAKEN,
     OpenSuggestion,
     SuggestionCounts,

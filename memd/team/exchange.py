@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from memd.base.team import HeldEntry, LeftOut, Outgoing, SyncState
 from memd.base.values import CommitResult, Plan, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
-from memd.state.tables import TeamTable
+from memd.state.teams import TeamTable
 from memd.team import pausing, planning, wire
 from memd.team.errors import TeamRefusedError, TeamUnreachableError, unexpected
 from memd.team.local import LocalFiles, hashes

@@ -26,7 +26,7 @@ from memd.base.settings import Settings
 from memd.base.team import SyncState
 from memd.base.values import Actor, Project, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, Link
-from memd.state.tables import TeamTable
+from memd.state.teams import TeamTable
 from memd.store.service import Store
 from memd.team import acts, entering, joining, pausing, syncing, views
 from memd.team.errors import TeamHeldError, TeamRefusedError, TeamUnreachableError

@@ -30,18 +30,19 @@ import anyio
 import psutil
 from anyio import to_thread
 
+from memd.agent.runs import Runs
 from memd.base.errors import MemdError
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
 from memd.documents import document
 from memd.dream.service import Dreams
-from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import open_database
+from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.journal import Journal
 from memd.state.proposals import ProposalTable
-from memd.state.runs import Runs
+from memd.state.schemas import SCHEMAS
 from memd.store.service import Store
 from memd.watch import locks
 from tests.crash.cases import restore
@@ -53,7 +54,6 @@ from tests.support.clock import FakeClock
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 PRIOR_NS = 1_772_000_000_123_456_789
 OLD_NS = 1_771_000_000_000_000_000
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
 FACT = (
     "Deploys go out on the second day after the weekly review, and the on-call engineer of that "
     "week watches the dashboards for an hour before anybody else merges to the main branch."
@@ -104,7 +104,7 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     table = DreamTable(database)
     rows = JobTable(database, os.getpid())
     dreaming = Dreams(
-        store, table, ProposalTable(database), clock, models=NoModel(), runs=Runs(database)
+        store, table, ProposalTable(database), clock, models=NoModel(), runs=Runs(Docs(database))
     )
     try:
         await store.recover()

@@ -11,7 +11,7 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.state.database import open_database
-from memd.state.tables import SCHEMAS
+from memd.state.schemas import SCHEMAS
 from tests.crash import creating, kill
 from tests.crash.conftest import FIGURE
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from memd.agent.runs import Runs
 from memd.base.limits import STORED_BYTES
 from memd.base.text import sha256
 from memd.base.values import Actor, Provenance
+from memd.context.results import SessionResults
 from memd.context.service import Contexts
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
@@ -21,10 +23,9 @@ from memd.daemon.retention import PASS_SECONDS, keep_bounded
 from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
 from memd.state.database import Database, open_database
+from memd.state.docs import Docs
 from memd.state.journal import Journal
 from memd.state.records import PlannedChange, Step
-from memd.state.results import ResultTable
-from memd.state.runs import Runs
 from memd.store.service import Store
 from tests.notes.bench import notes_of
 from tests.support.clock import FakeClock
@@ -68,8 +69,8 @@ async def keeper(folder: Path) -> AsyncIterator[Keeper]:
     store = Store(database, Configuration(str(config)), clock, Hub(), home=str(folder), environ={})
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
-        notes = notes_of(clock, Runs(database))
-        contexts = Contexts(clock, ResultTable(database))
+        notes = notes_of(clock, Runs(Docs(database)))
+        contexts = Contexts(clock, Docs(database))
         bounded = partial(keep_bounded, notes=notes, contexts=contexts, forget=nothing)
         group.start_soon(bounded, database, store, clock, Log(log))
         await made.rested()
@@ -101,18 +102,16 @@ async def test_results_of_the_oldest_sessions_go(tmp_path: Path) -> None:
     for name in ("t1.txt", "changed.txt", "theirs.txt"):
         (folder / name).write_text("a result")
     async with keeper(tmp_path) as kept:
-        table = ResultTable(kept.database)
-        table.add(str(folder), "t1.txt", 8, 1.0)
-        table.add(str(folder), "changed.txt", 7, 1.0)
+        table = Docs(kept.database)
+        table.put(SessionResults({"t1.txt": 8, "changed.txt": 7}), str(folder))
         new = f"{tmp_path}/projects/-p/new/tool-results"
-        table.add(new, "t1.txt", STORED_BYTES * 7 // 8 - 15, 2.0)
+        table.put(SessionResults({"t1.txt": STORED_BYTES * 7 // 8 - 15}), new)
         await kept.next_pass()
         assert (folder / "t1.txt").exists()
-        table.add(new, "t2.txt", 1, 2.0)
+        table.put(SessionResults({"t1.txt": STORED_BYTES * 7 // 8 - 15, "t2.txt": 1}), new)
         await kept.next_pass()
         assert {path.name for path in folder.iterdir()} == {"changed.txt", "theirs.txt"}
-        assert table.of_session(str(folder)) == {}
-        assert len(table.of_session(new)) == 2
+        assert [place for place, _ in table.list_all(SessionResults)] == [new]
 
 
 async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from anyio import from_thread
 
+from memd.agent.runs import Runs
 from memd.base.values import Tree
 from memd.base.yielding import yield_to_requests
 from memd.context.service import Summaries
@@ -21,9 +22,8 @@ from memd.jobs.running import Running
 from memd.jobs.service import Jobs
 from memd.state.cursors import Cursors
 from memd.state.database import open_database
-from memd.state.runs import Runs
+from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
-from memd.state.visits import Visits
 from memd.suggestions.service import Suggestions
 from memd.watch import locks
 from tests.dream.bench import Bench
@@ -48,7 +48,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
     waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).new_quotations
-    store, cursors, runs = bench.store, Cursors(database), Runs(database)
+    store, cursors, runs = bench.store, Cursors(database), Runs(Docs(database))
     extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
@@ -56,7 +56,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         bench.store,
         bench.dreams(endless),
         jobs,
-        Visits(database),
+        Docs(database),
         clock=bench.clock,
         priority=priority,
         on_battery=bool,

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from memd.agent.runs import Runs
 from memd.base.names import is_temporary
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
@@ -12,10 +13,10 @@ from memd.dream.pass_result import Work
 from memd.dream.service import Dreams
 from memd.dream.values import Report
 from memd.state.database import Database
+from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import ProposalTable
-from memd.state.runs import Runs
 from memd.watch import locks
 from tests.scripted_model import Answer, ScriptedModel
 from tests.stores import Sink, store_in
@@ -62,7 +63,7 @@ class Bench:
         self.table = DreamTable(database)
         self.proposals = ProposalTable(database)
         self.jobs = JobTable(database)
-        self.runs = Runs(database)
+        self.runs = Runs(Docs(database))
         self.phases: list[str] = []
         self.reported: list[dict[str, Any]] = []
         self.noted: list[str] = []

@@ -9,14 +9,13 @@ from memd.base.names import INDEX
 from memd.dream.values import Report
 from memd.model.port import Reply
 from memd.projects.project import slug
-from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
+from memd.state.schemas import SCHEMAS
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.cases import Case, Edit, reference
 from tests.scripted_model import calls, says
 
 LOG = "logs/2026/03/2026-03-02.md"
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
 THINGS = "atlas badge cedar delta ember fjord grove haven inlet jetty kiosk latch"
 PARTS = ("owns the rack of", "names the colour of")
 

@@ -5,15 +5,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memd.agent.runs import Runs
 from memd.base.settings import Settings
 from memd.base.values import CursorMove, Project
 from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
 from memd.model.port import ModelSource
-from memd.state import cursors, job_rows, journal, runs, suggestions
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
+from memd.state.docs import Docs
 from memd.state.jobs import JobTable, NewJob
-from memd.state.runs import Runs
+from memd.state.schemas import SCHEMAS
 from memd.state.suggestions import SuggestionTable
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
@@ -65,7 +66,7 @@ class Bench:
         self.memory = folder / "memory"
         self.table = JobTable(database)
         self.cursors = Cursors(database)
-        self.runs = Runs(database)
+        self.runs = Runs(Docs(database))
         self.config = folder / "memd.toml"
         self.joined = False
         self.store = self.make(Store)
@@ -137,9 +138,7 @@ class Bench:
 @contextmanager
 def opened(folder: Path) -> Iterator[Bench]:
     """Set up a store without memories for the length of the block."""
-    tables = (journal, cursors, job_rows, runs, suggestions)
-    schemas = tuple(table.SCHEMA for table in tables)
-    database = open_database(str(folder / "state.db"), schemas)
+    database = open_database(str(folder / "state.db"), SCHEMAS)
     try:
         yield Bench(folder, database)
     finally:

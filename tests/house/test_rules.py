@@ -57,7 +57,6 @@ PURE_FILES = (
     "memd/model/presets.py",
     "memd/model/probe.py",
     "memd/model/wire.py",
-    "memd/state/caps.py",
     "memd/search/intent.py",
     "memd/search/query.py",
     "memd/search/ranking.py",

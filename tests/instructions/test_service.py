@@ -9,6 +9,7 @@ import pytest
 
 from memd.base.values import Project
 from memd.base.yielding import yield_to_requests
+from memd.instructions.reading import Approval
 from memd.instructions.service import (
     InstructionRequest,
     Instructions,
@@ -16,7 +17,8 @@ from memd.instructions.service import (
 )
 from memd.projects.projects import ClientFolders
 from memd.state.database import open_database
-from memd.state.tables import SCHEMAS, Approvals
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +36,7 @@ async def test_a_disk_that_hangs_costs_no_prompt(tmp_path: Path) -> None:
     database = open_database(f"{home}/state.db", SCHEMAS)
     project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
     request = InstructionRequest(project, {})
-    hanging = Instructions(Approvals(database), folders, 0.01)
+    hanging = Instructions(Docs(database), folders, 0.01)
     for _ in range(5):  # more than there are threads for it
         text = await hanging.text(request)
         assert (text.text, text.files) == ("", ())
@@ -42,7 +44,7 @@ async def test_a_disk_that_hangs_costs_no_prompt(tmp_path: Path) -> None:
     with pytest.raises(InstructionsTimeoutError):
         await hanging.list(request)
     released.set()
-    fine = Instructions(Approvals(database), folders)
+    fine = Instructions(Docs(database), folders)
     assert "Use pnpm." in (await fine.text(request)).text
     database.close()
 
@@ -60,7 +62,7 @@ async def test_work_that_nobody_waits_for_ends(tmp_path: Path) -> None:
     database = open_database(f"{home}/state.db", SCHEMAS)
     project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
     fine, endless = (InstructionRequest(project, it) for it in ({}, {"endless": "1"}))
-    approvals = Approvals(database)
+    approvals = Docs(database)
     files = Instructions(approvals, folders, 1.0)
 
     async def decide(*, allowed: bool) -> None:
@@ -70,8 +72,8 @@ async def test_work_that_nobody_waits_for_ends(tmp_path: Path) -> None:
     async with anyio.create_task_group() as tasks:  # as many as there are threads for it
         for _ in range(2):
             tasks.start_soon(partial(decide, allowed=True))
-    assert approvals.of(home) is None
+    assert approvals.get(Approval, home) is None
     assert "Use pnpm." in (await files.text(fine)).text
     await decide(allowed=False)
-    assert approvals.of(home) is False
+    assert approvals.get(Approval, home) == Approval(allowed=False)
     database.close()

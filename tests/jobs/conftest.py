@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from memd.state import job_rows
 from memd.state.database import open_database
+from memd.state.schemas import SCHEMAS
 from tests.jobs.bench import Bench
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Open a state file and what stands around it."""
-    database = open_database(str(tmp_path / "state.db"), [job_rows.SCHEMA])
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     yield Bench(database)
     database.close()

@@ -18,9 +18,10 @@ from anyio import to_thread
 
 from memd.base.values import JobEnd
 from memd.jobs.service import Jobs, Running
-from memd.state import job_rows, jobs
+from memd.state import jobs
 from memd.state.database import Database, open_database
 from memd.state.jobs import Job, JobState, JobTable
+from memd.state.schemas import SCHEMAS
 from tests.jobs.bench import LaterError, ModelDownError, NeverError, Sink, Steered, at_work
 from tests.support.clock import FakeClock
 
@@ -211,7 +212,7 @@ class Story:
 
     def _open(self) -> Database:
         self.files += 1
-        return open_database(str(self.folder / f"{self.files}.db"), [job_rows.SCHEMA, _SCHEMA])
+        return open_database(str(self.folder / f"{self.files}.db"), [*SCHEMAS, _SCHEMA])
 
     def _copy(self, database: Database) -> Database:
         """Return the state file as a crash at this instant leaves it."""
@@ -220,7 +221,7 @@ class Story:
         with database.file.lock:
             for tail in ("", "-wal"):
                 shutil.copyfile(database.path + tail, path + tail)
-        return open_database(path, [job_rows.SCHEMA, _SCHEMA])
+        return open_database(path, [*SCHEMAS, _SCHEMA])
 
 
 _ACTIONS = (

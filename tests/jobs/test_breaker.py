@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from memd.base import limits
 from memd.jobs import breaker
-from memd.jobs.breaker import WorkState
-from memd.state.jobs import JobTable
-from memd.state.pauses import Breaker
+from memd.jobs.breaker import Breaker, WorkState
+from memd.state.docs import Docs
 from tests.jobs.bench import Bench
 
 _DOWN = {"kind": "down", "message": "overloaded (request req_01AB), try in 5 s"}
@@ -55,9 +54,9 @@ def test_a_directorys_pause_grows_within_its_bound(count: int, now: float) -> No
 
 def test_what_holds_work_up_is_in_the_state_file(bench: Bench) -> None:
     """A pause begins once, and a breaker opens for one directory until a model works there."""
-    rows = JobTable(bench.database).pauses
+    rows = Docs(bench.database)
     for now in (10.0, 20.0):
-        rows.pause(now)
+        breaker.pause_work(rows, now)
     for _ in range(limits.BREAKER_AFTER):
         breaker.model_failed(rows, "/m", "down", 10.0)
     breaker.model_failed(rows, "/n", "down", 10.0)
@@ -72,10 +71,10 @@ def test_what_holds_work_up_is_in_the_state_file(bench: Bench) -> None:
 
 def test_a_person_closes_all_breakers(bench: Bench) -> None:
     """Who lets work go on lets it ask models again."""
-    rows = JobTable(bench.database).pauses
-    rows.pause(10.0)
+    rows = Docs(bench.database)
+    breaker.pause_work(rows, 10.0)
     for directory in ("/m", "/n"):
         for _ in range(limits.BREAKER_AFTER):
             breaker.model_failed(rows, directory, "down", 10.0)
-    rows.resume()
+    breaker.resume_work(rows)
     assert breaker.work_state(rows, 11.0, 0) == WorkState(None, 0, ())

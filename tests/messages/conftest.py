@@ -7,7 +7,8 @@ import pytest
 
 from memd.messages.service import Register
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS, AgentTable
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
 from tests.messages.processes import ProcessTable
 from tests.support.clock import FakeClock
 
@@ -37,7 +38,7 @@ def begin(database: Database, clock: FakeClock, processes: ProcessTable) -> Call
     """Return what makes a register over the state file, as each start of the daemon does."""
 
     def make() -> Register:
-        return Register(AgentTable(database), processes, clock.now, clock.monotonic)
+        return Register(Docs(database), processes, clock.now, clock.monotonic)
 
     return make
 

@@ -25,9 +25,11 @@ from memd.model.errors import (
     ProgramFailedError,
 )
 from memd.model.patient import overdue
+from memd.model.processes import StartedProgram
 from memd.state.database import Database, open_database
-from memd.state.programs import Programs, StartedProgram
-from memd.state.tables import SCHEMAS, SpendTable
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
+from memd.state.spend import SpendTable
 from tests.model.asks import ask
 from tests.model.programs import STUB, Stub
 from tests.support.clock import FakeClock
@@ -55,7 +57,7 @@ def stub() -> Iterator[Stub]:
 def runs(database: Database, tmp_path: Path) -> ProgramRuns:
     """Hold the runs of programs."""
     environ = dict(os.environ) | {"OPENAI_API_KEY": "k", "SECRET": "s"}
-    return ProgramRuns(environ, str(tmp_path), Programs(database))
+    return ProgramRuns(environ, str(tmp_path), Docs(database))
 
 
 MINE = {processes.MARK: "another"}
@@ -93,7 +95,7 @@ async def test_a_program_that_misbehaves_is_bounded(
         await model(runs, stub.settings(behaviour)).ask(ask(seconds=seconds))
     assert raised.value.sentence == problem.sentence
     assert stub.left() == []
-    assert Programs(database).all() == ()
+    assert Docs(database).list_all(StartedProgram) == {}
     assert not (Path(database.path).parent / "model").exists()
 
 
@@ -155,19 +157,19 @@ async def test_what_a_killed_daemon_left_is_ended(
     stub: Stub, runs: ProgramRuns, database: Database
 ) -> None:
     """A program and all below it end at the next start; a number given anew ends nobody."""
-    rows = Programs(database)
+    rows = Docs(database)
     environ = dict(os.environ) | {processes.MARK: "m"}
     hanging = (sys.executable, STUB, "hangs")
     with started(stub.argv("forks"), environ) as left, started(hanging, environ | MINE) as other:
-        rows.put(StartedProgram("m", left.pid, processes.began(left.pid)))
-        rows.put(StartedProgram("n", other.pid, processes.began(other.pid) - 60))
-        rows.put(StartedProgram("o"))
+        rows.put(StartedProgram("m", left.pid, processes.began(left.pid)), key="m")
+        rows.put(StartedProgram("n", other.pid, processes.began(other.pid) - 60), key="n")
+        rows.put(StartedProgram("o"), key="o")
         assert len(await runs.recover()) == 1
         assert left.wait() == -9
         assert stub.left() == []
         assert other.poll() is None
         other.kill()
-    assert rows.all() == ()
+    assert rows.list_all(StartedProgram) == {}
 
 
 async def test_what_runs_below_is_known(stub: Stub, runs: ProgramRuns) -> None:

@@ -15,9 +15,8 @@ from memd.model.errors import (
 )
 from memd.model.metered import Metered
 from memd.model.port import Usage
-from memd.state.caps import Sum
 from memd.state.database import Database, open_database
-from memd.state.spend import SCHEMA, SpendTable
+from memd.state.spend import SCHEMA, SpendTable, Sum
 from tests.model.asks import ToldModel, ask, reply
 from tests.support.clock import FakeClock
 

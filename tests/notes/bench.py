@@ -1,9 +1,9 @@
 """Session notes without a daemon, for tests of what keeps them."""
 
+from memd.agent.runs import Runs
 from memd.base.clock import Clock
 from memd.model.port import ModelSource
 from memd.notes.service import Notes
-from memd.state.runs import Runs
 from tests.extract.bench import NoModel
 
 

@@ -17,8 +17,10 @@ from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, decode
 from memd.portable.service import ExportPorts, Exports
 from memd.portable.values import ExportPart, ExportRequest, ExportResult
 from memd.projects.projects import KnownProject, known_project
+from memd.projects.visits import last_visits
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS, Visits
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
 from tests.store.bench import topic
 from tests.stores import store_in
 from tests.support.clock import FakeClock
@@ -36,7 +38,7 @@ class Archives:
         self.clock = FakeClock()
         self.store = store_in(home, database, self.clock)
         ports = ExportPorts(
-            known=lambda: self.store.projects.known(Visits(database).all()),
+            known=lambda: self.store.projects.known(last_visits(Docs(database))),
             notes=contents,
             own=(f"{home}/state",),
         )

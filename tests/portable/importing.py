@@ -20,7 +20,7 @@ from memd.portable.service import (
 )
 from memd.state.changes import Journal
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS
+from memd.state.schemas import SCHEMAS
 from tests.portable.sources import written
 from tests.stores import store_in
 from tests.support.clock import FakeClock

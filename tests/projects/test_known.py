@@ -9,8 +9,11 @@ from memd.base.agents import AgentScope
 from memd.projects.configuration import Configuration
 from memd.projects.project import slug
 from memd.projects.projects import AgentMemory, KnownProject, Projects, agents_in, own_agents
+from memd.projects.roots import Roots
+from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS, Roots, Visit, Visits
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
 
 
 @pytest.fixture
@@ -25,21 +28,21 @@ def test_every_project_is_found_once(tmp_path: Path, database: Database) -> None
     """Visited ones know their root, remembered ones too; of a mere folder only its name is left."""
     home = str(tmp_path)
     projects = Projects(
-        Configuration(f"{home}/c.toml", f"{home}/p.toml"), Roots(database), {}, home
+        Configuration(f"{home}/c.toml", f"{home}/p.toml"), Roots(Docs(database)), {}, home
     )
     base = f"{home}/.claude/projects"
-    visits = Visits(database)
+    visits = Docs(database)
     for name in ("seen", "elsewhere", "gone"):
         (tmp_path / "src" / name).mkdir(parents=True)
     chosen = {"MEMD_MEMORY_PATH": f"{home}/mine"}
     for name, environ in (("seen", {}), ("elsewhere", chosen), ("gone", {})):
         project = projects.where(f"{home}/src/{name}", environ)[0]
         Path(project.memory_dir).mkdir(parents=True)
-        visits.remember(project.memory_dir, Visit(project.cwd, "c", environ), 1.0)
+        remember_visit(visits, project.memory_dir, Visit(project.cwd, "c", environ), 1.0)
     (tmp_path / "src" / "gone").rmdir()
     Path(base, "-srv-their-notes", "memory").mkdir(parents=True)
     Path(base, "-srv-empty").mkdir()
-    known = {each.directory: each for each in projects.known(visits.all())}
+    known = {each.directory: each for each in projects.known(last_visits(visits))}
     seen = f"{base}/{slug(f'{home}/src/seen')}"
     gone = f"{base}/{slug(f'{home}/src/gone')}"
     assert {real: (each.root, each.name) for real, each in known.items()} == {
@@ -56,7 +59,7 @@ def test_the_state_file_may_be_new(tmp_path: Path, database: Database) -> None:
     """Without anything remembered the folders are enough, and without those nothing is found."""
     home = str(tmp_path)
     projects = Projects(
-        Configuration(f"{home}/c.toml", f"{home}/p.toml"), Roots(database), {}, home
+        Configuration(f"{home}/c.toml", f"{home}/p.toml"), Roots(Docs(database)), {}, home
     )
     assert projects.known(()) == ()
     folder = f"{home}/.claude/projects/-srv-app"

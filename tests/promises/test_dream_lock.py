@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.agent.runs import Runs
 from memd.base.errors import MemdError
 from memd.base.values import Tree
 from memd.dream.run import MINUTES
@@ -21,11 +22,11 @@ from memd.dream.service import Dreams
 from memd.dream.values import Report, Wanted
 from memd.files.disk import Disk
 from memd.projects.configuration import Configuration
-from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import Database, open_database
+from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
-from memd.state.runs import Runs
+from memd.state.schemas import SCHEMAS
 from memd.store.service import Store
 from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench, NoModel
@@ -46,8 +47,7 @@ PRIORS = (None, PRIOR)
 def _opened(folder: Path, prior: float | None) -> Iterator[Bench]:
     """Set up three memories, two of them the same, and a lock file where wanted."""
     folder.mkdir()
-    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
-    database = open_database(str(folder / "state.db"), schemas)
+    database = open_database(str(folder / "state.db"), SCHEMAS)
     bench = Bench(folder, database)
     bench.write("a.md", FACT + " Ana knows more.")
     bench.write("b.md", FACT)
@@ -183,7 +183,7 @@ def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
         ProposalTable(database),
         bench.clock,
         models=NoModel(),
-        runs=Runs(database),
+        runs=Runs(Docs(database)),
     )
 
 

@@ -14,7 +14,8 @@ from memd.base.values import Actor, Draft, FileEdit, Provenance, Tree
 from memd.daemon.clock import SystemClock
 from memd.state.database import open_database
 from memd.state.journal import Journal
-from tests.store.bench import SCHEMAS, topic
+from memd.state.schemas import SCHEMAS
+from tests.store.bench import topic
 from tests.stores import store_in
 
 pytestmark = pytest.mark.anyio

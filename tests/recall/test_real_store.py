@@ -16,7 +16,8 @@ from memd.recall.service import Authorship, Recall
 from memd.state import journal
 from memd.state.database import open_database
 from memd.state.ledger import SCHEMA, Ledger
-from memd.state.tables import SCHEMAS, TeamTable
+from memd.state.schemas import SCHEMAS
+from memd.state.teams import TeamTable
 from tests.bases import move_bases
 from tests.recall.shelf import FREEZE, PROJECT, ask
 from tests.stores import store_in

@@ -10,14 +10,13 @@ from memd.base.values import Actor, MemoryType, Provenance
 from memd.documents import document
 from memd.files.disk import Disk
 from memd.review.service import Reviews
-from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
+from memd.state.schemas import SCHEMAS
 from tests.stores import store_in
 from tests.support.clock import FakeClock
 
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from memd.base.values import Actor, MemoryFile, Provenance
 from memd.rules.service import ToolRules
+from memd.rules.stored import StoredRule, switch_on
 from memd.rules.values import RULES, NotARuleError, PlannedCall, RuleAnswer
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS, RuleTable
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
 from memd.store.reading import DirectoryReader
 from memd.store.service import Store
 from tests.stores import store_in
@@ -73,11 +75,12 @@ def call(words: str) -> PlannedCall:
 
 async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: Database) -> None:
     """The two hundred and first is refused; one that is on may be switched on again."""
-    clock, table = FakeClock(), RuleTable(database)
+    clock, table = FakeClock(), Docs(database)
     rules = ToolRules(store_in(folder.parent, database, clock), table, clock)
     await rules.add(str(folder), "r0.md", "", "ask", BY)
     for number in range(1, RULES):
-        table.switch_on(str(folder), f"r{number}.md", "0" * 64, "ask", 1.0)
+        rule = StoredRule(0, str(folder), f"r{number}.md", "0" * 64, "ask", enabled=True, at=1.0)
+        switch_on(table, rule)
     assert (await rules.counts()).changed == RULES - 1
     with pytest.raises(NotARuleError):
         await rules.add(str(folder), f"r{RULES}.md", "", "ask", BY)
@@ -90,7 +93,7 @@ async def test_a_call_reads_no_memory_that_did_not_change(folder: Path, database
     """Rules are read once, and again when their own memory changes, and never for another one."""
     clock = FakeClock()
     store = CountingStore(store_in(folder.parent, database, clock))
-    rules = ToolRules(store, RuleTable(database), clock)  # type: ignore[arg-type]
+    rules = ToolRules(store, Docs(database), clock)  # type: ignore[arg-type]
     for number in range(3):
         await rules.add(str(folder), f"r{number}.md", "", "ask", BY)
     before = store.reading.reads
@@ -115,7 +118,7 @@ async def test_what_cannot_be_read_in_its_time_says_nothing(
 ) -> None:
     """No time, a state file that is closed, and a directory that is none are no errors."""
     clock = FakeClock()
-    rules = ToolRules(store_in(folder.parent, database, clock), RuleTable(database), clock)
+    rules = ToolRules(store_in(folder.parent, database, clock), Docs(database), clock)
     await rules.add(str(folder), "r1.md", "", "deny", BY)
     assert await rules.answer(lambda: [str(folder)], call("c1 x"), 0.0) == RuleAnswer()
     assert (await rules.answer(lambda: ["/gone", str(folder)], call("c1 x"), 20.0)).answer == "deny"

@@ -19,7 +19,8 @@ from memd.daemon.machine import process
 from memd.messages.service import Register
 from memd.messages.values import Registration
 from memd.state.database import open_database
-from memd.state.tables import SCHEMAS, AgentTable
+from memd.state.docs import Docs
+from memd.state.schemas import SCHEMAS
 from tests.soak.figures import FIGURE
 from tests.support.clock import FakeClock
 
@@ -32,7 +33,7 @@ _TRIES = 20
 def register(tmp_path: Path) -> Iterator[Register]:
     """Return a register that looks at real processes."""
     database, clock = open_database(str(tmp_path / "state.db"), SCHEMAS), FakeClock()
-    yield Register(AgentTable(database), process, clock.now, clock.monotonic)
+    yield Register(Docs(database), process, clock.now, clock.monotonic)
     database.close()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.state.database import Database, open_database
-from memd.state.tables import SCHEMAS
+from memd.state.schemas import SCHEMAS
 
 
 @pytest.fixture

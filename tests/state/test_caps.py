@@ -3,7 +3,7 @@
 import pytest
 
 from memd.base.settings import SpendSettings
-from memd.state.caps import Sum, exceeded_cap
+from memd.state.spend import Sum, exceeded_cap
 
 SETTINGS = SpendSettings(dollars_per_day=1.0, requests_per_day=10)
 

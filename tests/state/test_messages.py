@@ -2,7 +2,8 @@
 
 from memd.base.agents import LOGGED_MESSAGES, MessageKind, MessageState, Sender
 from memd.state.database import Database
-from memd.state.tables import MessageCopy, MessageTable, NewMessage
+from memd.state.message_rows import MessageCopy, NewMessage
+from memd.state.messages import MessageTable
 
 ANN = Sender(1, "ann", "test", "/p", "p")
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from memd.base.settings import SpendSettings
 from memd.daemon.app import SCHEMAS
-from memd.state.caps import Sum
 from memd.state.database import Database, open_database
-from memd.state.spend import Account, Booking, SpendTable, day_of, next_day
+from memd.state.spend import Account, Booking, SpendTable, Sum, day_of, next_day
 
 NOON = datetime.fromisoformat("2026-03-05T12:00").timestamp()  # of this machine's day
 DAY = 24 * 3600.0

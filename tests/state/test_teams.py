@@ -22,7 +22,8 @@ from memd.state.journal import Journal
 from memd.state.purge import Purge
 from memd.state.records import PlannedChange, Step
 from memd.state.retention import Pruned, Retention
-from memd.state.tables import SCHEMAS, TeamTable
+from memd.state.schemas import SCHEMAS
+from memd.state.teams import TeamTable
 from tests.bases import move_bases
 
 BODIES = {sha256(text): text for text in (b"one", b"two", b"three")}

@@ -9,21 +9,13 @@ from pathlib import Path
 from memd.base.names import INDEX
 from memd.base.values import Actor, CommitResult, Draft, Effect, FileEdit, Pointer, Provenance, Tree
 from memd.files.disk import Disk, real_disk
-from memd.state import cursors, job_rows, journal, ledger, spend, suggestions
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
+from memd.state.schemas import SCHEMAS as SCHEMAS
 from memd.store.changes import ChangeRequest, Changes
 from memd.store.replaced import Replaced
 from memd.store.undo import UndoPlan
 
-SCHEMAS = (
-    journal.SCHEMA,
-    cursors.SCHEMA,
-    job_rows.SCHEMA,
-    ledger.SCHEMA,
-    spend.SCHEMA,
-    suggestions.SCHEMA,
-)
 BY = Provenance(Actor.CLIENT, client="test")
 
 

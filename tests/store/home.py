@@ -13,7 +13,7 @@ from memd.base.events import Event
 from memd.base.values import Actor, Draft, FileEdit, Provenance
 from memd.files.disk import Disk
 from memd.state.database import Database, open_database
-from tests.store.bench import SCHEMAS
+from memd.state.schemas import SCHEMAS
 from tests.stores import store_in
 from tests.support.clock import FakeClock
 

@@ -9,7 +9,8 @@ from typing import Any
 from memd.base.settings import Settings
 from memd.base.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
 from memd.state.database import open_database
-from memd.state.tables import SCHEMAS, TeamTable
+from memd.state.schemas import SCHEMAS
+from memd.state.teams import TeamTable
 from memd.store.service import Store
 from memd.team.membership import Memberships
 from memd.team.service import Joined, TeamSyncs

@@ -1,0 +1,25 @@
+"""The tables of the state file, for whoever opens it."""
+
+from memd.state import (
+    cursors,
+    docs,
+    dreams,
+    job_rows,
+    journal,
+    ledger,
+    messages,
+    spend,
+    suggestions,
+)
+
+SCHEMAS = (
+    journal.SCHEMA,
+    cursors.SCHEMA,
+    docs.SCHEMA,
+    dreams.SCHEMA,
+    job_rows.SCHEMA,
+    ledger.SCHEMA,
+    messages.SCHEMA,
+    spend.SCHEMA,
+    suggestions.SCHEMA,
+)
