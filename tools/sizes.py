@@ -43,7 +43,6 @@ PLAN = {
     "transcripts": 1_100,
     "watch": 1_500,
     "files": 600,
-    "documents": 1_800,
     "conversation": 700,
     "search": 1_300,
     "state": 2_900,

@@ -13,9 +13,8 @@ from memd.base.errors import Refused
 from memd.base.names import INDEX, TEAM, check_name, in_catalogue
 from memd.base.text import decode
 from memd.base.values import MemoryType
-from memd.documents import document
-from memd.documents.document import InvalidMemoryError
 from memd.store.drafts import NotSharedError, SecretRefusedError, check_secrets, check_shared
+from memd.store.memory import InvalidMemoryError, parse, validate, with_standard_head
 from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
@@ -77,7 +76,7 @@ def checked_content(name: str, before: bytes | None, text: str, origin: str) -> 
     except UnicodeEncodeError as error:
         raise ChangeRefusedError(name, _HALF_CHARACTER) from error
     if name != INDEX:
-        content = document.with_standard_head(content, before, name)
+        content = with_standard_head(content, before, name)
     if len(content) > limits.MEMORY_BYTES:
         why = f"it has {len(content)} bytes of {limits.MEMORY_BYTES}"
         raise ChangeRefusedError(name, why)
@@ -110,10 +109,10 @@ def _check_index(before: bytes | None, content: bytes) -> None:
 
 def _check_memory(name: str, before: bytes | None, content: bytes, origin: str) -> None:
     """Refuse a memory that is not valid, and a rule whose words are not the person's."""
-    if before is not None and document.parse(before, name).damaged:
+    if before is not None and parse(before, name).damaged:
         raise ChangeRefusedError(name, _DAMAGED)
     try:
-        memory = document.validate(content, name)
+        memory = validate(content, name)
     except InvalidMemoryError as error:
         raise ChangeRefusedError(name, error.sentence) from error
     if memory.type is MemoryType.FEEDBACK and origin not in TRUSTED:

@@ -25,8 +25,8 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, SUFFIX
 from memd.base.text import decode, iso_time, one_line, said_line
 from memd.base.values import MemoryType
-from memd.documents import document
 from memd.model.port import Block, Reply, ToolCall
+from memd.store import memory
 
 _UNREADABLE = "unreadable"  # the member of a call that stands for an answer without a list
 _NO_LIST = "the answer holds no whole JSON list of operations"
@@ -90,7 +90,7 @@ class OperationTools:
         """Apply one operation; ``now`` is seconds since 1970, ``over`` whether its time is up."""
         try:
             operation = _operation(name, given)
-            path = operation.path or f"{document.slug(operation.name)}{SUFFIX}"
+            path = operation.path or f"{memory.slug(operation.name)}{SUFFIX}"
             text = self._text(operation, path, now)
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
@@ -132,9 +132,9 @@ def _new_text(operation: Operation, path: str, now: float) -> str:
     fields = (operation.type, operation.name, operation.description, operation.body)
     if not all(fields):
         raise EditFailedError(path, _NEEDS_ALL_FIELDS)
-    name = document.slug(operation.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
+    name = memory.slug(operation.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
     head = (name, operation.description, MemoryType(operation.type))
-    content = document.new(*head, _body(operation), session="", modified=iso_time(now))
+    content = memory.new(*head, _body(operation), session="", modified=iso_time(now))
     return decode(content)
 
 
@@ -233,14 +233,14 @@ def _values(text: str) -> Iterator[Any]:
 def _updated(operation: Operation, before: bytes) -> bytes:
     """Return a memory with the fields and the body that an operation has; others stay."""
     fields = {
-        "name": document.slug(operation.name) if operation.name else "",
+        "name": memory.slug(operation.name) if operation.name else "",
         "description": operation.description,
         "metadata.type": operation.type,
     }
     new_fields = {key: one_line(value, 10_000) for key, value in fields.items() if value}
-    content = document.with_fields(before, new_fields) if new_fields else before
+    content = memory.with_fields(before, new_fields) if new_fields else before
     body = _body(operation)
-    return document.with_body(content, body) if body else content
+    return memory.with_body(content, body) if body else content
 
 
 def _body(operation: Operation) -> str:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from memd.base.names import INDEX, TEAM
 from memd.base.text import sha256
 from memd.base.values import Draft, Effect, FileEdit, Pointer, Tree
-from memd.documents import document, index
-from memd.documents.document import FrontmatterNotEditableError
+from memd.store import index, memory
+from memd.store.memory import HeadNotEditableError
+from memd.store.merge import merge_index, merge_memory
 
 
 class Proposed(Struct, frozen=True):
@@ -156,8 +157,8 @@ def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
         if session and not file.path.startswith(TEAM):
             fields["metadata.originSessionId"] = session
     try:
-        return replace(file, content=document.with_fields(file.content, fields))
-    except FrontmatterNotEditableError:
+        return replace(file, content=memory.with_fields(file.content, fields))
+    except HeadNotEditableError:
         return file
 
 
@@ -175,7 +176,7 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
     if live is None or file.base is None or file.content is None:
         return None  # one of three texts is missing, so there is nothing to merge
     if file.path == INDEX:
-        content = index.merge(file.base, file.content, live)
+        content = merge_index(file.base, file.content, live)
     else:
-        content = document.merge(file.base, file.content, live, file.path)
+        content = merge_memory(file.base, file.content, live, file.path)
     return None if content is None else FileEdit(file.path, content, base, origin=file.origin)

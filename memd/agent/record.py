@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 from memd.agent.step import AskModel, PlannedToolCall, Run, ToolResult
 from memd.base.text import cut_bytes
 from memd.base.yielding import yield_to_requests
-from memd.documents import secrets
 from memd.model.port import Reply, ToolCall
+from memd.store import secret
 
 TEXT_BYTES = 2_000  # of one text
 RECORD_BYTES = 200_000  # above this, texts are cut to a line
@@ -76,7 +76,7 @@ class RunRecord:
         """Return a text without credentials, cut to the limit, and count its bytes."""
         yield_to_requests()
         limit = TEXT_BYTES if self._bytes_left > 0 else _SHORT_BYTES
-        clean = secrets.scrub(cut_bytes(text, _SCRUBBED_BYTES))
+        clean = secret.scrub(cut_bytes(text, _SCRUBBED_BYTES))
         cut = cut_bytes(clean, limit)
         self._bytes_left -= len(cut)
         return cut if cut == clean else f"{cut}…"

@@ -32,10 +32,10 @@ from memd.agent.workspace import Workspace
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.text import cut_bytes
-from memd.documents import secrets
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
+from memd.store import secret
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
@@ -270,9 +270,9 @@ class _Loop:
     def _reply_facts(self, reply: Reply) -> dict[str, Any]:
         """Return a reply's facts for a progress report. Runs in a worker thread."""
         # Credentials are removed before the text is cut, since no rule finds half of one.
-        text = secrets.scrub(cut_bytes(reply.text, _SCRUBBED_BYTES)).strip()
+        text = secret.scrub(cut_bytes(reply.text, _SCRUBBED_BYTES)).strip()
         calls = reply.calls[:_TOOL_NAMES]
-        names = [secrets.scrub(call.name[:_TOOL_NAME_CHARACTERS]) for call in calls]
+        names = [secret.scrub(call.name[:_TOOL_NAME_CHARACTERS]) for call in calls]
         reported = {"turn": self._run.turn, "text": text[:REPORTED_CHARACTERS], "tools": names}
         return self._facts() | reported
 

@@ -20,8 +20,8 @@ from memd.agent.refusals import LimitError, NotReachableError, PathMissingError,
 from memd.base.errors import MemdError
 from memd.base.text import decode
 from memd.base.yielding import yield_to_requests
-from memd.documents import secrets
 from memd.files.confined import Confined
+from memd.store import secret
 from memd.text import invisible
 
 CALL_BYTES = 64 * 1024 * 1024  # that one call reads
@@ -95,7 +95,7 @@ class TextPiece:
     @cached_property
     def text(self) -> str:
         """The lines without credentials and with invisible characters spelled out."""
-        text = secrets.blank(self.raw) if self._foreign else self.raw
+        text = secret.blank(self.raw) if self._foreign else self.raw
         return "".join(_visible(text))
 
     def lines(self) -> list[str]:

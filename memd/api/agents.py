@@ -9,10 +9,10 @@ from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
 from memd.base.agents import Agent
 from memd.base.text import iso_time
-from memd.documents.secrets import scrub
 from memd.messages.service import Speaker
 from memd.messages.values import AgentEnded, AgentRow, Registered, Registration
 from memd.rpc.connection import Call, Connection
+from memd.store.secret import scrub
 
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
 Key = Annotated[str, msgspec.Meta(max_length=200)]

@@ -15,9 +15,9 @@ from memd.base import limits
 from memd.base.errors import Invalid
 from memd.base.names import TEAM
 from memd.base.values import Header, newest_first
-from memd.documents.index import load
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
+from memd.store.index import load
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest of the frame is for other members
 PROBLEMS = 100  # sentences on one page; the others are only counted

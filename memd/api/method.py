@@ -18,8 +18,8 @@ from memd.base import places
 from memd.base.errors import Invalid, MemdError
 from memd.base.instants import no_time, written
 from memd.base.text import sha256
-from memd.documents import secrets
 from memd.rpc.connection import Call
+from memd.store import secret
 from memd.store.history import At
 
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ class Named(msgspec.Struct):
         """Replace identifiers that look like credentials."""
         for name in IDENTIFIERS.intersection(self.__struct_fields__):
             value = getattr(self, name)
-            if value and secrets.find(value):
+            if value and secret.find(value):
                 setattr(self, name, f"hidden-{sha256(value.encode())[:16]}")
 
 
@@ -61,7 +61,7 @@ def forwarded(environment: Mapping[str, str] | None) -> dict[str, str]:
     return {
         name: value
         for name, value in (environment or {}).items()
-        if name in places.FORWARDED and not secrets.find(value)
+        if name in places.FORWARDED and not secret.find(value)
     }
 
 
@@ -176,7 +176,7 @@ class Method(Struct, Generic[P, R], frozen=True):
             with services.priority.prompt() if is_prompt else nullcontext():
                 return await handler(services, call, **checked)
         except MemdError as error:
-            secrets.scrub_error(error)
+            secret.scrub_error(error)
             raise
 
 

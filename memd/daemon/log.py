@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import Any, TextIO
 
-from memd.documents import secrets
+from memd.store import secret
 from memd.text.invisible import without_directions
 
 if "rich" not in sys.modules:
@@ -77,5 +77,5 @@ def _scrub(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> Mutab
     """Remove credentials and direction characters from the texts of a log entry."""
     for key, value in entry.items():
         if isinstance(value, str) and key not in {"timestamp", "level"}:
-            entry[key] = secrets.scrub(without_directions(value))
+            entry[key] = secret.scrub(without_directions(value))
     return entry

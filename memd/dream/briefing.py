@@ -21,12 +21,12 @@ from memd.base.errors import MemdError
 from memd.base.names import LOGS, SUFFIX
 from memd.base.text import decode, iso_time
 from memd.base.values import MemoryFile, Project, Snapshot
-from memd.documents.index import manifest
 from memd.dream.run import MINUTES
 from memd.files.confined import Confined
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
 from memd.state.changes import RefusedEdits
+from memd.store.index import manifest
 
 KIND = "dream"
 ASK_SECONDS = 180.0

@@ -15,7 +15,6 @@ Rules of this file
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from functools import cached_property
 
 from msgspec import Struct
@@ -27,10 +26,10 @@ from memd.base.names import INDEX, TEAM, check_name
 from memd.base.text import decode, sha256
 from memd.base.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Tree
 from memd.base.yielding import yield_to_requests
-from memd.documents import document, index, secrets
-from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import is_still_stated
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
+from memd.store import index, secret
+from memd.store.memory import Memory, parse, with_readable_head
 from memd.text.links import names, targets
 from memd.text.statements import Statement, statements
 
@@ -50,7 +49,7 @@ class _Candidate(Struct, frozen=True, dict=True):
 
     file: MemoryFile  # as it is now
     content: bytes  # as it will be
-    read: Document  # the parsed content
+    read: Memory  # the parsed content
 
     @property
     def path(self) -> str:
@@ -106,7 +105,7 @@ def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     hooks = {entry.path: entry.hook for entry in reversed(index.entries(old_index or b""))}
     target_of = dict(_find_duplicates(memories, linked, hooks))
     changing = [m for m in memories if m.content != m.file.content or m.path in target_of]
-    with_secret = {memory.path for memory in changing if secrets.find(decode(memory.file.content))}
+    with_secret = {memory.path for memory in changing if secret.find(decode(memory.file.content))}
     listed += [Reasoned(path, _CREDENTIAL) for path in sorted(with_secret)]
     removals = [
         FileEdit(memory.path, None, memory.file.hash)
@@ -148,10 +147,11 @@ def _collect_memories(
         if file is None:
             continue
         links |= targets(file.body, header.path)
-        parsed = document.parse(file.content, header.path)
+        parsed = parse(file.content, header.path)
         reason = _reason_against_change(file, parsed)
         if not reason:
-            content, reason = _repair_frontmatter(file.content, parsed)
+            content, problem = with_readable_head(file.content)
+            reason = f"other programs cannot read its frontmatter: {problem}" if problem else ""
             if header.path not in frozen:
                 candidates.append(_Candidate(file, content, parsed))
         if reason:
@@ -160,7 +160,7 @@ def _collect_memories(
     return candidates, linked, listed[:LISTED]
 
 
-def _reason_against_change(file: MemoryFile, parsed: Document) -> str:
+def _reason_against_change(file: MemoryFile, parsed: Memory) -> str:
     """Return why a memory may not be changed, "" if it may."""
     if len(file.content) > limits.MEMORY_BYTES:
         return f"it is larger than {limits.MEMORY_BYTES} bytes"
@@ -171,31 +171,6 @@ def _reason_against_change(file: MemoryFile, parsed: Document) -> str:
     if not (is_utf8 and file.content.endswith(file.body.encode())):
         return "it is not UTF-8"
     return _UNTYPED if parsed.type is None else ""
-
-
-def _repair_frontmatter(content: bytes, parsed: Document) -> tuple[bytes, str]:
-    """Return a memory's content with frontmatter that other programs can read, and "".
-
-    If it cannot be repaired, return the content unchanged, and why.
-    """
-    head = document.split(content)
-    problem = document.problem("\n".join(head.lines)) if head else ""
-    if head is None or not problem or document.simple_fields(head.lines) is not None:
-        return content, ""
-    fields: dict[str, str] = {}  # the new values of the lines that others cannot read
-    for line in head.lines:
-        match = document.LENIENT_LINE.fullmatch(line)
-        if match and document.problem(line.strip()):
-            indent, name, value = match.groups()[:3]
-            is_nested = bool(indent) or name not in {"name", "description"}
-            fields[f"metadata.{name}" if is_nested else name] = document.unquoted(value or "")
-    with suppress(FrontmatterNotEditableError):
-        repaired = document.with_fields(content, fields)
-        lines = (document.split(repaired) or head).lines
-        is_readable = not document.problem("\n".join(lines))
-        if is_readable and document.parse(repaired, parsed.name) == parsed:  # it says the same
-            return repaired, ""
-    return content, f"other programs cannot read its frontmatter: {problem}"
 
 
 def _without_pointers(content: bytes) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Set as AbstractSet
 from memd.base import limits
 from memd.base.names import TEAM, in_catalogue
 from memd.base.text import decode
-from memd.documents import secrets
-from memd.documents.document import split
 from memd.dream.groups import MemoryText
 from memd.dream.values import quoted
+from memd.store import secret
+from memd.store.memory import split
 from memd.text.orders import orders, wishes
 
 # Fields that memd sets.
@@ -32,7 +32,7 @@ def form_problems(
     if not in_catalogue(new.path) or new.path.startswith(TEAM):
         yield False, "is no place for a memory of a dream"
     new_text, old_text = decode(new.content), decode(old.content if old else b"")
-    for hit in secrets.find(new_text):
+    for hit in secret.find(new_text):
         if new_text.split("\n")[hit.line - 1] not in old_text:
             yield True, f"would hold what looks like a secret in line {hit.line} ({hit.rule})"
     for problem in _frontmatter_problems(new, old, group):
@@ -91,4 +91,4 @@ def _fields(text: MemoryText) -> frozenset[str]:
 def _frontmatter_lines(text: MemoryText) -> list[str]:
     """Return the lines of a memory's frontmatter."""
     head = split(text.content)
-    return [] if head is None else [line.rstrip() for line in head.lines]
+    return [] if head is None else [line.rstrip() for line in head.text.split("\n")]

@@ -21,8 +21,8 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX
 from memd.base.text import iso_time, sha256
 from memd.base.values import FileEdit, Tree
-from memd.documents import document
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
+from memd.store.memory import parse
 from memd.text.statements import statements
 
 # "merged into x.md", with or without quotes or brackets.
@@ -167,11 +167,11 @@ class _Changes:
 
 def _modified_stamp(content: bytes) -> str:
     """Return the ``modified`` stamp of a memory, "" for none."""
-    return document.parse(content, "").metadata.get("modified", "")
+    return parse(content, "").metadata.get("modified", "")
 
 
 def _statement_keys(content: bytes) -> frozenset[str]:
     """Return the keys of a memory's statements, and its type, since that may change as well."""
-    parsed = document.parse(content, "")
+    parsed = parse(content, "")
     text = f"{parsed.description}\n\n{parsed.body}"
     return frozenset((str(parsed.type), *(statement.key for statement in statements(text))))

@@ -19,8 +19,8 @@ from memd.base.names import INDEX
 from memd.base.text import iso_time
 from memd.base.values import PERSONAL, MemoryFile
 from memd.base.yielding import yield_to_requests
-from memd.documents.document import Document, parse
 from memd.dream.values import Wanted
+from memd.store.memory import Memory, parse
 from memd.text.links import Known, targets
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import Statement, statements
@@ -43,7 +43,7 @@ class MemoryText(Struct, frozen=True, eq=False, dict=True):
     known: Known
 
     @cached_property
-    def document(self) -> Document:
+    def document(self) -> Memory:
         """The parsed memory."""
         return parse(self.content, self.path)
 

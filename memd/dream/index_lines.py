@@ -16,11 +16,11 @@ from collections.abc import Set as AbstractSet
 from memd.base.names import INDEX
 from memd.base.text import decode
 from memd.base.values import Pointer
-from memd.documents import secrets
-from memd.documents.index import load, pointers, read
 from memd.dream.grounds import Grounds
 from memd.dream.groups import MemoryText
 from memd.dream.values import quoted
+from memd.store import secret
+from memd.store.index import load, pointers, read
 from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"  # ends a text that was cut
@@ -62,7 +62,7 @@ def judge(
     # Only the beginning of a long index is loaded; it must not become longer.
     if after.cut and (after.lines > before.lines or after.bytes > before.bytes):
         return old, [*problems, f"{INDEX} would be larger than what is loaded of it"], True
-    if secrets.find(decode(content)) and not secrets.find(decode(old)):
+    if secret.find(decode(content)) and not secret.find(decode(old)):
         return old, [*problems, f"{INDEX} would hold what looks like a secret"], True
     is_kept_back = bool(problems or (waiting and changed != allowed))
     return content, problems, is_kept_back

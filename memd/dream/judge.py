@@ -23,8 +23,6 @@ from memd.base.names import INDEX
 from memd.base.text import iso_time, sha256
 from memd.base.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
 from memd.base.yielding import yield_to_requests
-from memd.documents import secrets
-from memd.documents.index import pointers
 from memd.dream import index_lines
 from memd.dream.form import form_problems, link_and_name_problems
 from memd.dream.grounds import Grounds, is_still_stated, is_void
@@ -38,6 +36,8 @@ from memd.dream.groups import (
     memories_named_in,
 )
 from memd.dream.values import Merge, Reasoned, Report, Wanted, quoted
+from memd.store import secret
+from memd.store.index import pointers
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement
 from memd.text.words import words
@@ -280,7 +280,7 @@ class _Group:
         elif not self._is_voided_by(old, reason):
             yield f"{path} would go, and its reason names nothing that voids it: {quoted(reason)}"
         else:
-            self.removed.append(Reasoned(path, secrets.scrub(reason)))
+            self.removed.append(Reasoned(path, secret.scrub(reason)))
 
     def _shares_text(self, target: str, old: MemoryText) -> bool:
         """Return whether the memory ``target`` has a statement of an old memory's body."""

@@ -13,12 +13,12 @@ from memd.base.errors import MemdError
 from memd.base.settings import Settings
 from memd.base.text import cut_bytes
 from memd.base.values import Actor, Project, Provenance, Tree
-from memd.documents import secrets
 from memd.dream import from_workspace
 from memd.dream.pass_result import ReadyPass
 from memd.dream.values import Report, Wanted
 from memd.model.port import LOCAL, Model, Usage
 from memd.projects.project import transcript_folders
+from memd.store import secret
 from memd.store.history import Past
 from memd.watch.locks import ConsolidationLock
 
@@ -177,5 +177,5 @@ class ModelRun(Struct):
                 proposal, tree, session=session, at=at, repeats=repeats
             )
 
-        said = cut_bytes(secrets.scrub(text), _SAID_BYTES)
+        said = cut_bytes(secret.scrub(text), _SAID_BYTES)
         return ReadyPass(work, self.with_cost(Report(engine=self.task.model, said=said)))

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from memd.agent.proposal import SourceText
 from memd.base.text import one_line
 from memd.base.values import FileEdit
-from memd.documents import secrets
 from memd.model.port import LOCAL, Usage
+from memd.store import secret
 
 QUOTED = 120  # characters of a sentence that a problem names
 LISTED = 100  # files in a report that need a person
@@ -118,4 +118,4 @@ def in_the_end(into: Mapping[str, str], path: str) -> str:
 
 def quoted(text: str) -> str:
     """Return a sentence for display: on one line, cut, without credentials."""
-    return one_line(secrets.scrub(text), QUOTED)
+    return one_line(secret.scrub(text), QUOTED)

@@ -1,7 +1,7 @@
 """Find what a person should not have saved: credentials as they are spoken. Pure.
 
 Rules of this file
-- This is stricter than ``documents/secrets.py``, which also checks what people write by hand: here
+- This is stricter than ``store/secret.py``, which also checks what people write by hand: here
   a false alarm costs one sentence that nobody asked to check.
 - A password in plain words must stand at the end of its sentence or in quotation marks, so that
   "the password is stored in the vault" passes.
@@ -10,7 +10,7 @@ Rules of this file
 import re
 from collections.abc import Iterator
 
-from memd.documents import secrets
+from memd.store import secret
 
 _CARD, _SOCIAL_SECURITY = "card-number", "social-security-number"
 _PASSWORD, _LOGIN, _KEY = "stated-password", "stated-login", "stated-key"
@@ -70,7 +70,7 @@ _TEN, _NINE = 10, 9
 
 def find(text: str) -> tuple[str, ...]:
     """Return the rules by which a sentence holds a credential. Reads lists at the first call."""
-    known = [finding.rule for finding in secrets.find(_RUN_AT_END.sub(_OTHER_RUN, text))]
+    known = [finding.rule for finding in secret.find(_RUN_AT_END.sub(_OTHER_RUN, text))]
     return tuple(known or dict.fromkeys(_spoken(text)))
 
 

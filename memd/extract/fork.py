@@ -29,8 +29,8 @@ from memd.base.prices import price
 from memd.base.text import decode, one_line, sha256
 from memd.base.values import Header, MemoryFile
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
-from memd.documents.index import manifest
 from memd.model.port import Block
+from memd.store.index import manifest
 from memd.text.words import words
 
 KIND = "extract"

@@ -22,12 +22,12 @@ from memd.base.names import INDEX
 from memd.base.text import one_line, said_line
 from memd.base.values import FOREIGN, Draft, FileEdit, MemoryFile, Tree
 from memd.base.yielding import yield_to_requests
-from memd.documents import document, secrets
-from memd.documents.document import WordedMemory
-from memd.documents.index import of_memory, pointer_line
 from memd.extract.candidates import Candidate
 from memd.extract.markers import without_request
+from memd.store import secret
 from memd.store.drafts import SecretRefusedError, check_secrets
+from memd.store.index import of_memory, pointer_line
+from memd.store.memory import StatementMemory, of_statement
 from memd.text.statements import Statement, crude_words, statements
 
 _MOST_COMPARED = 8  # memories that are compared with a candidate, by shared words
@@ -94,7 +94,7 @@ class _Work:
         self.refused: list[str] = []  # the secret rules of candidates that are not written
         self._tree = tree
         self._covered = covered
-        self._new_memory = partial(document.memory_of_statement, session=session, modified=modified)
+        self._new_memory = partial(of_statement, session=session, modified=modified)
         self._used_paths: set[str] = set()  # of all memories, with case folded
         self._words: dict[str, set[str]] = {}  # of the descriptions, by path
         self._edits: list[FileEdit] = []
@@ -134,7 +134,7 @@ class _Work:
         }
         return sorted(shares, key=lambda path: (-shares[path], path))[:_MOST_COMPARED]
 
-    def _is_refused(self, memory: WordedMemory) -> bool:
+    def _is_refused(self, memory: StatementMemory) -> bool:
         """Return whether the store would refuse a memory or its index line for a credential.
 
         The words around a sentence count too: a value that ends a line may go on in the next one.
@@ -163,4 +163,4 @@ def stated(candidate: Candidate) -> str:
 
 def shown(text: str, file: str) -> CoveredText:
     """Return a text for a result, on one line, cut and without credentials, with its file."""
-    return CoveredText(one_line(secrets.scrub(text), _SHOWN), file)
+    return CoveredText(one_line(secret.scrub(text), _SHOWN), file)

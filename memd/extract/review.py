@@ -39,11 +39,11 @@ from memd.base.values import (
     Suggestion,
     least_trusted,
 )
-from memd.documents import document, index, secrets
-from memd.documents.document import Document
 from memd.extract.evidence import Talk
 from memd.extract.merge import shown
 from memd.extract.requests import ALREADY_SAID
+from memd.store import index, secret
+from memd.store.memory import Memory, parse, with_body
 
 NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_conversation"
 _REMOVALS = 3  # of one run at most
@@ -172,8 +172,8 @@ class Reviewer:
     def _review(self, file: Proposed) -> Review:
         """Return the review of a change, also for repeated instruction files and team memories."""
         team = Talk(self._talk.person, outside="\n".join((*self._shared, *self.theirs)))
-        old = document.parse(file.base or b"", file.path)
-        new = document.parse(file.content or b"", file.path)
+        old = parse(file.base or b"", file.path)
+        new = parse(file.content or b"", file.path)
         is_removal = file.content is None
         is_private = not file.path.startswith(TEAM)
         old_text = f"{old.description}\n{old.body}"
@@ -210,8 +210,8 @@ def review(file: Proposed, talk: Talk) -> Review:
         texts = _QUOTATION.findall(file.reason) or [_unquoted(file.reason)]
         is_proven = any(talk.quoted(text) for text in texts)
         return Review(origin=PERSON) if is_proven else Review(NO_EVIDENCE, _NO_REASON)
-    old = document.parse(file.base or b"", file.path)
-    new = document.parse(file.content, file.path)
+    old = parse(file.base or b"", file.path)
+    new = parse(file.content, file.path)
     old_text, new_lines = f"{old.description}\n{old.body}", _new_lines(old, new)
     quoted = quotations(new.body)
     new_quotations = [text for line, text in quoted.items() if line not in old_text]
@@ -268,13 +268,13 @@ def _unproven_review(wrong: Sequence[str]) -> Review:
     return Review(NO_EVIDENCE, _NO_QUOTATION)
 
 
-def _new_lines(old: Document, new: Document) -> list[str]:
+def _new_lines(old: Memory, new: Memory) -> list[str]:
     """Return the lines that a memory states now and did not before."""
     old_lines = set(_statement_lines(old))
     return [line for line in _statement_lines(new) if line not in old_lines]
 
 
-def _covering_file(old: Document, new: Document, covered: Covered) -> str:
+def _covering_file(old: Memory, new: Memory, covered: Covered) -> str:
     """Return the instruction file in which all new lines of a memory stand, "" if there is none.
 
     The result is also "" for a memory that loses a line, since that is a correction.
@@ -285,7 +285,7 @@ def _covering_file(old: Document, new: Document, covered: Covered) -> str:
     return covered("\n".join(line for line in after if not line or line not in before))
 
 
-def _statement_lines(memory: Document) -> list[str]:
+def _statement_lines(memory: Memory) -> list[str]:
     """Return a memory's description and the lines of its body that are no quotations."""
     lines = memory.body.split("\n")
     quoted = quotations(memory.body)
@@ -294,7 +294,7 @@ def _statement_lines(memory: Document) -> list[str]:
 
 def _title(file: Proposed) -> str:
     """Return a memory's description, or its name if it has none."""
-    memory = document.parse(file.content or b"", file.path)
+    memory = parse(file.content or b"", file.path)
     return memory.description or memory.name
 
 
@@ -315,7 +315,7 @@ def _with_days(file: Proposed, talk: Talk) -> Proposed:
     """Return a memory with a day added to each new quotation."""
     if file.content is None:
         return file
-    old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
+    old, new = parse(file.base or b"", ""), parse(file.content, "")
     quotation_by_line = quotations(new.body)
     old_lines = set(old.body.split("\n"))
 
@@ -329,7 +329,7 @@ def _with_days(file: Proposed, talk: Talk) -> Proposed:
     body = "\n".join(map(dated, new.body.split("\n")))
     if body == new.body:
         return file
-    return replace(file, content=document.with_body(file.content, body))
+    return replace(file, content=with_body(file.content, body))
 
 
 def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
@@ -340,7 +340,7 @@ def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Su
     """
     if file.content is None or fault in (OTHERS_WORDS, ALREADY_SAID):
         return None
-    memory = document.parse(file.content, file.path)
+    memory = parse(file.content, file.path)
     near_lines = (talk.nearest(quotation) for quotation in quotations(memory.body).values())
     spoken = next((line for line in near_lines if line), None)
     if spoken:
@@ -348,7 +348,7 @@ def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Su
     else:
         words, at, origin = memory.description, _newest_time(talk), ASSISTANT
     text = one_line(words, _SUGGESTED_CHARACTERS)
-    if not text or secrets.find(text) or (not spoken and talk.repeats([text], "")):
+    if not text or secret.find(text) or (not spoken and talk.repeats([text], "")):
         return None
     kind = memory.type.value if memory.type else ""
     return Suggestion(session, text, at, origin, kind, fault)
@@ -371,7 +371,7 @@ def _written_pointers(
         before = index.pointers(edited.base).items()
         for path, pointer in index.pointers(edited.content).items() - before:
             texts = [pointer.title, pointer.hook]
-            if path not in written or _WANTS.search(pointer.hook) or secrets.find("\n".join(texts)):
+            if path not in written or _WANTS.search(pointer.hook) or secret.find("\n".join(texts)):
                 continue
             if not talk.repeats(texts, decode(written[path])):
                 yield path, pointer

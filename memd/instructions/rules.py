@@ -20,7 +20,7 @@ from memd.base import globs, limits
 from memd.base.errors import Invalid
 from memd.base.globs import Matcher
 from memd.base.names import printable
-from memd.documents import document
+from memd.store import memory
 
 _OPENING = re.compile(r"\ufeff?---\s*\n")
 _FENCE = "---"
@@ -88,8 +88,8 @@ def _fields(raw: str) -> Mapping[str, Any] | None:
     if len(raw) > limits.FRONTMATTER_BYTES:
         return None
     raw = raw.replace("\r\n", "\n")
-    values = document.mapping(raw)
-    return document.mapping(_LINE.sub(_quote_value, raw)) if values is None else values
+    values, _ = memory.mapping(raw)
+    return memory.mapping(_LINE.sub(_quote_value, raw))[0] if values is None else values
 
 
 def _quote_value(line: re.Match[str]) -> str:

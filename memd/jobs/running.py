@@ -6,10 +6,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from memd.base.errors import MemdError
-from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
 from memd.state.docs import Docs
 from memd.state.jobs import Job
+from memd.store.secret import scrub_error
 
 
 class UnknownJobKindError(MemdError):

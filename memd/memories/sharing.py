@@ -2,8 +2,8 @@
 
 from memd.base.names import TEAM
 from memd.base.values import Draft, FileEdit, MemoryType, Plan, Tree
-from memd.documents import document
 from memd.memories.writing import AlreadySharedError, NothingThereError
+from memd.store import memory
 from memd.store.drafts import NotSharedError
 
 
@@ -20,10 +20,10 @@ def plan_share(path: str, modified: str) -> Plan:
             raise NothingThereError(path)
         if path.startswith(TEAM):
             raise AlreadySharedError(path)
-        parsed = document.validate(old.content, path)
+        parsed = memory.validate(old.content, path)
         if parsed.type is None or parsed.type is MemoryType.USER:
             raise NotSharedError(path, parsed.type or "none")
-        content = document.new(
+        content = memory.new(
             parsed.name, parsed.description, parsed.type, parsed.body, session="", modified=modified
         )
         target = f"{TEAM}{path}"

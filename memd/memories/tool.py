@@ -15,10 +15,10 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, TEAM
 from memd.base.text import sha256
 from memd.base.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
-from memd.documents import index
 from memd.memories import tool_files, tool_text
 from memd.memories.tool_text import ROOT
 from memd.memories.writing import check_place
+from memd.store import index
 
 _TEXT_PARAMETERS = {  # by command
     "view": ("path",),

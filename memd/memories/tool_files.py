@@ -10,8 +10,8 @@ import re
 from memd.base.names import TEAM, printable
 from memd.base.text import one_line
 from memd.base.values import MemoryFile, MemoryType
-from memd.documents import document
-from memd.documents.document import split
+from memd.store import memory
+from memd.store.memory import split
 
 # The field and its value that mark a frontmatter as memd's, above a program's own text.
 MARK = "tool_text"
@@ -47,7 +47,7 @@ def renamed(path: str, old: MemoryFile) -> bytes:
     start = _text_start(old.content)
     if not start or old.header.name != slug(old.header.path):
         return old.content
-    head = document.with_fields(old.content[:start], {"name": slug(path)})
+    head = memory.with_fields(old.content[:start], {"name": slug(path)})
     return head + old.content[start:]
 
 
@@ -72,12 +72,12 @@ def _with_old_head(path: str, text: str, old: MemoryFile, modified: str) -> byte
     fields = {"metadata.modified": modified}
     if old.header.description == description(path, shown(old.content)):
         fields["description"] = description(path, text)
-    return document.with_fields(head, fields) + text.encode()
+    return memory.with_fields(head, fields) + text.encode()
 
 
 def _new_head(path: str, text: str, *, session: str, modified: str) -> bytes:
     """Return the frontmatter of a file that a program makes, marked as made by the tool."""
-    head = document.new(
+    head = memory.new(
         slug(path),
         description(path, text),
         MemoryType.REFERENCE,
@@ -85,7 +85,7 @@ def _new_head(path: str, text: str, *, session: str, modified: str) -> bytes:
         session="" if path.startswith(TEAM) else session,
         modified=modified,
     )
-    return document.with_fields(head, {f"metadata.{MARK}": MARKED})
+    return memory.with_fields(head, {f"metadata.{MARK}": MARKED})
 
 
 def _text_start(content: bytes) -> int:
@@ -96,7 +96,7 @@ def _text_start(content: bytes) -> int:
     head = split(content)
     if head is None or not head.closed:
         return 0
-    parsed = document.parse(content[: head.body], "")
+    parsed = memory.parse(content[: head.body], "")
     if parsed.damaged or parsed.metadata.get(MARK) != MARKED:
         return 0
     for blank_line in (b"\n", b"\r\n"):
@@ -108,7 +108,7 @@ def _text_start(content: bytes) -> int:
 def _is_memory(content: bytes, path: str) -> bool:
     """Return whether a content is a valid memory."""
     try:
-        document.validate(content, path)
-    except document.InvalidMemoryError:
+        memory.validate(content, path)
+    except memory.InvalidMemoryError:
         return False
     return True

@@ -22,7 +22,7 @@ from memd.base.values import (
     Scope,
     Tree,
 )
-from memd.documents import document, index
+from memd.store import index, memory
 from memd.store.drafts import StoreDraft
 
 _DESCRIPTION_CHARACTERS = 1000
@@ -150,8 +150,8 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         # A shared memory does not name a session of this machine.
         content = _new_content(writing, old, session="" if is_team else session, modified=modified)
         if writing.new_time:
-            content = document.with_fields(content, {"metadata.modified": modified})
-        parsed = document.validate(content, writing.path)
+            content = memory.with_fields(content, {"metadata.modified": modified})
+        parsed = memory.validate(content, writing.path)
         own = index.of_memory(parsed.name, parsed.description)
         hook = writing.hook or (parsed.description if writing.title else own.hook)
         pointer = Pointer(writing.title or own.title, hook)
@@ -226,8 +226,8 @@ def _new_content(writing: Writing, old: MemoryFile | None, *, session: str, modi
         ]
         if missing:
             raise IncompleteMemoryError(writing.path, missing)
-        return document.new(
-            document.slug(writing.name or "", writing.path),
+        return memory.new(
+            memory.slug(writing.name or "", writing.path),
             writing.description or "",
             _known_type(writing),
             writing.body or "",
@@ -243,7 +243,7 @@ def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
     Raises UnknownTypeError.
     """
     header = old.header
-    name = document.slug(writing.name, writing.path) if writing.name else writing.name
+    name = memory.slug(writing.name, writing.path) if writing.name else writing.name
     changes = {  # by field, the new value (None if it was not given) and the old one
         "name": (name, header.name),
         "description": (writing.description, header.description),
@@ -255,10 +255,10 @@ def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
     is_same = all(new in (None, old_value) for new, old_value in changes.values())
     content = old.content
     if writing.body is not None:
-        content = document.with_body(content, writing.body)
+        content = memory.with_body(content, writing.body)
     if content == old.content and is_same:
         return content
-    return document.with_fields(content, {"metadata.modified": modified, **fields})
+    return memory.with_fields(content, {"metadata.modified": modified, **fields})
 
 
 def _known_type(writing: Writing) -> MemoryType:

@@ -18,7 +18,6 @@ from memd.base.agents import (
 )
 from memd.base.settings import MessagesSettings
 from memd.base.text import one_line, sha256
-from memd.documents import secrets
 from memd.messages import kinds, names
 from memd.messages.ending import Arrival, StepEffects
 from memd.messages.errors import (
@@ -37,6 +36,7 @@ from memd.messages.register import Register
 from memd.messages.stored import StoredMessages
 from memd.messages.values import SendRequest, Sent
 from memd.state.message_rows import MessageCopy, NewMessage
+from memd.store import secret
 
 UNREGISTERED = "unregistered"
 _SETTINGS_REFUSE = "the receiver's settings refuse it"
@@ -270,7 +270,7 @@ def _check_content(request: SendRequest) -> MessageKind:
     if len(request.summary) > SUMMARY_CHARACTERS:
         raise MessageSizeError(*_SUMMARY_AND_UNIT, len(request.summary), SUMMARY_CHARACTERS)
     for part, text in (("summary", request.summary), ("body", body)):
-        for finding in secrets.find(text):
+        for finding in secret.find(text):
             raise MessageSecretError(finding.rule, part, finding.line)
     return kind
 

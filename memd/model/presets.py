@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from memd.base.settings import ModelSettings
-from memd.documents import secrets
 from memd.model.errors import ModelReplyError
 from memd.model.port import Usage
 from memd.model.wire import count, decode, tame
+from memd.store import secret
 
 SETTINGS = "settings.json"  # beside the working directory of a program that reads one
 _SYSTEM = "You do what the request says and answer with nothing but the JSON that it wants."
@@ -95,7 +95,7 @@ def complaint(output: str, errors: str) -> str:
     except ModelReplyError:
         result = None
     words = result if isinstance(result, str) else errors.strip() or output
-    return tame(secrets.scrub(words[-_MESSAGE_CHARACTERS:].strip()), ())
+    return tame(secret.scrub(words[-_MESSAGE_CHARACTERS:].strip()), ())
 
 
 def _plain_output(output: str) -> Answer:
@@ -128,7 +128,7 @@ def _codex(output: str) -> Answer:
             text = _text(item.get("text"))  # the last message is the answer
         elif event.get("type") == "turn.failed":
             words = str(_mapping(event.get("error")).get("message", _FAILED))
-            raise ModelReplyError(tame(secrets.scrub(words), ()))
+            raise ModelReplyError(tame(secret.scrub(words), ()))
         elif event.get("type") == "turn.completed":
             cached = count(used.get("cached_input_tokens"))
             read = max(count(used.get("input_tokens")) - cached, 0)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from memd.base.text import sha256
 from memd.conversation.history import estimate_text
-from memd.documents import secrets
+from memd.store import secret
 
 SECTION_TOKENS = 2_000  # that a reader gets of a section
 NOTES_TOKENS = 12_000  # that a reader gets of all sections
@@ -151,11 +151,11 @@ def section_tokens(section: NotesSection) -> int:
 def redacted(text: str) -> str:
     """Return a text in which the name of the rule replaces each line with a credential."""
     replacements: dict[int, str] = {}  # by the index of a line
-    for finding in secrets.find(text):
+    for finding in secret.find(text):
         replacements.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
     if not replacements:
         return text
-    blanked_lines = secrets.blank(text).split("\n")
+    blanked_lines = secret.blank(text).split("\n")
     result: list[str] = []
     for number, line in enumerate(text.split("\n")):
         if number in replacements:

@@ -13,8 +13,8 @@ from msgspec import Struct
 from memd.base.imports import RawNotes
 from memd.base.names import LOGS, TEAM, in_catalogue
 from memd.base.text import decode, sha256
-from memd.documents import document, secrets
 from memd.portable.values import ExportPart, LeftOutFile
+from memd.store import memory, secret
 from memd.store.service import StillFile
 
 _LIKE_A_KEY = "its name looks like a credential"
@@ -45,7 +45,7 @@ def memories(files: Iterable[StillFile], known: dict[str, str]) -> Iterator[Item
             continue
         kind = origin = ""
         if in_catalogue(file.path):
-            parsed = document.parse(file.content, file.path)
+            parsed = memory.parse(file.content, file.path)
             kind, origin = parsed.type or "", parsed.origin
         collected = Collected(file.path, file.content, file.mtime_ns, kind, origin)
         yield _without_credentials(collected, known)
@@ -76,13 +76,13 @@ def _without_credentials(file: Collected, known: dict[str, str] | None = None) -
 
     ``known`` caches the reason for each text by its hash, "" if it has no credential.
     """
-    if secrets.find(file.name):
-        return LeftOutFile(secrets.scrub(file.name), _LIKE_A_KEY)
+    if secret.find(file.name):
+        return LeftOutFile(secret.scrub(file.name), _LIKE_A_KEY)
     if known is None:
         known = {}
     digest = sha256(file.content)
     if digest not in known:
-        hits = secrets.find(decode(file.content))
+        hits = secret.find(decode(file.content))
         why = f"line {hits[0].line} looks like a credential ({hits[0].rule})" if hits else ""
         known[digest] = why
     return LeftOutFile(file.name, known[digest]) if known[digest] else file

@@ -10,7 +10,6 @@ from memd.base.imports import imported_from
 from memd.base.names import printable
 from memd.base.text import decode
 from memd.base.values import Actor, Header, MemoryFile, Project, Provenance
-from memd.documents import secrets
 from memd.portable.errors import KindUnknownError, SourceMissingError
 from memd.portable.values import (
     ImportReading,
@@ -19,6 +18,7 @@ from memd.portable.values import (
     ReadFile,
     SourceKind,
 )
+from memd.store import secret
 
 _SHOWN_NAMES = 5  # that the error for an unknown source lists
 _IS_EMPTY = "it is empty"
@@ -113,7 +113,7 @@ def provenance(request: ImportRequest, kind: SourceKind) -> Provenance:
     A source's name that looks like a credential is not recorded.
     """
     name = printable(request.source.rstrip("/").rpartition("/")[2])
-    if secrets.find(name):
+    if secret.find(name):
         name = "a file"
     reason = f"import of {name} ({kind})"
     return Provenance(Actor.CLIENT, request.client, reason=reason, origin=imported_from(kind))
@@ -131,7 +131,7 @@ def restore_notes(
     for file in notes:
         place = f"notes/{file.path}"
         session = file.path.removesuffix(_NOTES_SUFFIX)
-        if secrets.find(decode(file.content)):
+        if secret.find(decode(file.content)):
             left_out.append(LeftOutFile(place, _LOOKS_LIKE_CREDENTIAL))
             continue
         try:

@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 
 from memd.base.names import INDEX
-from memd.documents.document import parse
 from memd.portable import bullets, claude_code, codex
 from memd.portable.decoding import is_hidden
 from memd.portable.manifest import MANIFEST, is_manifest
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import FILE_BYTES, ImportReading, ImportSource, SourceKind
+from memd.store.memory import parse
 
 _READERS: Mapping[SourceKind, Callable[[ReadingBuilder], None]] = {
     SourceKind.CLAUDE_CODE: claude_code.read,

@@ -3,8 +3,8 @@
 from contextlib import suppress
 
 from memd.base.values import FOREIGN, IMPORT, least_trusted
-from memd.documents import document
-from memd.documents.document import FrontmatterNotEditableError
+from memd.store import memory
+from memd.store.memory import HeadNotEditableError
 
 
 def marked(content: bytes, path: str) -> bytes | None:
@@ -13,16 +13,16 @@ def marked(content: bytes, path: str) -> bytes | None:
     A memory with damaged frontmatter is returned unchanged, since its claims are ignored anyway.
     ``None`` if the frontmatter claims a more trusted origin and cannot be edited.
     """
-    claim = document.parse(content, path)
+    claim = memory.parse(content, path)
     if claim.damaged:
         return content
     origin = least_trusted(IMPORT, claim.origin) if claim.origin in FOREIGN else IMPORT
     if claim.origin == origin:
         return content
     fields = {"metadata.origin": origin}
-    with suppress(FrontmatterNotEditableError):
-        return document.with_fields(content, fields)
+    with suppress(HeadNotEditableError):
+        return memory.with_fields(content, fields)
     # Unusual YAML cannot be edited line by line, but can be written again in memd's own form.
-    with suppress(FrontmatterNotEditableError):
-        return document.with_fields(document.with_standard_head(content, None, path), fields)
+    with suppress(HeadNotEditableError):
+        return memory.with_fields(memory.with_standard_head(content, None, path), fields)
     return content if claim.origin in ("", *FOREIGN) else None

@@ -5,8 +5,6 @@ from collections import defaultdict
 from memd.base import limits
 from memd.base.text import iso_time, one_line
 from memd.base.values import IMPORT, MemoryType
-from memd.documents.document import new, slug
-from memd.documents.secrets import blank
 from memd.portable.values import (
     MEMORIES,
     TEXT_BYTES,
@@ -17,6 +15,8 @@ from memd.portable.values import (
     ReadProject,
     SourceKind,
 )
+from memd.store.memory import new, slug
+from memd.store.secret import blank
 
 _NAMING_CHARACTERS = 2000  # of a text are searched for a credential; a name has far fewer
 _WORDS_IN_NAME = 8  # the most words of a text in a file name

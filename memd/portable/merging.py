@@ -17,7 +17,6 @@ from memd.base.names import INDEX, INDEXES, SUFFIX, TEAM, TEAM_INDEX, check_name
 from memd.base.text import sha256
 from memd.base.values import FileEdit, MemoryFile, Tree
 from memd.base.yielding import yield_to_requests
-from memd.documents import index
 from memd.portable.marking import marked
 from memd.portable.plan import (
     BESIDE,
@@ -29,7 +28,9 @@ from memd.portable.plan import (
     TakenNames,
 )
 from memd.portable.values import LeftOutFile, ReadFile
+from memd.store import index
 from memd.store.drafts import ImportedTexts, TooLargeError, check_shared
+from memd.store.merge import merge_index
 
 _NUMBERS = range(2, 1000)  # tried for a free name, such as ``name-2.md``
 _STEM_CHARACTERS = 90  # of a name before such a number
@@ -115,7 +116,7 @@ class _Planner:
         if live is not None:
             if _unmarked_own_lines(content) <= _unmarked_own_lines(live):
                 return ""
-            result = index.merge(b"", content, live)
+            result = merge_index(b"", content, live)
             if result is None or result == live:
                 return ""
             content, base, mtime_ns = result, sha256(live), None

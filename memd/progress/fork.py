@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult, prefixed
 from memd.base import prose
 from memd.conversation.pieces import RecordedCall
-from memd.documents import secrets
+from memd.store import secret
 
 KIND = "progress"
 CALLS = 8  # the number of a sub-agent's last calls in the request
@@ -63,7 +63,7 @@ def task(
     client = prefixed(_RUN, prefix)
     if client is None or not model or _has_open_call(client):
         return None
-    lines = [prose.inert(secrets.scrub(call.short)) for call in calls[-CALLS:]]
+    lines = [prose.inert(secret.scrub(call.short)) for call in calls[-CALLS:]]
     template = prose.template(KIND, "memd.progress")
     prompt = prose.fill(template, (), {"calls": "\n".join(lines)})
     messages = (*client.messages, {"role": "user", "content": prompt})

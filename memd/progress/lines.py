@@ -1,6 +1,6 @@
 """Check lines of progress, and read them from a model's reply. Pure."""
 
-from memd.documents import secrets
+from memd.store import secret
 from memd.text import invisible
 
 _CHARACTERS = 60  # the longest line
@@ -28,4 +28,4 @@ def parse_reply(reply: str) -> str:
     line = reply.strip().strip(_QUOTES).removesuffix(".").strip(_QUOTES)
     is_plain = line.isprintable() and not invisible.find(line) and "<" not in line
     is_plain = is_plain and ">" not in line
-    return line if is_plain and is_line(line) and not secrets.find(line) else ""
+    return line if is_plain and is_line(line) and not secret.find(line) else ""

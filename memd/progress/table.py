@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from memd.conversation.history import members_of, tool_kind
 from memd.conversation.pieces import RecordedCall, string
-from memd.documents import secrets
 from memd.progress.lines import is_line
+from memd.store import secret
 from memd.text import invisible
 
 _TABLE: dict[str, Any] = tomllib.loads(
@@ -51,7 +51,7 @@ def _compose(kind: str, name: str) -> str:
     """Return the verb of a kind of tool with a name, or a general line if that is not safe."""
     row = _TABLE.get(kind or "other", _TABLE["other"])
     line = f"{row['verb']} {name}"
-    is_safe = name and is_line(line) and not secrets.find(line)
+    is_safe = name and is_line(line) and not secret.find(line)
     return line if is_safe else f"{row['verb']} {row['rest']}"
 
 

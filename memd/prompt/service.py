@@ -15,10 +15,10 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, INDEXES, TEAM
 from memd.base.settings import Settings
 from memd.base.values import MemoryFile, Project
-from memd.documents.index import load
 from memd.projects.project import agent_directory, slug
 from memd.prompt import compose
 from memd.prompt.compose import IndexText, Parts, Variant
+from memd.store.index import load
 from memd.text import quoting
 
 AUTO = "auto"

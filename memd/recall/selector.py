@@ -18,8 +18,8 @@ from typing import Any
 
 from memd.base import limits, prose, text
 from memd.base.values import Header
-from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
+from memd.store.index import manifest
 from memd.text.excerpt import excerpt
 from memd.text.quoting import neutralise
 

@@ -18,9 +18,9 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
 from memd.base.values import FileEdit, ProposalDecided, Tree
-from memd.documents.document import parse
 from memd.state.changes import ACCEPTED, OPEN, Proposal, ProposedEdit
 from memd.store.drafts import StoreDraft, merge
+from memd.store.memory import parse
 
 _CHANGED = "it was changed since the dream had read it"
 _GONE = "it was removed since the dream had read it"

@@ -18,10 +18,10 @@ from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.text import one_line
 from memd.base.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
-from memd.documents.secrets import scrub
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views
 from memd.state.changes import ACCEPTED, REJECTED, Proposal, ProposalTable, ProposedEdit, state_of
+from memd.store.secret import scrub
 from memd.store.service import Store
 
 _REASON_CHARACTERS = 500  # of a rejection's reason

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from memd.base.text import one_line, sha256
 from memd.base.values import FOREIGN, Header, MemoryFile, MemoryType
-from memd.documents import document
 from memd.rules.check import Check, CheckRefusedError, normal, parse
 from memd.rules.stored import StoredRule
 from memd.rules.values import Answer, NotARuleError, RuleCandidate, State, ToolRule
+from memd.store import memory
 from memd.text import invisible
 
 _NO_LINE = "it has no line check:"
@@ -85,7 +85,7 @@ def with_check(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
         raise NotARuleError(header.path, reason)
     words = words_of(content, header.path)
     if check and (words is None or words.check != check):
-        content = document.with_fields(content, {"metadata.check": check})
+        content = memory.with_fields(content, {"metadata.check": check})
         words = words_of(content, header.path)
     if words is None:
         raise NotARuleError(header.path, _NO_LINE)
@@ -106,7 +106,7 @@ def reason_against_rule(header: Header) -> str:
 
 def words_of(content: bytes, path: str) -> RuleWords | None:
     """Return the rule's words in a memory, ``None`` if it is damaged or has no line ``check:``."""
-    parsed = document.parse(content, path)
+    parsed = memory.parse(content, path)
     check = normal(parsed.metadata.get("check", ""))
     if not check or parsed.damaged:
         return None

@@ -14,10 +14,12 @@ from memd.base.errors import Refused
 from memd.base.names import check_name
 from memd.base.text import sha256
 from memd.base.values import MemoryType
-from memd.documents import document, secrets
-from memd.documents.document import InvalidMemoryError
 from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart
 from memd.server.values import Answer, PutEntry
+from memd.store import memory
+from memd.store.memory import InvalidMemoryError
+from memd.store.secret import Finding
+from memd.store.secret import find as find_secrets
 
 _LABEL = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")  # members and devices, as people call them
 _COMPONENTS = 3  # folders and file name; with "team" before them, as many as a name may have
@@ -79,7 +81,7 @@ def is_revision(text: str) -> bool:
 
 def label(text: str, part: RequestPart) -> str:
     """Return a valid name of a member or device. Raises MalformedRequestError for ``part``."""
-    if not _LABEL.fullmatch(text) or secrets.find(text):
+    if not _LABEL.fullmatch(text) or find_secrets(text):
         raise MalformedRequestError(part)
     return text
 
@@ -91,7 +93,7 @@ def reason(text: str) -> str:
     """
     if not text.strip() or len(text) > _REASON_CHARACTERS or not text.isprintable():
         raise MalformedRequestError(RequestPart.REASON)
-    if hits := secrets.find(text):
+    if hits := find_secrets(text):
         raise EntriesRefusedError((_refusal("", f"secret:{hits[0].rule}", hits[0].line),))
     return text
 
@@ -111,9 +113,9 @@ def request_id(text: str) -> str:
     return text.lower()
 
 
-def _secrets(key: str) -> tuple[secrets.Finding, ...]:
+def _secrets(key: str) -> tuple[Finding, ...]:
     """Return the credentials found in a key, with or without its ending."""
-    return secrets.find(key) or secrets.find(key.removesuffix(names.SUFFIX))
+    return find_secrets(key) or find_secrets(key.removesuffix(names.SUFFIX))
 
 
 def _refusal(key: str, rule: str, line: int = 0) -> Answer:
@@ -140,17 +142,17 @@ def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Answer]:
         return
     if rule := _format(entry.content):
         yield _refusal(key, rule)
-    for secret in secrets.find(text):
+    for secret in find_secrets(text):
         yield _refusal(key, f"secret:{secret.rule}", secret.line)
 
 
 def _format(content: bytes) -> str:
     """Return "type" or "format" if a shared memory's frontmatter breaks that rule, else ""."""
-    parsed = document.parse(content, "")
+    parsed = memory.parse(content, "")
     if not parsed.damaged and parsed.type in (None, MemoryType.USER):
         return "type"
     try:
-        document.validate(content, "")
+        memory.validate(content, "")
     except InvalidMemoryError:
         return "format"
     return ""

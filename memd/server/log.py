@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TextIO
 
-from memd.documents.secrets import scrub
+from memd.store.secret import scrub
 from memd.text.invisible import without_directions
 
 Fact = str | int | float | bool

@@ -10,9 +10,9 @@ from msgspec import Struct
 from memd.base.errors import MemdError
 from memd.base.names import TEAM
 from memd.base.values import IMPORT, TEAM_MATE, Header
-from memd.documents import document
-from memd.documents.document import Fields, quick_fields
 from memd.files.directory import Directory, FileUnreadableError, cause_of
+from memd.store import memory
+from memd.store.memory import Fields, quick_fields
 from memd.text.invisible import without_directions
 
 _PEEK_BYTES = 2048  # nearly every frontmatter ends before; reading more costs time
@@ -91,7 +91,7 @@ def read(directory: Directory, path: str) -> Header | None:
 
     Raises PathRefusedError and FileUnreadableError.
     """
-    head_and_status = directory.read_head(path, document.HEAD_BYTES + 1)
+    head_and_status = directory.read_head(path, memory.HEAD_BYTES + 1)
     if head_and_status is None:
         return None
     head, status = head_and_status
@@ -154,5 +154,5 @@ def _read_listed(directory: Directory, path: str, name: str, folder: int) -> Hea
 
 def _parse_header(path: str, head: bytes, status: os.stat_result) -> Header:
     """Return the header of a file from its head, or all of it, and its status."""
-    parsed = document.parse(head, path)
+    parsed = memory.parse(head, path)
     return header_from(path, parsed.fields, fingerprint(status), damaged=parsed.damaged)

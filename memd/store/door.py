@@ -20,7 +20,8 @@ from memd.base.names import (
 )
 from memd.base.text import decode
 from memd.base.values import Effect, FileEdit, MemoryType, Suggestion
-from memd.documents import document, secrets
+from memd.store import memory
+from memd.store.secret import find as find_secrets
 
 _LINES_AROUND_CHANGE = 100  # that are searched too: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"
@@ -185,7 +186,7 @@ def check_shared(path: str, content: bytes) -> None:
     """Refuse a memory below ``team/`` without a type that a team shares. Raises NotSharedError."""
     if not path.startswith(TEAM):
         return
-    kind = document.parse(content, path).type
+    kind = memory.parse(content, path).type
     if kind in (None, MemoryType.USER):
         raise NotSharedError(path, kind.value if kind else "none")
 
@@ -196,20 +197,20 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     Lines that were there before pass, or a person could not edit such a file at all. Raises
     SecretRefusedError, and SecretInNameError where there was no file.
     """
-    in_name = secrets.find(path) if before is None else ()
+    in_name = find_secrets(path) if before is None else ()
     if in_name:
         raise SecretInNameError(in_name[0].rule)
     # A search of a large text is slow, so the changed part is searched first.
     is_large = len(after) > limits.MEMORY_BYTES
-    if is_large and not secrets.find(_changed_part(before or b"", after)):
+    if is_large and not find_secrets(_changed_part(before or b"", after)):
         return
     new_text = decode(after)
-    new_secrets = secrets.find(new_text)
+    new_secrets = find_secrets(new_text)
     if not new_secrets:
         return
     old_text = decode(before or b"")
     old_lines, new_lines = old_text.split("\n"), new_text.split("\n")
-    old_secrets = secrets.find(old_text)
+    old_secrets = find_secrets(old_text)
     old_secret_lines = {(secret.rule, old_lines[secret.line - 1]) for secret in old_secrets}
     for secret in new_secrets:
         if (secret.rule, new_lines[secret.line - 1]) not in old_secret_lines:
@@ -226,7 +227,7 @@ def _is_secret_suggestion(effect: Effect) -> bool:
     if not isinstance(effect, Suggestion):
         return False
     texts = (effect.text, effect.reason, effect.type, effect.session)
-    return bool(secrets.find("\n".join(texts)))
+    return bool(find_secrets("\n".join(texts)))
 
 
 def _changed_part(before: bytes, after: bytes) -> str:

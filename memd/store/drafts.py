@@ -13,10 +13,8 @@ from memd.base import limits
 from memd.base.names import INDEX, INDEXES, TEAM, TEAM_INDEX, clash
 from memd.base.text import sha256
 from memd.base.values import FOREIGN, Draft, FileEdit, Pointer, Tree, least_trusted
-from memd.documents import document, index
-from memd.documents.document import FrontmatterNotEditableError
 from memd.state.changes import Step
-from memd.store import door
+from memd.store import door, index, memory
 from memd.store.door import ConflictError as ConflictError
 from memd.store.door import NameClashError as NameClashError
 from memd.store.door import NotSharedError as NotSharedError
@@ -25,7 +23,9 @@ from memd.store.door import TooLargeError as TooLargeError
 from memd.store.door import TooManyFilesError as TooManyFilesError
 from memd.store.door import check_secrets as check_secrets
 from memd.store.door import check_shared as check_shared
+from memd.store.memory import HeadNotEditableError
 from memd.store.memory_index import MemorySteps, matches_files, updated_index
+from memd.store.merge import merge_index, merge_memory
 from memd.store.team_index import derive_team_index
 from memd.store.tree import LiveTree, StoredFile
 
@@ -162,8 +162,8 @@ def merge(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
     if base is None or edit.content is None:
         return None
     if edit.path == INDEX:
-        return index.merge(base, edit.content, live)
-    return document.merge(base, edit.content, live, edit.path)
+        return merge_index(base, edit.content, live)
+    return merge_memory(base, edit.content, live, edit.path)
 
 
 def _merged_with_live(edit: FileEdit, live: StoredFile | None, blobs: Blobs) -> FileEdit:
@@ -216,11 +216,11 @@ def _with_origin(
     a less trusted origin than its writer has. Raises FrontmatterNotEditableError.
     """
     origin = edit.origin or writer_origin
-    new = document.parse(content, edit.path)
-    has_head = document.split(content) is not None
+    new = memory.parse(content, edit.path)
+    has_head = memory.split(content) is not None
     if not origin or edit.path.startswith(TEAM) or not has_head:
         return edit
-    old = document.parse(live.content, edit.path) if live else None
+    old = memory.parse(live.content, edit.path) if live else None
     if by_person:
         wanted = origin
     elif old and old.body == new.body and not edit.origin:  # only the head changes
@@ -234,8 +234,8 @@ def _with_origin(
     if wanted == new.origin:
         return edit
     try:
-        marked = document.with_fields(content, {"metadata.origin": wanted})
-    except FrontmatterNotEditableError:
+        marked = memory.with_fields(content, {"metadata.origin": wanted})
+    except HeadNotEditableError:
         # A foreign origin must be in the head, or these words would pass for the user's own.
         if new.origin or wanted in FOREIGN:
             raise

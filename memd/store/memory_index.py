@@ -12,9 +12,9 @@ from msgspec import Struct
 from memd.base import limits
 from memd.base.names import INDEX, TEAM
 from memd.base.values import IMPORT, OUTSIDE, Pointer
-from memd.documents import document, index
-from memd.documents.index import Entries, read
 from memd.state.changes import Step
+from memd.store import index, memory
+from memd.store.index import Entries, read
 from memd.store.tree import LiveTree
 
 _INDEX_IS_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
@@ -83,7 +83,7 @@ def _with_followed_lines(content: bytes | None, changes: MemorySteps) -> bytes |
     for step in changes.own():
         if step.before and step.after:
             before, after = (
-                document.parse(changes.bodies[text], step.path).fields[:2]
+                memory.parse(changes.bodies[text], step.path).fields[:2]
                 for text in (step.before, step.after)
             )
             if before != after:
@@ -137,7 +137,7 @@ def _has_marked_origin(path: str, text_hash: str | None, bodies: Mapping[str, by
     """Say whether the text with this hash is of a memory from outside; ``None`` is no text."""
     if text_hash is None:
         return False
-    return document.parse(bodies[text_hash], path).origin in _MARKED_ORIGINS
+    return memory.parse(bodies[text_hash], path).origin in _MARKED_ORIGINS
 
 
 def _lines_of_person(
@@ -180,7 +180,7 @@ def _lines_from_heads(
     lines: dict[str, Pointer] = {}
     for path in paths:
         if path in texts_after:
-            name, description, *_ = document.parse(texts_after[path], path).fields
+            name, description, *_ = memory.parse(texts_after[path], path).fields
             lines[path] = index.of_memory(name, description)
     if len(lines) < len(paths):  # reading all headers is slow, and seldom needed
         for header in tree.headers():

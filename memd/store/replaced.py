@@ -19,12 +19,12 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, INDEXES
 from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
-from memd.documents import document, index
 from memd.files.directory import Directory
 from memd.files.disk import NOT_A_MEMORY, Disk
 from memd.state.changes import Step
 from memd.store.apply import temporary_path
 from memd.store.drafts import StoreDraft
+from memd.store.merge import merge_index, merge_memory
 
 PUT_BACK = Provenance(
     Actor.EXTERNAL, reason="the text before, while a program that emptied the file still writes"
@@ -197,8 +197,8 @@ def _merge_late_save(
         base = blobs(step.after)
     base = base or b""
     if step.path in INDEXES:
-        return index.merge(base, save.body, live)
-    return document.merge(base, save.body, live, step.path)
+        return merge_index(base, save.body, live)
+    return merge_memory(base, save.body, live, step.path)
 
 
 def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:

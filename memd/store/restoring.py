@@ -3,8 +3,8 @@
 from memd.base.errors import MemdError
 from memd.base.names import INDEX
 from memd.base.values import FileEdit, Pointer, Tree
-from memd.documents import index
 from memd.state.changes import ChangeRecord, Step
+from memd.store import index
 from memd.store.drafts import Blobs, StoreDraft
 from memd.store.undo import PurgedError
 

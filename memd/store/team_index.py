@@ -10,9 +10,9 @@ from memd.base import limits
 from memd.base.errors import MemdError
 from memd.base.names import TEAM, TEAM_INDEX, in_catalogue
 from memd.base.values import FileEdit, MemoryType, Pointer
-from memd.documents import document, index
-from memd.documents.document import Fields
 from memd.state.changes import Step
+from memd.store import index, memory
+from memd.store.memory import Fields
 from memd.store.tree import LiveTree
 
 _TYPE_ORDER = {kind: number for number, kind in enumerate((*MemoryType, None))}
@@ -40,7 +40,7 @@ def derive_team_index(
     for step in team_steps:
         entries.pop(step.path, None)
         if step.after:
-            entries[step.path] = document.parse(bodies[step.after], step.path).fields
+            entries[step.path] = memory.parse(bodies[step.after], step.path).fields
     derived = index.derive(content, _index_lines(entries))
     if len(derived or b"") > limits.READ_BYTES:
         return None, f"{TEAM_INDEX} would have more than {limits.READ_BYTES} bytes"

@@ -16,11 +16,10 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, TEAM, check_name, in_catalogue
 from memd.base.text import sha256
 from memd.base.values import Header, MemoryFile, newest_first
-from memd.documents import document
-from memd.documents.index import IndexEntry, entries
-from memd.documents.index import read as read_index
 from memd.files.directory import Directory, DirectoryMissingError, FileTooLargeError
-from memd.store import catalogue
+from memd.store import catalogue, memory
+from memd.store.index import IndexEntry, entries
+from memd.store.index import read as read_index
 
 
 class StoredFile(Struct, frozen=True):
@@ -218,6 +217,6 @@ def read_file(directory: Directory, path: str) -> StoredFile | None:
 
 def memory_file(path: str, file: StoredFile) -> MemoryFile:
     """Return a file as a memory, with its header and body; a damaged head raises no error."""
-    parsed = document.parse(file.content, path)
+    parsed = memory.parse(file.content, path)
     header = catalogue.header_from(path, parsed.fields, file.fingerprint, damaged=parsed.damaged)
     return MemoryFile(header, file.content, file.hash, parsed.body)

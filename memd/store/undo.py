@@ -15,10 +15,11 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX, TEAM_INDEX
 from memd.base.text import sha256
 from memd.base.values import Effect, FileEdit, MemoryFile, Pointer, Tree, Undid
-from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
 from memd.state.changes import ChangeRecord, CombinedChange, Step
+from memd.store import index
 from memd.store.drafts import Blobs, StoreDraft
+from memd.store.merge import merge_index, merge_memory
 
 
 class ChangeNotFoundError(MemdError):
@@ -151,7 +152,7 @@ class UndoPlan:
         if after is None or before is None:
             return None
         # A merge towards the text before the set takes out just what the set put in.
-        content = document.merge(after, before, live.content, step.path)
+        content = merge_memory(after, before, live.content, step.path)
         return None if content is None else FileEdit(step.path, content, live.hash)
 
     def _undo_index(self, tree: Tree, undos: _FileUndos) -> bool:
@@ -204,7 +205,7 @@ class UndoPlan:
         before = self._blobs(step.before) if step.before else b""
         if after is None or before is None or live is None:
             return None
-        return index.merge(after, before, live)
+        return merge_index(after, before, live)
 
     def _with_old_lines(self, content: bytes, undos: _FileUndos) -> bytes:
         """Return the index with the old lines of restored files, where the set changed the line.

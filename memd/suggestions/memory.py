@@ -9,8 +9,8 @@ import re
 
 from memd.base.text import iso_time, said_line
 from memd.base.values import PERSON, Draft, FileEdit, MemoryType, SuggestionDecided, Tree
-from memd.documents import document
 from memd.state.suggestions import TAKEN, OpenSuggestion
+from memd.store import memory
 
 # The label of a quotation, such as "**Said:**"; removed, so that no wording poses as a quotation.
 _QUOTATION_LABEL = re.compile(
@@ -30,7 +30,7 @@ def accepted(
     statement = _QUOTATION_LABEL.sub("", statement).strip() or statement
     own_words = " ".join(suggestion.text.split())
     quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""
-    worded = document.memory_of_statement(
+    worded = memory.of_statement(
         statement,
         _type_named(kind or suggestion.type),
         quotation,

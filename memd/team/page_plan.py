@@ -17,7 +17,7 @@ from memd.base.names import TEAM, clash
 from memd.base.team import Base, Conflict, HeldEntry, LeftOut, moved
 from memd.base.text import sha256
 from memd.base.values import Draft, FileEdit, Tree
-from memd.documents import document
+from memd.store.merge import merge_memory
 from memd.team import sharing
 from memd.team.planning import KeyPlan
 from memd.team.values import Act
@@ -128,7 +128,7 @@ class PagePlan:
         """Write the merge of two texts; if they do not merge, write theirs and add a conflict."""
         path, base_hash = f"{TEAM}{plan.key}", plan.base.hash if plan.base else ""
         base_text = self.body(base_hash) if base_hash and plan.act is Act.MERGE else None
-        merged = None if base_text is None else document.merge(base_text, ours, theirs, path)
+        merged = None if base_text is None else merge_memory(base_text, ours, theirs, path)
         if merged is not None and not sharing.refusal(plan.key, sha256(merged), merged):
             self._texts[sha256(theirs)] = theirs
             self._edits.append(FileEdit(path, merged, plan.local))

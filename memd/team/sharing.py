@@ -8,8 +8,8 @@ from memd.base.errors import Refused
 from memd.base.names import TEAM
 from memd.base.team import ENTRY_BYTES, HeldEntry
 from memd.base.values import MemoryType
-from memd.documents import document, secrets
-from memd.documents.document import InvalidMemoryError
+from memd.store import memory, secret
+from memd.store.memory import InvalidMemoryError
 from memd.team.wire import check_key
 
 _NOT_UTF8 = "it is not UTF-8"
@@ -37,10 +37,10 @@ def _broken_rule(key: str, content: bytes, most: int) -> tuple[str, str]:
         text = content.decode()
     except UnicodeDecodeError:
         return "refused", _NOT_UTF8
-    parsed = document.parse(content, f"{TEAM}{key}")
+    parsed = memory.parse(content, f"{TEAM}{key}")
     if parsed.damaged or parsed.type in (None, MemoryType.USER):
         return "type", _DAMAGED if parsed.damaged else f"its type is {parsed.type or 'missing'}"
-    results = secrets.find(text) or secrets.find(key)
+    results = secret.find(text) or secret.find(key)
     if results:
         return "secret", f"line {results[0].line} looks like a secret ({results[0].rule})"
     problems = _format_problems(content)  # the server would refuse them without details
@@ -50,7 +50,7 @@ def _broken_rule(key: str, content: bytes, most: int) -> tuple[str, str]:
 def _format_problems(content: bytes) -> str:
     """Return what a file lacks to be a memory, "" for nothing."""
     try:
-        document.validate(content, "")
+        memory.validate(content, "")
     except InvalidMemoryError as error:
         return "; ".join(error.problems)
     return ""

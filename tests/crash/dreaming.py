@@ -34,7 +34,6 @@ from memd.agent.runs import Runs
 from memd.base.errors import MemdError
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
-from memd.documents import document
 from memd.dream.service import Dreams
 from memd.state.database import open_database
 from memd.state.docs import Docs
@@ -43,6 +42,7 @@ from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.journal import Journal
 from memd.state.proposals import ProposalTable
 from memd.state.schemas import SCHEMAS
+from memd.store.memory import new as new_memory
 from memd.store.service import Store
 from memd.watch import locks
 from tests.crash.cases import restore
@@ -135,7 +135,7 @@ def prepare(root: Path, *, prior: bool) -> None:
     memory.mkdir(parents=True)
     stamp = "2026-03-02T10:00:00Z"
     for name, (body, kind) in MEMORIES.items():
-        content = document.new("a-name", "How deploys go", kind, body, session="s", modified=stamp)
+        content = new_memory("a-name", "How deploys go", kind, body, session="s", modified=stamp)
         (memory / name).write_bytes(content)
         os.utime(memory / name, ns=(OLD_NS, OLD_NS))
     (memory / "MEMORY.md").write_text(INDEX)

@@ -8,7 +8,6 @@ from memd.agent.runs import Runs
 from memd.base.names import is_temporary
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
-from memd.documents import document
 from memd.dream.pass_result import Work
 from memd.dream.service import Dreams
 from memd.dream.values import Report
@@ -17,6 +16,7 @@ from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import ProposalTable
+from memd.store import memory
 from memd.watch import locks
 from tests.scripted_model import Answer, ScriptedModel
 from tests.stores import Sink, store_in
@@ -105,7 +105,7 @@ class Bench:
         return dreaming, model
 
     def write(self, path: str, body: str, kind: MemoryType = MemoryType.REFERENCE) -> Path:
-        content = document.new(
+        content = memory.new(
             "a-name", "How deploys go", kind, body, session="s", modified="2026-03-02T10:00:00Z"
         )
         file = self.memory / path

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memd.base.values import MemoryType
-from memd.documents import document
+from memd.store.memory import new as new_memory
 
 USER, FEEDBACK, PROJECT, REFERENCE = MemoryType
 Edit = str | tuple[str, str]  # the whole new text, or a piece of it and what it becomes
@@ -13,7 +13,7 @@ Edit = str | tuple[str, str]  # the whole new text, or a piece of it and what it
 def memory(kind: MemoryType, body: str, description: str = "How it is", name: str = "a") -> str:
     """Return the text of a memory."""
     stamp = "2026-02-20T10:00:00Z"
-    return document.new(name, description, kind, body, session="s", modified=stamp).decode()
+    return new_memory(name, description, kind, body, session="s", modified=stamp).decode()
 
 
 def project(body: str, description: str = "How it is") -> str:

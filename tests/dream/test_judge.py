@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from memd.base.names import INDEX
 from memd.base.values import FileEdit
-from memd.documents.document import parse
 from memd.dream.values import Wanted
 from memd.model.port import Reply
+from memd.store.memory import parse
 from memd.text.statements import statements
 from tests.dream.bench import DAY, Bench
 from tests.dream.cases import (

@@ -6,10 +6,10 @@ What the extractor reaches is measured on talk of strangers (benchmarks/extract.
 from collections.abc import Container
 
 from memd.base.text import said_line
-from memd.documents import document
-from memd.documents.document import WordedMemory
 from memd.extract.candidates import Candidate
 from memd.extract.merge import stated
+from memd.store import memory
+from memd.store.memory import StatementMemory
 
 SAVED = (
     ("Remember that our staging database is on port 5433.", "project"),
@@ -69,10 +69,8 @@ NOT_KEPT = (
 )
 
 
-def word(candidate: Candidate, taken: Container[str] = ()) -> WordedMemory:
+def word(candidate: Candidate, taken: Container[str] = ()) -> StatementMemory:
     """Return the memory of a candidate."""
     quotation = said_line(" ".join(candidate.text.split()), candidate.at)
     statement, kind = stated(candidate), candidate.type
-    return document.memory_of_statement(
-        statement, kind, quotation, taken, session="s", modified="m"
-    )
+    return memory.of_statement(statement, kind, quotation, taken, session="s", modified="m")

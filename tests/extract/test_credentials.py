@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base.values import Message
-from memd.documents import secrets
 from memd.extract import credentials
 from memd.extract.candidates import find
-from tests.documents.secret_samples import ORDINARY, Make
+from memd.store import secret
+from tests.store.secret_samples import ORDINARY, Make
 
 HEX = "e3b91d26ab4a829a95249f512c17b8ed"
 
@@ -70,4 +70,4 @@ def test_words_about_credentials_pass(text: str) -> None:
 def test_ordinary_notes_pass(seed: int, make: Make) -> None:
     """What the general rules let pass in lines of ordinary notes passes here too."""
     text = make(random.Random(seed))  # noqa: S311 - made-up notes
-    assert credentials.find(text) == tuple(found.rule for found in secrets.find(text))
+    assert credentials.find(text) == tuple(found.rule for found in secret.find(text))

@@ -4,9 +4,9 @@ import pytest
 
 from memd.base.text import sha256
 from memd.base.values import FileEdit, Header, MemoryFile, MemoryType
-from memd.documents import document
 from memd.extract.candidates import Candidate
 from memd.extract.merge import Merged, merge, stated
+from memd.store import memory
 from tests.extract.statements import WITHOUT_REQUEST, word
 
 AT = 1_772_614_800.0  # 2026-03-04
@@ -29,7 +29,7 @@ class Directory:
 
     def put(self, path: str, content: bytes) -> None:
         """Add a file."""
-        read = document.parse(content, path)
+        read = memory.parse(content, path)
         origin = str(read.metadata.get("origin", ""))
         about = (read.name, read.description, read.type)
         header = Header(path, *about, 0, len(content), read.damaged, 1, origin=origin)
@@ -67,7 +67,7 @@ def test_something_new_is_a_valid_memory_once() -> None:
     tree = Directory()
     (edit,) = run(tree, RULE, f"{RULE}.").draft.edits
     assert (edit.path, edit.base) == (PATH, "")
-    assert document.validate(edit.content or b"", edit.path).metadata["originSessionId"] == "s2"
+    assert memory.validate(edit.content or b"", edit.path).metadata["originSessionId"] == "s2"
     again = run(tree, "Integration tests must hit a real database!")
     assert again.draft.edits == ()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-from memd.documents import secrets
+from memd.store import secret
 from tests.fuzz.inputs import kept, write
 from tests.fuzz.target import Use
 from tests.fuzz.targets import target
@@ -41,7 +41,7 @@ def keep(name: str, folder: Path) -> str:
 
 def _is_secret(content: bytes) -> bool:
     """Return whether others would take an input for a live key."""
-    return bool(secrets.find(content.decode(errors="replace")))
+    return bool(secret.find(content.decode(errors="replace")))
 
 
 class Tracer:

@@ -9,11 +9,13 @@ from memd.base.errors import MemdError
 from memd.base.options import Layer
 from memd.base.settings import parse
 from memd.base.values import Pointer
-from memd.documents import document, index, index_merge, memory_merge, secrets
 from memd.memories import tool_files
 from memd.notes import sections
-from tests.documents.test_document import BOMBS
+from memd.store import index, secret
+from memd.store import memory as memories
+from memd.store.merge import merge_index, merge_memory
 from tests.fuzz.target import Target, plain
+from tests.store.test_memory import BOMBS
 
 _NOW = "2026-01-01T00:00:00.000Z"
 _HEAD = b"name: a\ndescription: d\nmetadata:\n  type: user\n  modified: " + _NOW.encode()
@@ -28,17 +30,17 @@ _MARKS = (
 
 def memory(content: bytes) -> None:
     """Check that a memory is read, and written anew so that it is read as the same."""
-    document.parse(content, "a.md")
+    memories.parse(content, "a.md")
     text = content.decode(errors="replace")
     made = tool_files.stored("a.md", text, None, session="", modified=_NOW)
     assert tool_files.shown(made) == text
-    document.with_body(content, "body")
-    _refusable(lambda: document.validate(content, "a.md"))
+    memories.with_body(content, "body")
+    _refusable(lambda: memories.validate(content, "a.md"))
     fields = {"metadata.modified": "now", "description": "x: y"}
-    _refusable(lambda: document.with_fields(content, fields))
+    _refusable(lambda: memories.with_fields(content, fields))
     half = content[: len(content) // 2]
-    assert memory_merge.merge(content, content, half) in (None, half)
-    memory_merge.merge(half, content, _MEMORY)
+    assert merge_memory(content, content, half, "a.md") in (None, half)
+    merge_memory(half, content, _MEMORY, "a.md")
 
 
 def pointers(content: bytes) -> None:
@@ -50,7 +52,7 @@ def pointers(content: bytes) -> None:
     assert index.reconcile(once, {"a.md"}, {}) == once
     assert "a.md" in {entry.path for entry in index.entries(once)}
     index.with_pointer(content, "a.md", Pointer("new", "hook"))
-    assert index_merge.merge(content, content, once) in (None, once)
+    assert merge_index(content, content, once) in (None, once)
 
 
 def settings(content: bytes) -> None:
@@ -87,9 +89,9 @@ def command(content: bytes) -> None:
 def credentials(content: bytes) -> None:
     """Check that a text with a finding is scrubbed, and that lines keep their numbers."""
     text = content.decode(errors="replace")
-    found = secrets.find(text)
-    assert not found or secrets.scrub(text) != text
-    assert secrets.blank(text).count("\n") == text.count("\n")
+    found = secret.find(text)
+    assert not found or secret.scrub(text) != text
+    assert secret.blank(text).count("\n") == text.count("\n")
     assert all(1 <= finding.line <= text.count("\n") + 1 for finding in found)
 
 

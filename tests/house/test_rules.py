@@ -21,7 +21,7 @@ TESTS = Files("tests")
 # those of other models, and those of teams.
 DOORS = {
     "anthropic": "memd/client/context.py memd/client/memory_tool.py memd/model/claude.py",
-    "frontmatter": "memd/documents/document.py",
+    "frontmatter": "memd/store/head.py",
     "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
@@ -42,7 +42,7 @@ DOORS = {
 }
 # Files that decide and touch nothing.
 PURE_ROOMS = str.split(
-    "agent context conversation base documents dream extract instructions memories messages "
+    "agent context conversation base dream extract instructions memories messages "
     "notes portable progress prompt recall review rules team text"
 )
 PURE_FILES = (
@@ -60,6 +60,12 @@ PURE_FILES = (
     "memd/search/intent.py",
     "memd/search/query.py",
     "memd/search/ranking.py",
+    "memd/store/head.py",
+    "memd/store/index.py",
+    "memd/store/memory.py",
+    "memd/store/merge.py",
+    "memd/store/secret.py",
+    "memd/store/title.py",
 )
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
 STANDARD = {-32700, -32600, -32601, -32602, -32603, -32800}

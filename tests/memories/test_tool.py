@@ -7,10 +7,10 @@ import pytest
 from memd.base.errors import Refused
 from memd.base.text import sha256
 from memd.base.values import Draft, Header, MemoryFile
-from memd.documents import document
 from memd.memories import tool
 from memd.memories.tool import Editing, Stamp, ToolRefusedError
 from memd.memories.tool_files import stored
+from memd.store import memory
 
 MODIFIED = "2026-03-03T12:00:00.000Z"
 
@@ -36,7 +36,7 @@ class Plain:
 
     def _file(self, path: str) -> MemoryFile:
         content = self.files[path]
-        read = document.parse(content, path)
+        read = memory.parse(content, path)
         facts = (path, read.name, read.description, read.type, 7, len(content), read.damaged)
         return MemoryFile(Header(*facts, 0), content, sha256(content), read.body)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from memd.base.text import sha256
 from memd.base.values import Header, MemoryFile
-from memd.documents import document
 from memd.memories.tool_files import renamed, shown, stored
+from memd.store import memory
 
 STAMP = {"session": "s", "modified": "2026-03-03T12:00:00.000Z"}
 VALID = "---\nname: a\ndescription: d\nmetadata:\n  type: user\n---\n\ntext\n"
@@ -15,7 +15,7 @@ VALID = "---\nname: a\ndescription: d\nmetadata:\n  type: user\n---\n\ntext\n"
 
 def file(content: bytes, path: str = "a.md") -> MemoryFile:
     """Return bytes as the file that a tree would give."""
-    parsed = document.parse(content, path)
+    parsed = memory.parse(content, path)
     header = Header(
         path,
         parsed.name,
@@ -41,7 +41,7 @@ def test_a_program_is_shown_what_it_wrote(text: str) -> None:
     """Whatever a program writes is a valid memory on disk and the same text for the program."""
     content = stored("a.md", text, None, **STAMP)
     assert shown(content) == text
-    document.validate(content, "a.md")
+    memory.validate(content, "a.md")
     again = stored("a.md", text + "!", file(content), **STAMP)
     assert shown(again) == text + "!"
 
@@ -50,10 +50,10 @@ def test_a_description_of_somebody_else_stays() -> None:
     """The description follows the first line until somebody gives it another."""
     first = stored("a.md", "one\n", None, **STAMP)
     followed = stored("a.md", "two\n", file(first), **STAMP)
-    assert document.parse(followed, "").description == "two"
-    named = document.with_fields(followed, {"description": "better"})
+    assert memory.parse(followed, "").description == "two"
+    named = memory.with_fields(followed, {"description": "better"})
     kept = stored("a.md", "three\n", file(named), **STAMP)
-    assert (document.parse(kept, "").description, shown(kept)) == ("better", "three\n")
+    assert (memory.parse(kept, "").description, shown(kept)) == ("better", "three\n")
 
 
 @pytest.mark.parametrize("raw", ["plain text\n", "---\nname: Not A Slug\ntype: user\n---\n\nx\n"])
@@ -65,8 +65,8 @@ def test_a_file_in_a_persons_own_form_keeps_it(raw: str) -> None:
 def test_a_moved_file_takes_its_new_name() -> None:
     """Only a head of memd's is renamed with its file, and only while nobody named it."""
     first = stored("a.md", "one\n", None, **STAMP)
-    assert document.parse(renamed("b.md", file(first)), "").name == "b"
-    own = document.with_fields(first, {"name": "chosen"})
+    assert memory.parse(renamed("b.md", file(first)), "").name == "b"
+    own = memory.with_fields(first, {"name": "chosen"})
     assert renamed("b.md", file(own)) == own
     assert renamed("b.md", file(VALID.encode())) == VALID.encode()
 

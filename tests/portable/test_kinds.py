@@ -2,9 +2,9 @@
 
 import pytest
 
-from memd.documents.document import parse, validate
 from memd.portable import kinds
 from memd.portable.values import ImportReading, SourceKind
+from memd.store.memory import parse, validate
 from tests.portable.sources import SAMPLED_NS, Files, sample
 
 TAKEN: dict[str, dict[str, str]] = {

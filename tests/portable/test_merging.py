@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from memd.base import limits
 from memd.base.names import INDEX, TEAM_INDEX
-from memd.documents.document import parse
 from memd.portable.marking import marked
 from memd.portable.merging import plan_import
 from memd.portable.plan import ImportPlan, Incoming
 from memd.portable.values import ReadFile
+from memd.store.memory import parse
 from tests.portable.trees import Desk, memory
 
 DAY = 86_400 * 10**9

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from memd.base.names import INDEX, INDEXES
 from memd.base.text import sha256
 from memd.base.values import Header, MemoryFile, MemoryType, newest_first
-from memd.documents import document
 from memd.portable.plan import ImportPlan
+from memd.store.memory import new as new_memory
+from memd.store.memory import with_fields
 from memd.store.tree import StoredFile, memory_file
 
 
@@ -67,7 +68,7 @@ def memory(
     origin: str = "",
 ) -> bytes:
     """Return a memory as memd writes it."""
-    content = document.new(
+    content = new_memory(
         name, description, kind, body, session="s", modified="2026-03-02T10:00:00Z"
     )
-    return document.with_fields(content, {"metadata.origin": origin}) if origin else content
+    return with_fields(content, {"metadata.origin": origin}) if origin else content

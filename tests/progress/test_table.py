@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.conversation.pieces import RecordedCall
-from memd.documents import secrets
 from memd.progress.lines import is_line
 from memd.progress.table import line_of
+from memd.store import secret
 from memd.transcripts.reading import recent_calls
 from tests.corpora import folder
 
@@ -84,7 +84,7 @@ def test_every_line_of_recorded_calls_is_one() -> None:
         assert is_line(line), (call, line)
         assert line.isprintable(), line
         assert line.split()[0] in VERBS, line
-        assert not secrets.find(line), line
+        assert not secret.find(line), line
         assert not set("<>") & set(line), line
 
 

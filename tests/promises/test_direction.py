@@ -8,8 +8,8 @@ import pytest
 from anyio import to_thread
 
 from memd.client.aio import AsyncClient
-from memd.documents.index import manifest
 from memd.files.directory import Directory
+from memd.store.index import manifest
 from memd.store.tree import LiveTree
 from memd.text.invisible import DIRECTIONS
 from tests.cli.driver import memctl

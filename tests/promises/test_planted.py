@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from memd.base.values import MemoryType
-from memd.documents import document
 from memd.extract.service import ExtractionResult, ExtractRequest
 from memd.state.history import Filter
+from memd.store.memory import parse
 from tests.agent.home import TOKEN
 from tests.extract.bench import Bench, opened, quiet
 from tests.promises.learning import MODEL, WISH, desk, memory
@@ -138,7 +138,7 @@ async def test_memories_of_others_words_rule_nobody(bench: Bench) -> None:
 
 def guarded(bench: Bench, saved: Iterable[str]) -> list[str]:
     """Return the memories of the two types that only the person can ask for."""
-    kinds = {path: document.parse((bench.memory / path).read_bytes(), path).type for path in saved}
+    kinds = {path: parse((bench.memory / path).read_bytes(), path).type for path in saved}
     return [path for path, kind in kinds.items() if kind in GUARDED]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from memd.base.text import sha256
 from memd.base.values import Actor, MemoryType, Provenance
-from memd.documents import document
 from memd.files.disk import Disk
 from memd.review.service import Reviews
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from memd.state.schemas import SCHEMAS
+from memd.store import memory
 from tests.stores import store_in
 from tests.support.clock import FakeClock
 
@@ -22,12 +22,12 @@ NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 
 def accepted(body: str) -> bytes:
     """Return a small memory as it is once its proposal was accepted."""
-    return document.with_fields(topic(body), {"metadata.origin": "assistant"})
+    return memory.with_fields(topic(body), {"metadata.origin": "assistant"})
 
 
 def topic(body: str) -> bytes:
     """Return a small memory."""
-    return document.new(
+    return memory.new(
         "a-name", "About it", MemoryType.PROJECT, body, session="s", modified="2026-03-02T10:00:00Z"
     )
 

@@ -10,8 +10,8 @@ import pytest
 from anyio import to_thread
 
 from memd.base.names import INDEX
-from memd.documents.index import read
 from memd.projects.projects import KnownProject
+from memd.store.index import read
 from tests.portable.exports import Archives, archives_in, checked, recorded
 from tests.soak.figures import FIGURE
 from tests.store.bench import topic

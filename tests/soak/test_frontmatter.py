@@ -18,8 +18,8 @@ import pytest
 from memd.client.blocking import Client
 from memd.client.errors import RemoteError
 from tests import corpora
-from tests.documents.test_document import BOMBS
 from tests.soak.figures import FIGURE
+from tests.store.test_memory import BOMBS
 from tests.support.daemon import client, daemon_process, throw_away_home
 
 Record = Callable[[str, object], None]

@@ -22,8 +22,8 @@ import pytest
 from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.documents import index
 from memd.files.directory import Directory
+from memd.store import index
 from tests import corpora
 from tests.soak.figures import FIGURE
 from tests.support.daemon import Home, daemon_here, throw_away_home

@@ -19,7 +19,7 @@ import pytest
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import connect
-from memd.documents.index import entries
+from memd.store.index import entries
 from tests.soak.figures import FIGURE
 from tests.soak.laid import lay
 from tests.support.daemon import Home, throw_away_home

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.documents import secrets
+from memd.store import secret
 from tests import corpora
 from tests.soak.figures import FIGURE
 
@@ -28,8 +28,8 @@ def test_credentials_are_found_and_others_are_not(step: int, record_property: Re
     rules = json.loads(gzip.decompress(path.read_bytes()))
     true = [text for rule in rules for text in rule["tps"]][::step]
     false = [text for rule in rules for text in rule["fps"]][::step]
-    results = sum(bool(secrets.find(text)) for text in true)
-    wrong = sum(bool(secrets.find(text)) for text in false)
+    results = sum(bool(secret.find(text)) for text in true)
+    wrong = sum(bool(secret.find(text)) for text in false)
     record_property(
         FIGURE,
         f"G15 secrets: {results} of {len(true)} true ones found ({results / len(true):.2%}),"
@@ -45,9 +45,9 @@ def test_clean_markdown_is_left_alone() -> None:
     root, site = Path(__file__).parents[2], Path(sysconfig.get_path("purelib"))
     files = [*sorted((root / "docs").rglob("*.md")), *sorted(site.glob("*.dist-info/METADATA"))]
     text = "\n".join(file.read_text(errors="replace") for file in files)[:450_000]
-    secrets.find("warm up: token = x")
+    secret.find("warm up: token = x")
     begun = time.perf_counter()
-    results = secrets.find(text)
+    results = secret.find(text)
     seconds = (time.perf_counter() - begun) / (len(text.encode()) / 1e6)
     assert len(results) <= 20
     assert seconds <= 0.5

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from memd.base.names import INDEX
 from memd.base.text import sha256
 from memd.base.values import FOREIGN, ORIGINS, Draft, FileEdit, least_trusted
-from memd.documents import document
-from memd.documents.document import FrontmatterNotEditableError
 from memd.files.directory import Directory
 from memd.store.drafts import StoreDraft, prepare
+from memd.store.memory import HeadNotEditableError, parse
 from memd.store.tree import LiveTree
 
 HEAD = "---\nname: a\ndescription: about a\nmetadata:\n  node_type: memory\n  type: project\n"
@@ -46,7 +45,7 @@ def commit(tmp_path: Path) -> Commit:
 
     def run(content: bytes, by: str = "", **more: str) -> str:
         draft = Draft((FileEdit("a.md", content, origin=more.get("origin", "")),))
-        return document.parse(committed(tmp_path, draft, by)["a.md"], "a.md").origin
+        return parse(committed(tmp_path, draft, by)["a.md"], "a.md").origin
 
     return run
 
@@ -84,7 +83,7 @@ def test_trust_is_never_won_back(
     for writer, claim, body in [("outside", "user", "x"), *writes]:
         draft = Draft((FileEdit("a.md", memory(body, claim)),))
         files = committed(folder, draft, writer)
-        new = document.parse(files["a.md"], "a.md").origin
+        new = parse(files["a.md"], "a.md").origin
         assert new in FOREIGN
         assert least_trusted(new, origin) == new
         assert files[INDEX].rstrip().endswith(b"(outside)")
@@ -112,9 +111,9 @@ def test_a_mark_that_cannot_be_set(tmp_path: Path, commit: Commit) -> None:
     )
     plain = plain.replace(b"  originSessionId: s-1\n", b"")
     assert commit(plain, "user") == ""
-    with pytest.raises(FrontmatterNotEditableError):
+    with pytest.raises(HeadNotEditableError):
         commit(plain.replace(b"One", b"Two"), "outside")
-    with pytest.raises(FrontmatterNotEditableError):
+    with pytest.raises(HeadNotEditableError):
         commit(plain.replace(b"user}", b"user, origin: user}"), "assistant")
     os.unlink(tmp_path / "a.md")
     assert commit(b"no head\n", "user") == ""

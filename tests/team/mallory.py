@@ -4,8 +4,8 @@ import json
 import uuid
 
 from memd.base.text import sha256
-from tests.documents.test_document import BOMBS
 from tests.server.servers import TeamServer
+from tests.store.test_memory import BOMBS
 
 # Names that are none of a memory; those that no JSON can hold come as escapes.
 NAMES = (

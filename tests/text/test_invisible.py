@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memd.base.values import Pointer
 from memd.cli import output
-from memd.documents import index, secrets
 from memd.dream import report_page
+from memd.store import index, secret
 from memd.text import invisible
 from memd.text.quoting import neutralise
 
@@ -70,7 +70,7 @@ def test_no_reader_of_the_table_lets_one_through(character: str, at: int) -> Non
     text = f"deploy{character}rule"
     assert character not in neutralise(text)
     assert character not in report_page.span(text)
-    assert secrets.find(f"token = {KEY[:at]}{character}{KEY[at:]}")
+    assert secret.find(f"token = {KEY[:at]}{character}{KEY[at:]}")
     if not re.search(f"[{invisible.JOINERS}]", character):
         assert character not in output.escape(text)
         assert character not in index.pointer_line("a.md", Pointer(text, text))

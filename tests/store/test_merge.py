@@ -1,18 +1,26 @@
 """Merging what two writers made of one text."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base import limits
-from memd.documents import document, index, memory_merge
+from memd.store import index
+from memd.store.memory import parse, with_fields
+from memd.store.merge import _matches, merge_index, merge_memory
 from tests.store.bench import topic
 
 BODY = "One.\n\nTwo.\n\nThree."
 BASE = topic("a", BODY)
 INDEX = b"# Mine\n\n- [A](a.md) - of a\n- [B](b.md) - of b\n\n## More\n- [C](c.md)\n"
+
+
+def merge_text(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Return versions of a memory merged."""
+    return merge_memory(base, ours, theirs, "a.md")
 
 
 def lines_of(text: bytes) -> list[bytes]:
@@ -49,7 +57,7 @@ def versions(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
 def test_one_writer_needs_no_merge(texts: tuple[bytes, bytes, bytes]) -> None:
     """Where only one side changed anything, or both alike, that is the result to the byte."""
     base, ours, _ = texts
-    for merge in (memory_merge.merge, index.merge):
+    for merge in (merge_text, merge_index):
         assert merge(base, base, ours) == merge(base, ours, base) == merge(base, ours, ours) == ours
 
 
@@ -57,7 +65,7 @@ def test_one_writer_needs_no_merge(texts: tuple[bytes, bytes, bytes]) -> None:
 def test_nothing_that_anyone_wants_is_lost(texts: tuple[bytes, bytes, bytes]) -> None:
     """A merged text has what either side added, and every line that neither deleted."""
     base, ours, theirs = texts
-    merged = memory_merge.merge(base, ours, theirs)
+    merged = merge_text(base, ours, theirs)
     if merged is None:
         return
     b, o, t = (Counter(lines_of(text)) for text in texts)
@@ -72,41 +80,41 @@ def test_nothing_that_anyone_wants_is_lost(texts: tuple[bytes, bytes, bytes]) ->
 def test_a_merge_merged_again_stays(texts: tuple[bytes, bytes, bytes]) -> None:
     """A writer who repeats what has been merged in changes nothing, or has a conflict."""
     base, ours, theirs = texts
-    merged = memory_merge.merge(base, ours, theirs)
+    merged = merge_text(base, ours, theirs)
     if merged is None:
         return
-    assert memory_merge.merge(base, merged, merged) == merged
-    assert memory_merge.merge(merged, merged, theirs) == theirs
+    assert merge_text(base, merged, merged) == merged
+    assert merge_text(merged, merged, theirs) == theirs
     repeated = len(set(lines_of(base))) < len(lines_of(base))
-    assert repeated or memory_merge.merge(base, ours, merged) in (merged, None)
+    assert repeated or merge_text(base, ours, merged) in (merged, None)
 
 
 def test_both_may_append() -> None:
     """What two writers append is kept from both, the live text first, and once if it is equal."""
     ours, theirs = BASE + b"\nours\n", BASE + b"\ntheirs\n"
-    merged = memory_merge.merge(BASE, ours, theirs)
+    merged = merge_text(BASE, ours, theirs)
     assert merged == theirs + b"\nours\n"
-    assert memory_merge.merge(BASE, ours, merged) == merged
-    assert memory_merge.merge(BASE, merged, theirs) == merged
-    assert memory_merge.merge(BASE.rstrip(), BASE + b"a\n", BASE + b"b") == BASE + b"b\na\n"
+    assert merge_text(BASE, ours, merged) == merged
+    assert merge_text(BASE, merged, theirs) == merged
+    assert merge_text(BASE.rstrip(), BASE + b"a\n", BASE + b"b") == BASE + b"b\na\n"
 
 
 @pytest.mark.parametrize("last", [b"", b"3.\n"])
 def test_an_append_stays_behind_an_edit(last: bytes) -> None:
     """What one side appended stays when the other changed or deleted the line before it."""
     longer, other = BASE + b"more\n", BASE.replace(b"Three.\n", last)
-    assert memory_merge.merge(BASE, longer, other) == other + b"more\n"
-    assert memory_merge.merge(BASE, other, longer) == other + b"more\n"
+    assert merge_text(BASE, longer, other) == other + b"more\n"
+    assert merge_text(BASE, other, longer) == other + b"more\n"
 
 
 def test_the_same_edit_with_more_behind_it() -> None:
     """Where both made the same edit, what one of them added behind it stays."""
     ours = BASE.replace(b"Two.", b"2.")
     theirs = BASE.replace(b"Two.", b"2.\nnew")
-    assert memory_merge.merge(BASE, ours, theirs) == theirs
-    assert memory_merge.merge(BASE, theirs, ours) == theirs
+    assert merge_text(BASE, ours, theirs) == theirs
+    assert merge_text(BASE, theirs, ours) == theirs
     less = b"a\nc\nz\n"
-    assert memory_merge.merge(b"a\nb\nd\nz\n", less, b"a\nc\nd\nz\n") is None
+    assert merge_text(b"a\nb\nd\nz\n", less, b"a\nc\nd\nz\n") is None
 
 
 @pytest.mark.parametrize(
@@ -115,19 +123,19 @@ def test_the_same_edit_with_more_behind_it() -> None:
 def test_one_line_has_one_text(ours: bytes, theirs: bytes) -> None:
     """Two texts for one line, or for lines that touch, are a conflict."""
     one = BASE.replace(ours, b"mine")
-    assert memory_merge.merge(BASE, one, BASE.replace(b"Two.", theirs)) is None
+    assert merge_text(BASE, one, BASE.replace(b"Two.", theirs)) is None
 
 
 def test_a_merged_memory_is_valid() -> None:
     """A merge that breaks the format is a conflict, unless neither side was a memory anyway."""
-    assert document.merge(BASE, BASE + b"x\n", BASE + b"y\n", "a.md") == BASE + b"y\nx\n"
+    assert merge_memory(BASE, BASE + b"x\n", BASE + b"y\n", "a.md") == BASE + b"y\nx\n"
     half = b"x" * (limits.MEMORY_BYTES // 2) + b"\n"
-    assert document.merge(BASE, BASE + half, BASE + half[1:], "a.md") is None
-    assert document.merge(b"a\n", b"a\nb\n", b"c\na\n", "a.md") == b"c\na\nb\n"
+    assert merge_memory(BASE, BASE + half, BASE + half[1:], "a.md") is None
+    assert merge_memory(b"a\n", b"a\nb\n", b"c\na\n", "a.md") == b"c\na\nb\n"
     broken = BASE.replace(b"  type: user", b"  type: [")
-    assert document.merge(BASE, BASE + b"x\n", broken, "a.md") is None
+    assert merge_memory(BASE, BASE + b"x\n", broken, "a.md") is None
     assert (
-        document.merge(BASE, BASE.replace(b"about a", b"A"), BASE.replace(b"about a", b"B"), "a.md")
+        merge_memory(BASE, BASE.replace(b"about a", b"A"), BASE.replace(b"about a", b"B"), "a.md")
         is None
     )
 
@@ -136,9 +144,9 @@ def test_heads_may_lack_an_end() -> None:
     """A head whose last line is not ended gets an end when a body comes behind it."""
     base = BASE[: BASE.index(b"---\n\n") + 3]
     ours, theirs = base + b"\n\ntext\n", base.replace(b"about a", b"new")
-    assert memory_merge.merge(base, ours, theirs) == ours.replace(b"about a", b"new")
+    assert merge_text(base, ours, theirs) == ours.replace(b"about a", b"new")
     marked = b"\xef\xbb\xbf" + base
-    assert memory_merge.merge(base, marked + b"\n", base + b"\r\n") is None
+    assert merge_text(base, marked + b"\n", base + b"\r\n") is None
 
 
 @st.composite
@@ -162,44 +170,105 @@ def indexes(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
 @given(indexes())
 def test_entries_are_united(texts: tuple[bytes, bytes, bytes]) -> None:
     """Additions of both sides are in a merged index once, and what one side removed is not."""
-    merged = index.merge(*texts)
+    merged = merge_index(*texts)
     assert merged is not None
     base, ours, theirs = ({entry.path for entry in index.entries(text)} for text in texts)
     listed = [entry.path for entry in index.entries(merged)]
     kept = (base & ours & theirs) | (ours - base) | (theirs - base)
     assert sorted(listed) == sorted(kept)
-    still = [entry.path for entry in index.entries(index.merge(texts[0], texts[1], merged) or b"")]
+    still = [entry.path for entry in index.entries(merge_index(texts[0], texts[1], merged) or b"")]
     assert set(still) == set(listed)
 
 
-def test_titles_and_hooks_are_merged_one_by_one() -> None:
-    """Two writers may change the title and the hook of one entry, but not both the same."""
+def test_an_entry_has_one_text() -> None:
+    """Two writers may change two entries, but not both the same one."""
     ours, theirs = INDEX.replace(b"[B]", b"[Bee]"), INDEX.replace(b"of b", b"buzz")
-    merged = index.merge(INDEX, ours, theirs)
-    assert merged is not None
-    assert "- [Bee](b.md) — buzz\n".encode() in merged
-    assert index.merge(INDEX, ours, INDEX.replace(b"[A]", b"[Ah]")) == ours.replace(b"[A]", b"[Ah]")
-    assert index.merge(INDEX, ours, INDEX.replace(b"[B]", b"[Be]")) is None
+    assert merge_index(INDEX, ours, INDEX.replace(b"[A]", b"[Ah]")) == ours.replace(b"[A]", b"[Ah]")
+    assert merge_index(INDEX, ours, theirs) is None
+    removed = INDEX.replace(b"- [B](b.md) - of b\n", b"")
+    assert merge_index(INDEX, ours, removed) == merge_index(INDEX, removed, ours) == removed
 
 
 def test_an_entry_that_one_moved_and_the_other_changed() -> None:
     """A moved entry takes the other side's new words along."""
     ours = INDEX.replace(b"- [A](a.md) - of a\n", b"") + b"- [A](a.md) - of a\n"
     theirs = INDEX.replace(b"of a", b"new")
-    assert index.merge(INDEX, ours, theirs) == ours.replace(b"of a", b"new")
+    assert merge_index(INDEX, ours, theirs) == ours.replace(b"of a", b"new")
 
 
 def test_lines_by_hand_are_merged_as_lines() -> None:
-    """Headings of both sides stay with what is below them; two texts for one are a conflict."""
+    """Headings of both sides stay with what is below them, also two texts for one."""
     ours = INDEX.replace(b"## More", b"## Others")
     theirs = INDEX.replace(b"## More\n", b"## More\n- [N](n.md)\n")
-    assert index.merge(INDEX, ours, theirs) == theirs.replace(b"## More", b"## Others")
+    assert merge_index(INDEX, ours, theirs) == theirs.replace(b"## More", b"## Others")
     tail, other = INDEX + b"## X\n- [D](d.md)\n", INDEX + b"## Y\n- [E](e.md)\n"
-    assert index.merge(INDEX, tail, other) == INDEX + b"## Y\n- [E](e.md)\n## X\n- [D](d.md)\n"
-    assert index.merge(INDEX, tail, INDEX + b"- [E](e.md)") == INDEX + (
+    assert merge_index(INDEX, tail, other) == INDEX + b"## Y\n- [E](e.md)\n## X\n- [D](d.md)\n"
+    assert merge_index(INDEX, tail, INDEX + b"- [E](e.md)") == INDEX + (
         b"- [E](e.md)\n## X\n- [D](d.md)\n"
     )
-    assert index.merge(INDEX, ours, INDEX.replace(b"## More", b"## Rest")) is None
-    assert index.merge(b"", b"# One\n- [A](a.md)\n", b"- [B](b.md)\n") == (
+    rest = INDEX.replace(b"## More", b"## Rest")
+    assert merge_index(INDEX, ours, rest) == INDEX.replace(b"## More", b"## Rest\n## Others")
+    assert merge_index(b"", b"# One\n- [A](a.md)\n", b"- [B](b.md)\n") == (
         b"- [B](b.md)\n# One\n- [A](a.md)\n"
     )
+
+
+LINES = st.lists(st.sampled_from([b"\n", b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=30)
+
+
+@given(LINES, LINES)
+def test_matches_are_equal_lines_in_order(a: list[bytes], b: list[bytes]) -> None:
+    """Every pair names the same line on both sides, and both numbers rise."""
+    pairs = sorted(_matches(a, b).items())
+    assert all(a[i] == b[j] for i, j in pairs)
+    assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
+
+
+def test_much_that_repeats_itself_costs_little() -> None:
+    """Two large texts without any line of their own are not compared pair by pair."""
+    a = [b"a\n", b"b\n"] * 20_000
+    b = [b"x\n", *a[2:300], b"y\n", *a[1:-1], b"z\n"]
+    assert _matches(a, b) == {}
+
+
+def test_how_a_text_ends_is_merged_too() -> None:
+    """A missing last line end is kept, and given by whoever added one; a mark is the live one's."""
+    assert merge_text(b"a", b"x\na", b"a\nb") == b"x\na\nb"
+    assert merge_text(b"a", b"x\na\n", b"a\nb") == b"x\na\nb\n"
+    marked = b"\xef\xbb\xbf- [A](a.md)\n"
+    assert merge_index(b"", b"- [B](b.md)\n", marked) == marked + b"- [B](b.md)\n"
+
+
+KEYS = ("name", "description", "metadata.type", "metadata.x", "metadata.y", "metadata.modified")
+
+
+@given(st.data())
+def test_heads_are_merged_by_key(data: st.DataObject) -> None:
+    """Each key has the value of who changed it; two values for one are a conflict."""
+    changes = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["user", "project"]))
+    base = with_fields(BASE, {"metadata.modified": "2026-01-01", "metadata.x": "x"})
+    before = facts(base)
+    ours, theirs = (
+        {key: text for key, text in data.draw(changes).items() if text != before.get(key)}
+        for _ in range(2)
+    )
+    merged = merge_text(base, with_fields(base, ours), with_fields(base, theirs))
+    clashes = {
+        key
+        for key in (ours.keys() & theirs.keys()) - {"metadata.modified"}
+        if ours[key] != theirs[key]
+    }
+    if clashes:
+        assert merged is None
+        return
+    assert merged is not None
+    expected = before | ours | theirs
+    times = [facts(with_fields(base, each))["metadata.modified"] for each in (ours, theirs)]
+    assert facts(merged) == expected | {"metadata.modified": max(times)}
+
+
+def facts(content: bytes) -> dict[str, str]:
+    """Return the fields of a memory by key."""
+    parsed = parse(content, "")
+    fields = {f"metadata.{key}": value for key, value in parsed.metadata.items()}
+    return fields | {"name": parsed.name, "description": parsed.description}

@@ -318,6 +318,6 @@ def _words() -> Callable[[str], frozenset[str]]:
 @cache
 def _table() -> _Table:
     """Return the rules, read from the file at the first call."""
-    source = resources.files("memd.documents").joinpath("secret_rules.toml").read_bytes()
+    source = resources.files("memd.store").joinpath("secret_rules.toml").read_bytes()
     tables = tomllib.loads(source.decode("utf-8"))
     return msgspec.convert({"rules": tables["rule"], **tables["values"]}, _Table)

@@ -1,4 +1,4 @@
-"""Memories as documents: lenient reading, strict writing, surgical changes."""
+"""Memories: lenient reading, strict writing, changes that touch their lines only."""
 
 import base64
 import json
@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 from memd.base import limits
 from memd.base.values import MemoryType
-from memd.documents.document import (
+from memd.store.memory import (
     HEAD_BYTES,
-    Document,
+    HeadNotEditableError,
     InvalidMemoryError,
+    Memory,
     new,
     parse,
     validate,
     with_body,
     with_fields,
+    with_readable_head,
+    with_standard_head,
 )
 from tests.corpora import PLACE
 
@@ -149,7 +152,7 @@ def test_no_bomb_goes_off(number: int) -> None:
         assert header(head) == header(whole)
 
 
-def header(document: Document) -> tuple[object, ...]:
+def header(document: Memory) -> tuple[object, ...]:
     """Return everything but the body."""
     return (document.name, document.description, document.type, document.damaged, document.metadata)
 
@@ -241,3 +244,65 @@ def test_another_body_leaves_the_head_as_it_was(eol: str) -> None:
     head = eol.join(["---", "name: a   # why", "metadata:", "  type: user", "---", ""])
     changed = with_body((head + eol + "old").encode(), "new")
     assert changed == (head + eol + "new\n").encode()
+
+
+@pytest.mark.parametrize("line", ["", "# mine\n"])
+@pytest.mark.parametrize("kind", ["user", "user # the person's", "'user'"])
+def test_a_sharp_cuts_nothing_off(line: str, kind: str) -> None:
+    """Words behind a channel or a number of an issue stay, however the head is read."""
+    for more in ("", "tags:\n  - a\n", "when: [a, b]\n"):
+        head = f"{line}{more}name: a\ndescription: post to #releases\ntype: {kind}\n"
+        memory = parse(f"---\n{head}---\nbody".encode(), "x.md")
+        assert (memory.description, memory.type) == ("post to #releases", MemoryType.USER)
+        assert not memory.damaged
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"---\nname: [\n- : {\n---\nbroken\n",
+        b"---\nname: a\nmetadata: {type: user}\n---\nflow\n",
+        b"---\nname: a\nnever closed\n",
+    ],
+)
+def test_what_cannot_be_set_line_by_line_is_refused(content: bytes) -> None:
+    """A damaged head, or one whose fields are no lines, is not guessed at."""
+    with pytest.raises(HeadNotEditableError):
+        with_fields(content, {"metadata.origin": "user"})
+
+
+def test_new_fields_stand_before_the_stamps() -> None:
+    """A field that a head lacks gets a line of its own, and the stamps stay last."""
+    changed = with_fields(CLAUDE, {"metadata.origin": "user", "metadata.when": "always"})
+    added = b"  origin: user\n  when: always\n  originSessionId"
+    assert changed == CLAUDE.replace(b"  originSessionId", added)
+
+
+def test_what_a_model_writes_gets_the_usual_head() -> None:
+    """Name, type and order are put right, values stay whole, and old fields are not lost."""
+    written = b"---\nname: Uses PNPM\ndescription: pnpm: never npm #1\ntype: Feedback\n---\nBody.\n"
+    content = with_standard_head(written, CLAUDE, "uses-pnpm.md")
+    assert (
+        content
+        == CLAUDE[: CLAUDE.index(b"---\n\n") + 4].replace(
+            b"User prefers pnpm over npm", b'"pnpm: never npm #1"'
+        )
+        + b"Body.\n"
+    )
+    assert with_standard_head(CLAUDE, None, "a.md") == CLAUDE
+    assert with_standard_head(CLAUDE + b"more", CLAUDE, "a.md") == CLAUDE + b"more"
+    damaged = b"---\nname: [\n- : {\n---\nbroken\n"
+    assert with_standard_head(damaged, CLAUDE, "a.md") == damaged
+
+
+def test_a_head_is_made_readable_without_another_meaning() -> None:
+    """Only the lines that other programs cannot read change; a damaged head stays."""
+    odd = CLAUDE.replace(b"User prefers", b"note: User prefers")
+    assert with_readable_head(odd) == (
+        odd.replace(b"note: User prefers pnpm over npm", b'"note: User prefers pnpm over npm"'),
+        "",
+    )
+    assert with_readable_head(CLAUDE) == (CLAUDE, "")
+    damaged = b"---\nname: [\n- : {\n---\nbroken\n"
+    assert with_readable_head(damaged)[0] == damaged
+    assert with_readable_head(damaged)[1]

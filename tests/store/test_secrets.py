@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.documents import secrets
-from tests.documents.secret_samples import LINES, SENTENCES, Make
-from tests.documents.secret_samples import ORDINARY as NOTES
-from tests.documents.secret_samples import TOKENS as VENDORS
+from memd.store import secret
+from tests.store.secret_samples import LINES, SENTENCES, Make
+from tests.store.secret_samples import ORDINARY as NOTES
+from tests.store.secret_samples import TOKENS as VENDORS
 
 _RANDOM = random.Random(7)  # noqa: S311 - made-up tokens, the same in every run
 ALNUM = string.ascii_letters + string.digits
@@ -83,8 +83,8 @@ SEED = st.integers(0, 2**32)
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_passes(text: str) -> None:
     """Placeholders, hashes, identifiers and prose are not credentials."""
-    assert secrets.find(text) == ()
-    assert secrets.scrub(text) == text
+    assert secret.find(text) == ()
+    assert secret.scrub(text) == text
 
 
 def test_disguises_do_not_help() -> None:
@@ -93,8 +93,8 @@ def test_disguises_do_not_help() -> None:
     wide = "".join(chr(ord(letter) + 0xFEE0) if letter.isalnum() else letter for letter in token)
     joined = "\u200b".join(token)
     for disguised in (wide, joined, f"\u00e9 {token}"):
-        assert secrets.Finding("github-token", 1) in secrets.find(disguised)
-        assert secrets.find(secrets.scrub(disguised)) == ()
+        assert secret.Finding("github-token", 1) in secret.find(disguised)
+        assert secret.find(secret.scrub(disguised)) == ()
 
 
 @given(
@@ -118,15 +118,15 @@ def test_disguises_beside_each_other_are_all_scrubbed(
         ]
 
     text = between.join(disguised(token, disguise) for (_, token), disguise in tokens)
-    assert secrets.find(secrets.scrub(text)) == ()
-    assert secrets.find(secrets.blank(text)) == ()
-    assert secrets.blank(text).count("\n") == text.count("\n")
+    assert secret.find(secret.scrub(text)) == ()
+    assert secret.find(secret.blank(text)) == ()
+    assert secret.blank(text).count("\n") == text.count("\n")
 
 
 @pytest.mark.parametrize("token", [token for _, token in TOKENS if "\n" not in token])
 def test_each_of_several_lines_is_named(token: str) -> None:
     """Of credentials on lines that follow each other each is found with its line."""
-    findings = secrets.find("\n".join([token] * 7))
+    findings = secret.find("\n".join([token] * 7))
     assert {finding.line for finding in findings} == set(range(1, 8))
 
 
@@ -135,14 +135,14 @@ def test_what_is_put_in_is_no_credential(end: str) -> None:
     """The words in place of a credential are not replaced, nor what stands behind them."""
     token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     text = f"url: https://{token}{end}"
-    assert secrets.scrub(text) == f"url: https://[secret: github-token]{end}"
-    assert [finding.rule for finding in secrets.find(text)] == ["github-token"]
+    assert secret.scrub(text) == f"url: https://[secret: github-token]{end}"
+    assert [finding.rule for finding in secret.find(text)] == ["github-token"]
 
 
 def test_a_credential_in_front_of_a_replaced_one_goes_too() -> None:
     """What touches a word that was put in is replaced up to it."""
     token = "gh" + "p_" + chars(36)
-    text = secrets.scrub(f"pwd Ku8iS2G8NP1:{token}:postgres://u:pw@h/db")
+    text = secret.scrub(f"pwd Ku8iS2G8NP1:{token}:postgres://u:pw@h/db")
     assert "Ku8iS2G8NP1" not in text
     assert token not in text
 
@@ -151,7 +151,7 @@ def test_a_disguise_is_found_far_from_other_lines() -> None:
     """A disguised token keeps its line however long the text around it is."""
     token = "\u200b".join("gh" + "p_" + chars(36))
     text = "plain words\n" * 40 + token + "\nplain\u2026 words" * 40
-    assert secrets.find(text) == (secrets.Finding("github-token", 41),)
+    assert secret.find(text) == (secret.Finding("github-token", 41),)
 
 
 def test_a_key_on_short_lines_is_found_with_an_invisible_sign() -> None:
@@ -160,20 +160,20 @@ def test_a_key_on_short_lines_is_found_with_an_invisible_sign() -> None:
     lines = ["-----BEGIN RSA PRIV" + "ATE KEY-----", *body, "-----END RSA PRIV" + "ATE KEY-----"]
     for at in (4, 20, 30):
         hidden = [*lines[:at], f"\u200b{lines[at]}", *lines[at + 1 :]]
-        assert secrets.find("\n".join(hidden)) == (secrets.Finding("private-key", 1),)
+        assert secret.find("\n".join(hidden)) == (secret.Finding("private-key", 1),)
 
 
 def test_published_samples_pass() -> None:
     """A value that a vendor's documentation shows to everybody is no secret."""
     sample = "6fe4476ee5a18328" + "82e326b506d14126"
-    assert secrets.find(f'apiKey: "{sample}"') == ()
-    assert secrets.find(f'apiKey: "{sample[::-1]}"') != ()
+    assert secret.find(f'apiKey: "{sample}"') == ()
+    assert secret.find(f'apiKey: "{sample[::-1]}"') != ()
 
 
 def test_only_what_hides_changes_its_form() -> None:
     """Beside a credential that stands as it is, full-width punctuation stays as it was."""
     token = "sk_" + "live_51Hq8vK2eZvKYlo2C0aBcDeFgH"
-    assert secrets.scrub(f"测试用 {token}，今天有效。") == "测试用 [secret: stripe-key]，今天有效。"
+    assert secret.scrub(f"测试用 {token}，今天有效。") == "测试用 [secret: stripe-key]，今天有效。"
 
 
 def test_blanking_keeps_the_lines() -> None:
@@ -182,27 +182,27 @@ def test_blanking_keeps_the_lines() -> None:
     key += "\n-----END RSA PRIVATE" + " KEY-----"
     token = TOKENS[0][1]
     text = f"one\n{key}\n# after {token} and {token}\nlast"
-    results = secrets.blank(text)
+    results = secret.blank(text)
     assert results.split("\n")[-1] == "last"
     assert results.count("\n") == text.count("\n")
     assert token not in results
-    assert not secrets.find(results)
-    assert secrets.blank("nothing\nhere") == "nothing\nhere"
+    assert not secret.find(results)
+    assert secret.blank("nothing\nhere") == "nothing\nhere"
 
 
 @given(st.text())
 def test_any_text_passes_through(text: str) -> None:
     """No text crashes the scanner, lone surrogates included."""
-    secrets.find(text + "\ud800 token=")
-    secrets.scrub(text)
+    secret.find(text + "\ud800 token=")
+    secret.scrub(text)
 
 
 @given(st.sampled_from(sorted(VENDORS | LINES)), SEED)
 def test_documented_shapes_are_found(kind: str, seed: int) -> None:
     """Any token of a vendor's form, and any line of a format that holds a password, is found."""
     made = (VENDORS | LINES)[kind](random.Random(seed))  # noqa: S311 - made-up tokens
-    assert secrets.find(f"First line.\n{made}\nLast line.") != (), made
-    assert secrets.find(secrets.scrub(made)) == (), made
+    assert secret.find(f"First line.\n{made}\nLast line.") != (), made
+    assert secret.find(secret.scrub(made)) == (), made
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_sentences_are_told_from_ordinary_lines(
     """Of sentences with a password 98 % are found; of ordinary lines one in a thousand at most."""
     draw = random.Random(9)  # noqa: S311 - made-up lines, the same in every run
     texts = [make(draw) for make in table.values() for _ in range(100)]
-    assert least <= sum(bool(secrets.find(text)) for text in texts) / len(texts) <= most
+    assert least <= sum(bool(secret.find(text)) for text in texts) / len(texts) <= most
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_sentences_are_told_from_ordinary_lines(
 )
 def test_a_spoken_password_is_found_in_a_name_too(text: str) -> None:
     """What becomes of a sentence when it is made a file's name gives the password no shelter."""
-    assert secrets.find(text) != ()
+    assert secret.find(text) != ()
 
 
 def test_every_rule_says_what_it_follows() -> None:
     """Beside each rule stands the page or the rule of gitleaks that its shape is from."""
-    source = resources.files("memd.documents").joinpath("secret_rules.toml").read_text()
+    source = resources.files("memd.store").joinpath("secret_rules.toml").read_text()
     rules = tomllib.loads(source)["rule"]
     assert [rule["id"] for rule in rules if len(rule.get("follows", "")) < len("RFC 7519")] == []
     assert len({rule["id"] for rule in rules}) == len(rules)

@@ -1,0 +1,406 @@
+"""The head of a memory: where it is, what its fields say, how its lines change. Pure.
+
+A head stands between two lines ``---`` at the beginning of a file, within 30 lines and 16 KiB. Its
+fields are texts by key: ``name``, ``description``, ``metadata.type``; nothing is nested deeper.
+
+A head is read in the first of these ways that succeeds:
+1. Lines ``key: value`` that YAML takes for the same texts: ``plain_fields``, some ten times faster.
+2. python-frontmatter, after the guard (``problem``). Nothing reaches PyYAML before it: 30,000
+   brackets end the process in the C loader, a 674-byte chain of merges costs a minute, and tags
+   make dates, sets and errors of many classes. What passes is a shallow mapping of texts.
+3. Lines as a person reads them: ``description: note: this``. Lines that are no field make the head
+   *damaged*; what could be read is returned, and nothing of memd rewrites the file.
+
+In all three a ``#`` behind other words is text, although YAML takes it for a comment.
+
+A field is set by replacing or adding its line. All other bytes stay: order, comments, line ends.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+from msgspec import Struct
+
+from memd.base import limits
+from memd.base.errors import MemdError
+
+BOM = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
+# Whoever reads one byte more than this has enough of any file for ``split``.
+HEAD_BYTES = limits.FRONTMATTER_BYTES + 1024
+TABLE = "metadata"  # the key whose fields stand indented below it
+STAMPS = (f"{TABLE}.originSessionId", f"{TABLE}.modified")  # the last fields, in this order
+
+_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
+_LINES = re.compile(rb"(?:[^\n]*\n){0,%d}?(?=(---[ \t]*\r?(?:\n|\Z)))" % (limits.HEAD_LINES - 2))
+_UNCLOSED = re.compile(rb"(?:[^\n]*(?:\n|\Z)){0,%d}" % (limits.HEAD_LINES - 1))
+_PLAIN_LINE = re.compile(r"^( *)([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (.*))?$", re.MULTILINE)
+# Groups: indent, quote, key, value.
+_KEY_LINE = re.compile(
+    rb"""([ \t]*)(["']?)([A-Za-z_][A-Za-z0-9_.-]*)\2[ \t]*:(?:[ \t]+(.*?))?\s*""", re.DOTALL
+)
+_INDENT = re.compile(rb"[ \t]*")
+_VALUE_BELOW = re.compile(r"[|>][+-]?\d?[+-]?")  # says that the value is in the lines below
+_INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@`<")  # YAML's: no unquoted value begins with one
+# What some reader of YAML makes a number, a date, a boolean or nothing of (YAML 1.1 and 1.2).
+_MISREAD = re.compile(
+    r"(?:~|=|null|true|false|yes|no|on|off|y|n"
+    r"|[-+]?[0-9][0-9_,.:]*(?:e[-+]?[0-9]+)?|[-+]?\.(?:[0-9][0-9_]*(?:e[-+]?[0-9]+)?|inf|nan)"
+    r"|0[xob][0-9a-f_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[t ].*)?)",
+    re.IGNORECASE,
+)
+_TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")  # plain in Claude Code's layout
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # by YAML, and not by JSON
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_YAML = YAMLHandler()
+# Values stay the texts that were written: no dates, booleans or sexagesimal numbers.
+_LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
+_ERRORS = (yaml.YAMLError, ValueError)  # ValueError: what the scanner in Python makes of escapes
+_MOST_BRACKETS = 64  # open ones cost the scanner their square; no depth exceeds their number
+
+
+class HeadNotEditableError(MemdError):
+    """A field cannot be set without touching lines of other fields."""
+
+    code = 1011
+    kind = "frontmatter_not_editable"
+    hint = "write the whole memory instead"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the frontmatter cannot be changed in place: {why}", why=why)
+
+
+class Head(Struct, frozen=True):
+    """The place of a head in a file, as byte offsets, and its ``text`` between the fences."""
+
+    start: int  # of the first line behind the opening fence
+    end: int  # of the closing fence
+    body: int  # of the text behind the closing fence
+    closed: bool  # there is a closing fence; without one the head is the first 30 lines
+    text: str  # with ``\n`` at the end of each line
+
+
+class HeadFields(Struct, frozen=True):
+    """What a head says: texts by key, and what is wrong with it."""
+
+    values: Mapping[str, str]
+    problem: str = ""  # why other programs cannot read it, in words
+    damaged: bool = False  # some of its lines could not be read
+
+
+class Part(Struct):
+    """The lines of one field, or a line that is no field (``key`` is "")."""
+
+    key: str
+    lines: list[bytes]  # with their ends
+
+
+def split(content: bytes) -> Head | None:
+    """Return where the head is, ``None`` if the file does not begin with a fence.
+
+    The first ``HEAD_BYTES`` of a file give the same result as all of it.
+    """
+    opening = _OPENING.match(content, 0, HEAD_BYTES)
+    if opening is None or opening.end() == HEAD_BYTES:
+        return None
+    start = opening.end()
+    lines = _LINES.match(content, start, HEAD_BYTES)
+    closed = lines is not None and lines.end(1) < HEAD_BYTES
+    if lines is None or not closed:
+        lines = _UNCLOSED.match(content, start, HEAD_BYTES)
+    end = lines.end() if lines else start
+    body = lines.end(1) if lines and closed else end
+    text = content[start:end].decode("utf-8", errors="replace").replace("\r\n", "\n")
+    return Head(start, end, body, closed, text)
+
+
+def read(head: Head) -> HeadFields:
+    """Return what a head says, whatever its text is. Never raises."""
+    is_small = head.end - head.start <= limits.FRONTMATTER_BYTES
+    fields = plain_fields(head.text) if head.closed and is_small else None
+    if fields is not None:
+        return HeadFields(fields)
+    loaded, reason = mapping(head.text)
+    if not head.closed:
+        loaded, reason = None, f"it is not closed within {limits.HEAD_LINES} lines"
+    raw = head.text.encode()
+    by_line, is_complete = _fields_by_line(raw)
+    if loaded is None:
+        is_readable = is_complete and head.closed and is_small
+        return HeadFields(by_line, reason, damaged=not is_readable)
+    texts = {each.key: by_line[each.key] for each in parts(raw) if each.key and _has_sharp(each)}
+    return HeadFields(_flat(loaded) | texts)
+
+
+def plain_fields(text: str) -> dict[str, str] | None:
+    """Return the fields of simple lines, ``None`` where YAML has to read them.
+
+    Simple are ``key: value``, quotes without escapes, and one level below ``metadata:``.
+    """
+    lines = _PLAIN_LINE.findall(text)
+    if len(lines) != text.count("\n") or not text.replace("\n", "").isprintable():
+        return None
+    fields: dict[str, str] = {}
+    seen: set[str] = set()
+    table, indent = "", ""  # the key above indented lines; their indent, "" until the first one
+    for spaces, name, raw_value in lines:
+        value = _plain_value(raw_value.strip(" "))
+        key = f"{table}.{name}" if spaces else name
+        is_misplaced = spaces and (not table or indent not in ("", spaces))
+        if value is None or is_misplaced or key in seen:
+            return None
+        seen.add(key)
+        indent = spaces
+        if not spaces:
+            table = TABLE if key == TABLE and not raw_value else ""
+        if key != table:
+            fields[key] = value
+    return fields
+
+
+def _plain_value(value: str) -> str | None:
+    """Return the text of a value in one line, ``None`` if YAML has to read it."""
+    if not value or value[0] not in _INDICATORS:
+        return None if ": " in value or value[-1:] == ":" else value
+    inner = value[1:-1]
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return inner if is_quoted and value[0] not in inner and "\\" not in inner else None
+
+
+def problem(text: str) -> str:
+    """Return the reason why YAML must not load a head's text, "" if it may.
+
+    Never raises and never builds a value.
+    """
+    if len(text.encode("utf-8", errors="replace")) > limits.FRONTMATTER_BYTES:
+        return f"it is larger than {limits.FRONTMATTER_BYTES} bytes"
+    if text.count("[") + text.count("{") > _MOST_BRACKETS:
+        return f"it has more than {_MOST_BRACKETS} brackets"
+    try:
+        return _refused_event(text)
+    except _ERRORS as error:
+        mark = getattr(error, "problem_mark", None)
+        # YAML counts from 0, and the first line of the file is the fence.
+        return f"it is not valid YAML{f' in line {mark.line + 2}' if mark else ''}"
+
+
+def mapping(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the YAML mapping of a head's text, or ``None`` and why it is not read.
+
+    Its values are texts as they were written, and lists and mappings of these.
+    """
+    reason = problem(text)
+    if reason:
+        return None, reason
+    try:
+        return _YAML.load(text, Loader=_LOADER) or {}, ""
+    except _ERRORS:
+        return None, "it is not valid YAML"
+
+
+def parts(raw: bytes) -> list[Part]:
+    """Return the lines of a head by field, in their order; joined they are the head again.
+
+    A line that continues a value belongs to the field. ``metadata:`` is a field, and so is each key
+    below it.
+    """
+    result: list[Part] = []
+    in_table, table_indent, indent = False, b"", b""  # ``indent`` is that of the last field
+    for line in raw.splitlines(keepends=True):
+        match = _KEY_LINE.fullmatch(line)
+        spaces = match[1] if match else _indent(line)
+        if match and (not spaces or (in_table and table_indent in (b"", spaces))):
+            key = match[3].decode()
+            if spaces:
+                key, table_indent = f"{TABLE}.{key}", spaces
+            else:
+                in_table, table_indent = key == TABLE and not _value(line), b""
+            result.append(Part(key, [line]))
+            indent = spaces
+        elif result and result[-1].key and _continues(line, indent):
+            result[-1].lines.append(line)
+        else:
+            result.append(Part("", [line]))
+    return result
+
+
+def with_fields(raw: bytes, fields: Mapping[str, str], line_end: bytes) -> bytes:
+    """Return the lines of a head with these fields set; a new line gets ``line_end``.
+
+    Where a file has a field of ``metadata`` at the top, as older files do, it is set there. The
+    caller reads the result back. Raises HeadNotEditableError.
+    """
+    result = parts(raw)
+    for key, value in fields.items():
+        _set(result, key, value, line_end)
+    return b"".join(line for part in result for line in part.lines)
+
+
+def lines_of(fields: Mapping[str, str]) -> bytes:
+    """Return the lines of a whole head: the fields at the top, then those below ``metadata``."""
+    prefix = f"{TABLE}."
+    top = [f"{key}: {scalar(text)}\n" for key, text in fields.items() if not key.startswith(prefix)]
+    nested = [
+        f"  {key.removeprefix(prefix)}: {scalar(text)}\n"
+        for key, text in fields.items()
+        if key.startswith(prefix)
+    ]
+    return "".join(["---\n", *top, f"{TABLE}:\n", *nested, "---\n"]).encode()
+
+
+def scalar(value: str) -> str:
+    """Return a value as one line of YAML that every reader reads back as this text.
+
+    White space is folded. Quotes are added only if the text would be misread without them.
+    """
+    text = _SURROGATE.sub("\ufffd", " ".join(value.split()))
+    is_misread = _MISREAD.fullmatch(text) and not _TIME_STAMP.fullmatch(text)
+    has_marks = ": " in text or " #" in text or text[-1:] == ":" or not text.isprintable()
+    if text and text[0] not in _INDICATORS and not has_marks and not is_misread:
+        return text
+    quoted = json.dumps(text, ensure_ascii=False)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
+
+
+def _refused_event(text: str) -> str:
+    """Return why a YAML text is refused, "" if it is not. Raises what PyYAML raises.
+
+    Events need neither recursion nor memory, unlike values.
+    """
+    depth = nodes = documents = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        if documents > 1:
+            return "it has more than one document"
+        if isinstance(event, yaml.NodeEvent):
+            nodes += 1
+            is_merge = getattr(event, "value", "") == "<<" and not getattr(event, "style", "")
+            if event.anchor is not None or getattr(event, "tag", None) is not None or is_merge:
+                return "it uses an anchor, an alias, a tag or a merge key"
+            if not depth and not isinstance(event, yaml.MappingStartEvent):
+                return "it is not a mapping"
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > limits.FRONTMATTER_DEPTH or nodes > limits.FRONTMATTER_NODES:
+            return "it is nested too deep or has too many values"
+    return ""
+
+
+def _flat(loaded: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of a YAML mapping as texts by key, those of ``metadata`` behind it."""
+    table = loaded.get(TABLE)
+    nested = table if isinstance(table, dict) else {}
+    fields = {str(key): _text(value) for key, value in loaded.items() if value is not nested}
+    if not fields.get(TABLE):
+        fields.pop(TABLE, None)
+    return fields | {f"{TABLE}.{key}": _text(value) for key, value in nested.items()}
+
+
+def _text(value: Any) -> str:
+    """Return a YAML value as one text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    # Without libyaml an escape may name half a character, which no reply can carry.
+    return str(value).encode("utf-8", errors="replace").decode()
+
+
+def _fields_by_line(raw: bytes) -> tuple[dict[str, str], bool]:
+    """Return the fields of a head as a person reads its lines, and whether all lines were read."""
+    fields: dict[str, str] = {}
+    is_complete = True
+    for part in parts(raw):
+        first, *more = part.lines
+        if not part.key:
+            is_complete &= not first.strip() or first.lstrip().startswith(b"#")
+            continue
+        value = _value(first)
+        deeper = {_indent(line) for line in more if _KEY_LINE.fullmatch(line)}
+        is_deep = "." in part.key or len(deeper) > 1 or bool(value)
+        is_unindented = any(line.strip() and not _indent(line) for line in more)
+        is_complete &= not (deeper and is_deep) and not is_unindented
+        own = "" if _VALUE_BELOW.fullmatch(value) else _unquoted(value)
+        texts = [line.decode("utf-8", errors="replace").strip() for line in more]
+        fields[part.key] = " ".join([own, *filter(None, texts)]).strip()
+    if not fields.get(TABLE):
+        fields.pop(TABLE, None)
+    return fields, is_complete
+
+
+def _value(line: bytes) -> str:
+    """Return the value on the line of a key, "" for a comment or another line."""
+    match = _KEY_LINE.fullmatch(line)
+    value = (match[4] or b"") if match else b""
+    return "" if value.startswith(b"#") else value.decode("utf-8", errors="replace")
+
+
+def _has_sharp(part: Part) -> bool:
+    """Say whether a field is one line of plain words with a `` #``, behind which YAML cuts."""
+    value = _value(part.lines[0])
+    return len(part.lines) == 1 and " #" in value and value[0] not in _INDICATORS
+
+
+def _unquoted(value: str) -> str:
+    """Return a value without the one pair of quotes that is around it."""
+    inner = value[1:-1]
+    if len(value) < 2 or value[0] != value[-1] or value[0] not in "\"'":  # noqa: PLR2004 - a pair
+        return value
+    if value[0] == "'":
+        return inner.replace("''", "'")
+    try:
+        return str(json.loads(value))
+    except ValueError:
+        return inner
+
+
+def _set(result: list[Part], key: str, value: str, line_end: bytes) -> None:
+    """Set one field among the parts of a head: replace its lines, or add one."""
+    keys = [part.key for part in result]
+    short = key.removeprefix(f"{TABLE}.")
+    if key not in keys and TABLE not in keys and short in keys:
+        key = short
+    is_nested = key.startswith(f"{TABLE}.")
+    indents = [_indent(part.lines[0]) for part in result if part.key.startswith(f"{TABLE}.")]
+    indent = (indents or [b"  "])[0] if is_nested else b""
+    line = indent + f"{key.removeprefix(f'{TABLE}.')}: {scalar(value)}".encode()
+    if key in keys:
+        old = result[len(keys) - 1 - keys[::-1].index(key)]  # the last one, as in YAML
+        size = max(number for number, each in enumerate(old.lines, 1) if each.strip())
+        old.lines[:size] = [line + _line_end(old.lines[0])]  # empty lines behind the value stay
+    elif is_nested and TABLE in keys:
+        table = keys.index(TABLE)
+        if _value(result[table].lines[0]):
+            why = "its metadata is not written as a block of lines"
+            raise HeadNotEditableError(why)
+        after = STAMPS[STAMPS.index(key) + 1 :] if key in STAMPS else STAMPS
+        block = [at for at, each in enumerate(keys) if each.startswith(f"{TABLE}.")]
+        at = next((at for at in block if keys[at] in after), (block or [table])[-1] + 1)
+        result.insert(at, Part(key, [line + line_end]))
+    elif is_nested:
+        result += [Part(TABLE, [b"metadata:" + line_end]), Part(key, [line + line_end])]
+    else:
+        at = keys.index(TABLE) if TABLE in keys else len(keys)
+        result.insert(at, Part(key, [line + line_end]))
+
+
+def _continues(line: bytes, indent: bytes) -> bool:
+    """Say whether a line belongs to the value of the field above it, which has this indent."""
+    text = line.strip()
+    is_list_item = text == b"-" or text.startswith(b"- ")
+    own = _indent(line)
+    return not text or len(own) > len(indent) or (own == indent and is_list_item)
+
+
+def _indent(line: bytes) -> bytes:
+    """Return the blanks and tabs at the beginning of a line."""
+    match = _INDENT.match(line)
+    return match[0] if match else b""
+
+
+def _line_end(line: bytes) -> bytes:
+    """Return the line end of a line, a newline if it has none."""
+    return line[len(line.rstrip(b"\r\n")) :] or b"\n"

@@ -1,0 +1,392 @@
+"""A memory: a head with its fields, and a body of Markdown. Pure.
+
+Reading is lenient and never raises: any bytes are some memory. Writing is strict: ``validate``
+names everything that breaks the format. A memory whose head cannot be read is *damaged*: it is
+listed and readable as raw Markdown, and nothing of memd rewrites it. ``head.py`` has the lines of
+the head; this file has what they mean.
+"""
+
+import re
+import unicodedata
+from collections.abc import Container, Mapping
+from contextlib import suppress
+
+from msgspec import Struct
+
+from memd.base import limits
+from memd.base.errors import MemdError
+from memd.base.names import SUFFIX
+from memd.base.text import decode, one_line, sha256
+from memd.base.values import ORIGINS, MemoryType
+from memd.store import head
+from memd.store.head import BOM as BOM
+from memd.store.head import HEAD_BYTES as HEAD_BYTES
+from memd.store.head import TABLE, HeadFields
+from memd.store.head import HeadNotEditableError as HeadNotEditableError
+from memd.store.head import mapping as mapping
+from memd.store.head import split as split
+from memd.text.words import words
+
+Fields = tuple[str, str, MemoryType | None, str]  # name, description, type, origin
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # the form of a memory's name
+_SLUG_CHARACTERS = 60
+_HASH_DIGITS = 6  # of a name without any letter or digit
+_WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")  # may be in the name of a statement
+_ARTICLES = frozenset({"a", "an", "the"})
+_NAME_WORDS = 6
+_MOST_NAME_WORDS = 10  # of a name whose first words say nothing
+_LEAST_WORDS = 2  # fewer say nothing about a memory
+_STATEMENT_HASH_DIGITS = 8  # of the name of a memory whose statement has too few words
+
+
+class InvalidMemoryError(MemdError):
+    """A memory that was to be written breaks the format; each broken rule is named."""
+
+    code = 1011
+    kind = "invalid_memory"
+    hint = "begin with '---', name, description, metadata with type, '---', then the text"
+
+    def __init__(self, path: str, problems: tuple[str, ...]) -> None:
+        listed = "; ".join(problems)
+        super().__init__(f"{path} cannot be written: {listed}", path=path, problems=listed)
+        self.problems = problems
+
+
+class Memory(Struct, frozen=True):
+    """A memory's parts."""
+
+    name: str
+    description: str
+    type: MemoryType | None
+    body: str  # the text after the head and its blank line; all of a damaged memory
+    damaged: bool  # the head could not be read
+    metadata: Mapping[str, str]  # all fields but name and description, without nesting
+
+    @property
+    def fields(self) -> Fields:
+        """Return what a header has of the memory: name, description, type and origin."""
+        return self.name, self.description, self.type, self.origin
+
+    @property
+    def origin(self) -> str:
+        """Return whose words the memory says it holds, "" if it does not say or is damaged."""
+        origin = "" if self.damaged else self.metadata.get("origin", "")
+        return origin if origin in ORIGINS else ""
+
+
+class StatementMemory(Struct, frozen=True):
+    """A new memory that says one thing."""
+
+    path: str
+    name: str
+    description: str
+    body: str
+    content: bytes
+
+
+def parse(content: bytes, path: str) -> Memory:
+    """Return a memory, or the head of one, whatever its bytes are. Never raises.
+
+    ``path`` gives the name when the head does not.
+    """
+    span = split(content)
+    fields = head.read(span) if span else HeadFields({})
+    values = fields.values
+    below = f"{TABLE}."
+    nested = {k.removeprefix(below): v for k, v in values.items() if k.startswith(below)}
+    top = {k: v for k, v in values.items() if not k.startswith(below)}
+    name = " ".join(top.pop("name", "").split())
+    description = " ".join(top.pop("description", "").split())
+    body = decode(content)
+    if span is not None and not fields.damaged:
+        text = content[span.body :].decode("utf-8", errors="replace")
+        body = text.removeprefix("\r\n") if text.startswith("\r\n") else text.removeprefix("\n")
+    return Memory(
+        name or path.rpartition("/")[2].removesuffix(SUFFIX),
+        description,
+        # Below ``metadata`` in Claude Code's layout, at the top in the older one.
+        _memory_type(nested.get("type", "")) or _memory_type(values.get("type", "")),
+        body,
+        fields.damaged,
+        top | nested,
+    )
+
+
+def quick_fields(content: bytes) -> Fields | None:
+    """Return the fields of a memory's header if its head has the usual layout, else ``None``.
+
+    The result is that of ``parse``, in a fifth of its time; a scan of a directory reads so.
+    """
+    span = split(content)
+    if span is None or not span.closed or span.end - span.start > limits.FRONTMATTER_BYTES:
+        return None
+    values = head.plain_fields(span.text)
+    if values is None:
+        return None
+    kind = _memory_type(values.get(f"{TABLE}.type") or values.get("type", ""))
+    name = " ".join(values.get("name", "").split())
+    if kind is None or not name:
+        return None
+    description = " ".join(values.get("description", "").split())
+    origin = values.get(f"{TABLE}.origin", values.get("origin", ""))
+    return name, description, kind, origin if origin in ORIGINS else ""
+
+
+def validate(content: bytes, path: str) -> Memory:
+    """Return the memory if it may be written through memd.
+
+    Raises InvalidMemoryError, which names everything that is missing.
+    """
+    problems: list[str] = []
+    if len(content) > limits.MEMORY_BYTES:
+        problems.append(f"it has {len(content)} bytes, the limit is {limits.MEMORY_BYTES}")
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        problems.append(f"it is not UTF-8 at byte {error.start}")
+    span = split(content)
+    memory = parse(content, path)
+    if span is None:
+        problems.append("it has no frontmatter between two lines '---'")
+    else:
+        fields = head.read(span)
+        if fields.problem:
+            problems.append(f"its frontmatter is refused: {fields.problem}")
+        problems += _field_problems(memory, fields.values.get("name", ""))
+    if problems:
+        raise InvalidMemoryError(path, tuple(problems))
+    return memory
+
+
+def is_valid(content: bytes, path: str) -> bool:
+    """Return whether a memory may be written through memd."""
+    try:
+        validate(content, path)
+    except InvalidMemoryError:
+        return False
+    return True
+
+
+def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
+    """Return the memory with these fields set and every other byte as it was.
+
+    Keys are ``name``, ``description`` or ``metadata.<key>``. A file without a head gets one. Raises
+    HeadNotEditableError if the head is damaged, or if other fields would change as well.
+    """
+    span = split(content)
+    if span is None:
+        start = len(BOM) if content.startswith(BOM) else 0
+        line_end = b"\r\n" if b"\r\n" in content[:HEAD_BYTES] else b"\n"
+        empty_head = line_end.join((b"---", b"---", b"", b""))
+        content = content[:start] + empty_head + content[start:]
+        span = split(content)
+    before = parse(content, "")
+    if span is None or before.damaged:
+        why = "it does not parse"
+        raise HeadNotEditableError(why)
+    line_end = b"\r\n" if content[: span.start].endswith(b"\r\n") else b"\n"
+    lines = head.with_fields(content[span.start : span.end], fields, line_end)
+    changed = content[: span.start] + lines + content[span.end :]
+    # Read it back: a line that was misjudged must not become a damaged memory.
+    expected = _facts(before)
+    expected |= {k.removeprefix(f"{TABLE}."): " ".join(v.split()) for k, v in fields.items()}
+    after = parse(changed, "")
+    if after.damaged or after.body != before.body or _facts(after) != expected:
+        why = "the other fields would not stay as they are"
+        raise HeadNotEditableError(why)
+    return changed
+
+
+def with_body(content: bytes, body: str) -> bytes:
+    """Return the memory with another text after its head, whose bytes stay.
+
+    A file without a head becomes the text alone.
+    """
+    span = split(content)
+    text = (body if body.endswith("\n") else body + "\n").encode("utf-8", errors="replace")
+    if span is None or not span.closed:
+        return text
+    line_end = b"\r\n" if content[: span.body].endswith(b"\r\n") else b"\n"
+    return content[: span.body] + line_end + text
+
+
+def with_standard_head(content: bytes, base: bytes | None, path: str) -> bytes:
+    """Return a memory with its head in memd's own layout, whatever lines a writer put there.
+
+    ``base`` is the memory before, ``None`` if it is new; fields that only it has stay. A head that
+    did not change keeps its bytes, and so does a valid head of a new memory that every reader of
+    YAML understands alike, and one that cannot be read. The result may still lack fields.
+    """
+    span, old = split(content), split(base or b"")
+    if span is None or not span.closed:
+        return content
+    if base and old and content[: span.body] == base[: old.body]:
+        return content
+    new = head.read(span)
+    before = head.read(old) if old else HeadFields({})
+    is_known = bool(before.values) and not before.damaged
+    if new.damaged or (not is_known and _is_plain(span) and is_valid(content, path)):
+        return content
+    values = dict(new.values)
+    if is_known:
+        # A key that is now at the top replaces the one that was below ``metadata``.
+        names = {key.rpartition(".")[2] for key in values}
+        values = {k: v for k, v in before.values.items() if k.rpartition(".")[2] not in names}
+        values |= new.values
+    file_name = path.rpartition("/")[2].removesuffix(SUFFIX)
+    top_type = values.pop("type", "")
+    kind = values.pop(f"{TABLE}.type", "") or top_type
+    values.pop(f"{TABLE}.node_type", "")
+    stamps = {key: values.pop(key) for key in head.STAMPS if key in values}
+    fields = {
+        "name": slug(values.pop("name", ""), file_name),
+        "description": values.pop("description", ""),
+        f"{TABLE}.node_type": "memory",
+        f"{TABLE}.type": kind.strip().lower(),
+    }
+    return head.lines_of(fields | values | stamps) + content[span.body :]
+
+
+def with_readable_head(content: bytes) -> tuple[bytes, str]:
+    """Return a memory with a head that other programs can read, and "".
+
+    Only lines that they cannot read change, and nothing that the memory says. If that is not
+    possible the memory is returned unchanged, with the reason.
+    """
+    span = split(content)
+    reason = head.read(span).problem if span else ""
+    if span is None or not reason:
+        return content, ""
+    before = parse(content, "")
+    values = head.read(span).values
+    fields = {
+        part.key: values[part.key]
+        for part in head.parts(span.text.encode())
+        if part.key in values and head.problem(decode(part.lines[0]).strip())
+    }
+    with suppress(HeadNotEditableError):
+        changed = with_fields(content, fields)
+        new = split(changed)
+        if new and not head.read(new).problem and parse(changed, "") == before:
+            return changed, ""
+    return content, reason
+
+
+def new(
+    name: str,
+    description: str,
+    type: MemoryType | None,  # noqa: A002 - the word of the format
+    body: str,
+    *,
+    session: str,
+    modified: str,
+    origin: str = "",
+) -> bytes:
+    """Return a new memory in the layout that Claude Code stamps.
+
+    ``session`` may be empty; ``modified`` is ISO 8601 in UTC, or empty. What came from elsewhere
+    may have no ``type``, and has an ``origin``.
+    """
+    optional = {"type": type or "", "origin": origin, "originSessionId": session}
+    optional["modified"] = modified
+    fields = {"name": name, "description": description, f"{TABLE}.node_type": "memory"}
+    fields |= {f"{TABLE}.{key}": text for key, text in optional.items() if text}
+    text = body if body.endswith("\n") or not body else body + "\n"
+    return head.lines_of(fields) + b"\n" + text.encode("utf-8", errors="replace")
+
+
+def slug(name: str, otherwise: str = "") -> str:
+    """Return a name in small letters, digits and dashes.
+
+    If nothing of it is left, ``otherwise`` is used in its place, or a hash of the name.
+    """
+    for text in (name, otherwise):
+        decomposed = unicodedata.normalize("NFKD", text[: 4 * _SLUG_CHARACTERS]).casefold()
+        without_accents = re.sub(r"[\u0300-\u036f'\u2019]", "", decomposed)  # nor apostrophes
+        joined = "-".join(re.findall("[a-z0-9]+", without_accents))
+        result = joined[:_SLUG_CHARACTERS].strip("-")
+        if result:
+            return result
+    return f"memory-{sha256(name.encode('utf-8', 'replace'))[:_HASH_DIGITS]}"
+
+
+def of_statement(
+    statement: str,
+    kind: MemoryType,
+    quotation: str,
+    taken: Container[str] = (),
+    *,
+    session: str,
+    modified: str,
+) -> StatementMemory:
+    """Return a new memory that says one statement, and ends with a quotation if there is one.
+
+    No path of ``taken``, in folded case, is used again. ``session`` and ``modified`` are as in
+    ``new``. Reads word lists at the first call.
+    """
+    name = first_name = name_of_statement(statement)
+    path, number = f"{kind}_{name}{SUFFIX}", 1
+    while path.casefold() in taken:
+        number += 1
+        name = f"{first_name}-{number}"
+        path = f"{kind}_{name}{SUFFIX}"
+    description = one_line(statement, limits.INDEX_HOOK_CHARACTERS)
+    body = f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n"
+    content = new(name, description, kind, body, session=session, modified=modified)
+    return StatementMemory(path, name, description, body, content)
+
+
+def is_name_of_statement(name: str, statement: str) -> bool:
+    """Return whether memd gives this name to a memory of a statement."""
+    own = name_of_statement(statement)
+    return name == own or re.fullmatch(rf"{re.escape(own)}-\d+", name) is not None
+
+
+def name_of_statement(statement: str) -> str:
+    """Return a name made of the first words of a statement, or of its hash.
+
+    No number and no token gets into a name. Reads word lists at the first call.
+    """
+    all_words = [word.lower() for word in _WORD.findall(statement)]
+    name_words = [word for word in all_words if word not in _ARTICLES]
+    # A few words more where the first ones, such as "from now on always", say nothing: those that
+    # ``words`` leaves out.
+    for count in range(_NAME_WORDS, _MOST_NAME_WORDS + 1):
+        if len(words(" ".join(name_words[:count]))) >= _LEAST_WORDS:
+            return "-".join(name_words[:count])
+    return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_STATEMENT_HASH_DIGITS]}"
+
+
+def _is_plain(span: head.Head) -> bool:
+    """Say whether every reader of YAML takes a head for the same texts."""
+    return head.plain_fields(span.text) is not None and " #" not in span.text
+
+
+def _memory_type(value: str) -> MemoryType | None:
+    """Return the memory type that a value names, ``None`` if it names none."""
+    try:
+        return MemoryType(value.partition(" #")[0].strip().lower())
+    except ValueError:
+        return None
+
+
+def _field_problems(memory: Memory, name: str) -> list[str]:
+    """Return a sentence for each required field that is missing or has an invalid value.
+
+    ``name`` is the name as it was written.
+    """
+    problems: list[str] = []
+    if not name:
+        problems.append("it has no name")
+    elif not _SLUG.fullmatch(name):
+        problems.append("its name is not a slug like two-words (small letters, digits, dashes)")
+    if not memory.description:
+        problems.append("it has no description")
+    if memory.metadata.get("type") not in list(MemoryType):
+        problems.append(f"its type is not one of {', '.join(MemoryType)}")
+    return problems
+
+
+def _facts(memory: Memory) -> dict[str, str]:
+    """Return all that the head of a memory says, as one mapping."""
+    return {**memory.metadata, "name": memory.name, "description": memory.description}
