@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memd.client.errors import RemoteError
+from memd.base.errors import MemdError
 from tests.support import samples
 from tests.support.daemon import client, daemon_process, memctl, throw_away_home
 from tools.demo_agents import show_agents
@@ -175,7 +175,7 @@ def _two_clients(demo: Demo) -> None:
             description="a key",
             body=f"my key is {samples.secret()}",
         )
-    except RemoteError as error:
+    except MemdError as error:
         refused = str(error)
         print(f"   a write with a secret: {refused}")
     demo.check(

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from memd.client.errors import RemoteError
+from memd.base.errors import MemdError
 from tests.support.daemon import Home, client, daemon_process, piped, throw_away_home
 from tests.support.samples import secret
 from tools.demo_stage import Checks, Demo
@@ -47,7 +47,7 @@ def show_agents() -> Checks:
         refused = ""
         try:
             _send(demo, lead, f"use this:\n{secret()}")
-        except RemoteError as error:
+        except MemdError as error:
             refused = error.kind
         demo.check("a credential is not sent", refused == "secret")
     return demo.checks

@@ -163,5 +163,23 @@ class Internal(MemdError):
     kind = "internal"
 
 
+FAMILIES = (
+    Invalid,
+    NotFound,
+    Conflict,
+    Secret,
+    Busy,
+    Refused,
+    TooLarge,
+    Off,
+    Storage,
+    Model,
+    Limit,
+    Unavailable,
+    Cancelled,
+    Internal,
+)
+
+
 class WrongParameterError(Invalid):
     """A parameter has a value that the method, or the command, cannot take."""

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -11,10 +12,10 @@ from msgspec import Struct
 
 from memd import __version__
 from memd.base import limits, places
-from memd.base.errors import MemdError
+from memd.base.errors import Busy, Invalid, MemdError, NotFound, Refused
 from memd.base.names import SUFFIX
 from memd.cli.output import Screen
-from memd.client.errors import DaemonUnavailableError, RemoteError, RequestUndeliveredError
+from memd.client.errors import DaemonUnavailableError
 
 if TYPE_CHECKING:
     from memd.client.launch import Client
@@ -49,39 +50,17 @@ _DIRECTORY_NOT_UTF8 = "the name of the current directory is not UTF-8"
 _OTHER_DIRECTORY = "change into another directory, or name one with --cwd"
 _AMBIGUOUS = "{} may be {}"
 _ALL_LISTED = "memctl list shows them all"
+_WRONG_NUMBER = re.compile(r"^(\w+): expected (?:int|float) ([<>]=) (\S+)$")
 TAKE_OVER = "memctl restart lets what is installed take over"
 
 
-class CommandError(MemdError):
-    """A command cannot be carried out; ``sentence`` is a format string for ``words``."""
-
-    def __init__(self, sentence: str, *words: object, hint: str = "") -> None:
-        super().__init__(sentence.format(*words))
-        self.hint = hint  # of this instance alone
+# of this instance alone
 
 
-class CommandLineError(CommandError):
-    """The command line lacks something, or its parts contradict each other."""
-
-    exit_status = 2
-
-
-class StillStoppingError(MemdError):
-    """The daemon was asked to end but has not finished its work yet."""
-
-    retryable = True
-    hint = "wait a little; it ends by itself"
-    exit_status = 75
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"memd was asked to end and is still at work after {seconds:g} s")
-
-
-class OutputClosedError(MemdError):
-    """Standard output is closed, so nobody would see what is acknowledged as read."""
-
-    def __init__(self) -> None:
-        super().__init__("standard output is closed; no message is read")
+def _bound_in_words(match: re.Match[str]) -> str:
+    """Return a method's sentence about a number that is too large or too small, for a person."""
+    bound = "most" if match[2] == "<=" else "least"
+    return f"{match[1]} may be at {bound} {match[3]}"
 
 
 def has_surrogates(text: str) -> bool:
@@ -138,13 +117,13 @@ class Invocation:
 
     @cached_property
     def cwd(self) -> str:
-        """The absolute path of ``--cwd``, or else of the current directory. Raises CommandError."""
+        """The absolute path of ``--cwd``, or else of the current directory. Raises Refused."""
         try:
             path: str = os.path.abspath(self.options.cwd or ".")
         except FileNotFoundError as error:
-            raise CommandError(_DIRECTORY_GONE, hint=_OTHER_DIRECTORY) from error
+            raise Refused(_DIRECTORY_GONE, hint=_OTHER_DIRECTORY) from error
         if has_surrogates(path):
-            raise CommandError(_DIRECTORY_NOT_UTF8, hint=_OTHER_DIRECTORY)
+            raise Refused(_DIRECTORY_NOT_UTF8, hint=_OTHER_DIRECTORY)
         return path
 
     def client(self, *, start: bool = True) -> "Client":
@@ -166,18 +145,13 @@ class Invocation:
         """Call a method and return its result; parameters that are ``None`` are left out.
 
         ``--timeout`` wins over ``seconds``. Raises AnswerTimeoutError, DaemonUnavailableError
-        and RemoteError. The hint of a RemoteError names the remedy if a daemon of another version
-        does not know the method or its parameters.
+        and what the daemon answers. The hint names the remedy if a daemon of another version does
+        not know the method or its parameters.
         """
         set_params = {name: value for name, value in params.items() if value is not None}
         timeout = self.options.timeout or seconds
         try:
             return self._call_twice(method, set_params, timeout)
-        except RemoteError as error:
-            versions = self.other_version() if error.code in _UNKNOWN_CODES else ""
-            if versions:
-                error.hint = f"{versions}: {TAKE_OVER}"
-            raise
         except DaemonUnavailableError as error:  # the daemon's log may say why it went away
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
 
@@ -185,18 +159,28 @@ class Invocation:
             words = last_words(self.places, _LAST_WORDS_SECONDS)
             cause = f"{error.facts['cause']}; {words}" if words else str(error.facts["cause"])
             raise DaemonUnavailableError(path, cause, self.places.log) from error
+        except MemdError as error:
+            versions = self.other_version() if error.code in _UNKNOWN_CODES else ""
+            if versions:
+                error.hint = f"{versions}: {TAKE_OVER}"
+            elif isinstance(error, Invalid):  # a person gave words of a command line, no parameters
+                sentence = error.sentence.removeprefix(f"{method}: ")
+                sentence = _WRONG_NUMBER.sub(_bound_in_words, sentence)
+                raise Invalid(
+                    sentence, hint=f"see memctl {self.options.run.name} --help"
+                ) from error
+            raise
 
     def _call_twice(self, method: str, params: dict[str, object], seconds: float) -> Any:
         """Call a method; if the connection breaks, call it once more where that is safe."""
         try:
             return self.client().call(method, params, seconds, progress=self.progress)
-        except RequestUndeliveredError:
-            pass  # the daemon did not get the request, so any method may be called again
-        except DaemonUnavailableError:
-            # The daemon answers a repeated request id with its stored result.
+        except DaemonUnavailableError as error:
+            # Any method may be called again that the daemon did not get; and it answers a repeated
+            # request id with its stored result.
             is_repeatable = "request_id" in params or method in _REPEATABLE_METHODS
-            was_connected = self._client is not None
-            if not was_connected or not is_repeatable:
+            may_repeat = not error.begun or (is_repeatable and self._client is not None)
+            if not may_repeat:
                 raise
         self.close()
         return self.client().call(method, params, seconds, progress=self.progress)
@@ -244,16 +228,16 @@ class Invocation:
         """Return the path of the memory that has this path, file name or name.
 
         A name that no memory has is returned as a path, since the memory may have been deleted.
-        Raises CommandError if several have it, and what ``call`` raises.
+        Raises Refused if several have it, and what ``call`` raises.
         """
         if name.endswith(SUFFIX):
             return name
         paths = [path for path, names in self._names_by_memory() if name in names]
         if len(paths) > 1:
-            raise CommandError(_AMBIGUOUS, name, " or ".join(sorted(paths)), hint="name its path")
+            raise Refused(_AMBIGUOUS.format(name, " or ".join(sorted(paths))), hint="name its path")
         return paths[0] if paths else f"{name}{SUFFIX}"
 
-    def no_memory(self, name: str) -> CommandError:
+    def no_memory(self, name: str) -> NotFound:
         """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
@@ -261,7 +245,7 @@ class Invocation:
         nearest_names = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
         paths = dict.fromkeys(path_by_name[near] for near in nearest_names)  # each path once
         nearest = f"; the nearest: {', '.join(paths)}" if paths else ""
-        return CommandError("there is no memory {}{}", name, nearest, hint=_ALL_LISTED)
+        return NotFound(f"there is no memory {name}{nearest}", hint=_ALL_LISTED)
 
     def _names_by_memory(self) -> list[tuple[str, set[str]]]:
         """Return the path of each memory of the project, with the names that mean it."""
@@ -279,7 +263,7 @@ class Invocation:
     def stop(self) -> dict[str, Any] | None:
         """End the daemon, wait for that and return its answer, or ``None`` if none is running.
 
-        Raises what ``call`` raises, and StillStoppingError when it takes too long.
+        Raises what ``call`` raises, and Busy when it takes too long.
         """
         from memd.client.launch import wait_until_gone  # noqa: PLC0415 - not every command waits
 
@@ -298,19 +282,22 @@ class Invocation:
             self.close()
             wait_until_gone(self.places, pid)
             return answer
-        raise StillStoppingError(seconds)
+        raise Busy(
+            f"memd was asked to end and is still at work after {seconds:g} s",
+            hint="wait a little; it ends by itself",
+        )
 
     def read(self, path: str) -> str:
-        """Return a file's text; the path ``-`` is standard input. Raises CommandError."""
+        """Return a file's text; the path ``-`` is standard input. Raises Refused."""
         try:
             if path == "-":
                 return self.surroundings.stdin.read()
             with open(path, encoding="utf-8", newline="") as file:
                 return file.read()
         except OSError as error:
-            raise CommandError(CANNOT_READ, path, error.strerror or str(error)) from error
+            raise Refused(CANNOT_READ.format(path, error.strerror or str(error))) from error
         except UnicodeDecodeError as error:
-            raise CommandError(CANNOT_READ, path, _NOT_UTF8) from error
+            raise Refused(CANNOT_READ.format(path, _NOT_UTF8)) from error
 
     def close(self) -> None:
         """Close the connection if there is one; the next call opens another."""

@@ -9,7 +9,6 @@ Rules of this file
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -17,17 +16,14 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import TextIO
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound
 from memd.cli.arguments import parser
 from memd.cli.grammar import MEMORIES
-from memd.cli.invocation import CommandLineError, Invocation, Surroundings, has_surrogates
+from memd.cli.invocation import Invocation, Surroundings, has_surrogates
 from memd.cli.output import escape
-from memd.client.errors import RemoteError
 
 USAGE = 2
-_ONLY = "{}"  # a sentence that is written elsewhere
 INTERRUPTED = 130
-_WRONG_NUMBER = re.compile(r"^(\w+): expected (?:int|float) ([<>]=) (\S+)$")
 # Commands turn the errors of their own files into sentences, so these are of standard output.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -104,23 +100,9 @@ def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
         try:
             return int(command(invocation) or 0)
         except MemdError as error:
-            if error.kind == "not_found" and memory:
+            if isinstance(error, NotFound) and memory:
                 raise invocation.no_memory(memory) from error
-            is_refused = error.kind == "invalid_params" and isinstance(error, RemoteError)
-            if is_refused and not invocation.other_version():
-                # A person gave words of a command line, and not parameters of a method. Of a daemon
-                # of another version the error names the remedy.
-                sentence = error.sentence.removeprefix(f"{options.run.api_method}: ")
-                sentence = _WRONG_NUMBER.sub(_bound_in_words, sentence)
-                hint = f"see memctl {options.run.name} --help"
-                raise CommandLineError(_ONLY, sentence, hint=hint) from error
             raise
-
-
-def _bound_in_words(match: re.Match[str]) -> str:
-    """Return a method's sentence about a number that is too large or too small, for a person."""
-    bound = "most" if match[2] == "<=" else "least"
-    return f"{match[1]} may be at {bound} {match[3]}"
 
 
 def _standard_input() -> TextIO:

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 
 LABEL = "dev.memd.memd"
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")
@@ -31,15 +31,6 @@ _WIDER_LIMITS = {
 }
 
 Argv = tuple[str, ...]
-
-
-class ForeignUnitError(MemdError):
-    """A unit file of this name exists that memctl did not write."""
-
-    hint = "move the file away first"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} was not written by memctl; nothing was changed", path=path)
 
 
 class Service(Struct, frozen=True):
@@ -151,12 +142,16 @@ def states(service: Service) -> dict[str, str]:
 def write(service: Service) -> tuple[str, ...]:
     """Put the files in place and return those that changed.
 
-    Raises ForeignUnitError before anything is written, and OSError.
+    Raises Refused before anything is written, and OSError.
     """
     current = states(service)
     for path, state in current.items():
         if state == "foreign":
-            raise ForeignUnitError(path)
+            raise Refused(
+                f"{path} was not written by memctl; nothing was changed",
+                hint="move the file away first",
+                path=path,
+            )
     changed = tuple(path for path, state in current.items() if state != "installed")
     for path in changed:
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -10,9 +10,10 @@ from typing import Any, Self
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from memd.base.errors import MemdError
 from memd.base.places import forwarded
 from memd.client import peer, wire
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.errors import DaemonUnavailableError
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
 _HUNG_UP = "it hung up before it answered"
@@ -26,7 +27,7 @@ class AsyncClient:
 
     The parameters are those of ``blocking.Client``. ``notifications`` is a stream of the daemon's
     notifications; it ends when the connection ends. Entering raises DaemonUnavailableError and
-    ServerRefusedError.
+    Refused.
     """
 
     def __init__(
@@ -88,8 +89,8 @@ class AsyncClient:
 
         Nothing is called before the daemon has answered ``hello``: it would use the variables of
         its own environment. Cancelling the call cancels the request at the daemon too. Raises
-        RemoteError, DaemonUnavailableError, and TypeError or ValueError for params that are not
-        JSON.
+        what the daemon answers, DaemonUnavailableError, and TypeError or ValueError for params that
+        are not JSON.
         """
         async with self._hello_lock:
             if not self._is_greeted:
@@ -156,8 +157,8 @@ class AsyncClient:
                     for line in lines.feed(data):
                         self._deliver(wire.read(line))
                 self._end_cause = _HUNG_UP
-            except (OSError, RemoteError, ValueError) as error:
-                self._end_cause = error.sentence if isinstance(error, RemoteError) else _HUNG_UP
+            except (OSError, MemdError, ValueError) as error:
+                self._end_cause = error.sentence if isinstance(error, MemdError) else _HUNG_UP
             for pending_call in self._pending_calls.values():
                 pending_call.changed.set()
 

@@ -15,8 +15,6 @@ from memd.client import peer, wire
 from memd.client.errors import (
     AnswerTimeoutError,
     DaemonUnavailableError,
-    RemoteError,
-    RequestUndeliveredError,
 )
 
 Progress = Callable[[dict[str, Any]], None]
@@ -31,7 +29,7 @@ class Client:
     ``name`` and ``version`` are the client's. The variables that memd uses are taken from
     ``environment`` (default: the process's own). ``hello`` is sent before the first request;
     ``server`` is the daemon's answer to it, once it came. ``timeout`` is in seconds for each call.
-    The constructor raises DaemonUnavailableError where nothing listens, and ServerRefusedError
+    The constructor raises DaemonUnavailableError where nothing listens, and Refused
     where the socket may be another user's.
     """
 
@@ -83,9 +81,9 @@ class Client:
         """Call a method and return its result.
 
         ``timeout`` is in seconds, by default the client's. ``progress`` is called with each
-        progress value that the daemon sends. Raises RemoteError for an error answer,
-        AnswerTimeoutError, DaemonUnavailableError (RequestUndeliveredError where the request cannot
-        have been begun), and TypeError or ValueError for params that are not JSON. After a timeout
+        progress value that the daemon sends. Raises the error that the daemon
+        answers, AnswerTimeoutError, DaemonUnavailableError, and TypeError or ValueError for params
+        that are not JSON. After a timeout
         the request is cancelled and the client can still be used.
         """
         seconds = self._timeout if timeout is None else timeout
@@ -188,9 +186,9 @@ class Client:
             except OSError as error:
                 raise DaemonUnavailableError(self.socket_path, _cause(error)) from error
             if not data:  # the daemon closed the connection
-                if self._undelivered:
-                    raise RequestUndeliveredError(self.socket_path, _HUNG_UP)
-                raise DaemonUnavailableError(self.socket_path, _HUNG_UP)
+                raise DaemonUnavailableError(
+                    self.socket_path, _HUNG_UP, begun=not self._undelivered
+                )
             self._lines.extend(self._buffer.feed(data))
         return self._lines.popleft()
 
@@ -218,4 +216,4 @@ def _cause(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-__all__ = ["AnswerTimeoutError", "Client", "DaemonUnavailableError", "Progress", "RemoteError"]
+__all__ = ["AnswerTimeoutError", "Client", "DaemonUnavailableError", "Progress"]

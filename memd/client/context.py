@@ -28,8 +28,8 @@ from typing import Any, TypeVar
 import anthropic
 from anyio import CapacityLimiter, to_thread
 
+from memd.base.extras import install_command
 from memd.base.text import read_object
-from memd.client.errors import SdkTooOldError
 from memd.client.planner import Planner
 from memd.client.sent import ObservedReply, apply_compaction, outlines_in_frame
 from memd.client.stored import USUAL_BYTES, read_stored
@@ -38,7 +38,8 @@ try:
     from anthropic import APIRequest, Middleware, beta_async_tool, beta_tool
     from anthropic.lib.tools import BetaAsyncFunctionTool, BetaFunctionTool, ToolError
 except ImportError as missing:
-    raise SdkTooOldError(anthropic.__version__) from missing
+    sentence = f"anthropic {anthropic.__version__} has no middleware"
+    raise ImportError(f"{sentence}; {install_command('anthropic')}") from missing
 
 READER = "read_stored_result"
 SECONDS = 0.1  # for memd's answer, of the 150 ms by which a request may be delayed
@@ -167,8 +168,8 @@ class Keeper(Middleware):
         """Return a shortened conversation, or the same where no strategy helps.
 
         It is for programs with a loop of their own, and may take minutes. ``more_params`` are
-        further parameters of ``context.compact`` (docs/protocol.md). Raises RemoteError,
-        AnswerTimeoutError and DaemonUnavailableError.
+        further parameters of ``context.compact`` (docs/protocol.md). Raises what the daemon
+        answers, AnswerTimeoutError and DaemonUnavailableError.
         """
         plain_messages = json.loads(json.dumps(messages, default=_as_sent))
         params = {

@@ -18,7 +18,7 @@ import shutil
 import sys
 from contextlib import suppress
 
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 from memd.base.places import Places
 
 _CLI = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli")
@@ -29,16 +29,6 @@ FILES = {"hook_body.py": SOURCE, "hook.py": f"{_CLI}/hook_stub.py"}
 _COMPILED_FOLDER = "__pycache__"
 _PYTHON_LINK = "python"
 _ORPHANED_FILE = "orphaned"
-
-
-class NoInterpreterError(MemdError):
-    """Python does not know its own path, so no hook could name it."""
-
-    hint = "call memctl by its full path"
-    exit_status = 78
-
-    def __init__(self) -> None:
-        super().__init__("this Python does not know where it lies")
 
 
 def hook_path(places: Places) -> str:
@@ -65,9 +55,13 @@ def is_current(places: Places, python: str = sys.executable) -> bool:
 
 
 def write(places: Places, python: str = sys.executable) -> None:
-    """Write the hook's files and the link. Raises NoInterpreterError and OSError."""
+    """Write the hook's files and the link. Raises Refused and OSError."""
     if not os.path.isabs(python):
-        raise NoInterpreterError
+        raise Refused(
+            "this Python does not know where it lies",
+            exit_status=78,
+            hint="call memctl by its full path",
+        )
     folder = places.data_dir
     os.makedirs(folder, mode=0o700, exist_ok=True)
     draft = f"{folder}/.draft-{os.getpid()}"
@@ -94,7 +88,7 @@ def write(places: Places, python: str = sys.executable) -> None:
 def refresh(places: Places) -> None:
     """Update the hook's files to this version, if a set-up made them.
 
-    Raises NoInterpreterError and OSError.
+    Raises Refused and OSError.
     """
     if os.path.lexists(hook_path(places)) and not is_current(places):
         write(places)

@@ -13,7 +13,8 @@ import stat
 import sys
 from collections.abc import Callable
 
-from memd.client.errors import DaemonUnavailableError, ServerRefusedError
+from memd.base.errors import Refused
+from memd.client.errors import DaemonUnavailableError, server_refused
 
 # Both structures have the user in bytes 4 to 8: ucred of unix(7), xucred of macOS <sys/ucred.h>.
 _LEVEL, _OPTION, _BYTES = (
@@ -26,7 +27,7 @@ _LEVEL, _OPTION, _BYTES = (
 def connect(connection: socket.socket, path: str) -> None:
     """Connect to this user's daemon at a path; where that fails the connection is closed.
 
-    Raises DaemonUnavailableError, and ServerRefusedError before anything is sent.
+    Raises DaemonUnavailableError, and Refused before anything is sent.
     """
     try:
         _connect(connection, path)
@@ -34,7 +35,7 @@ def connect(connection: socket.socket, path: str) -> None:
         connection.close()
         cause = error.strerror or type(error).__name__
         raise DaemonUnavailableError(path, cause) from error
-    except ServerRefusedError:
+    except Refused:
         connection.close()
         raise
 
@@ -42,7 +43,7 @@ def connect(connection: socket.socket, path: str) -> None:
 def check_socket(path: str) -> None:
     """Check that a socket and its directory are this user's alone.
 
-    Raises ServerRefusedError, and OSError where they cannot be inspected.
+    Raises Refused, and OSError where they cannot be inspected.
     """
     # A relative path without a folder lies in the working directory.
     _check(path, os.path.dirname(path) or ".", stat.S_ISDIR, "directory")
@@ -50,7 +51,7 @@ def check_socket(path: str) -> None:
 
 
 def _connect(connection: socket.socket, path: str) -> None:
-    """Connect to a socket, and check that the same user serves there. Raises ServerRefusedError."""
+    """Connect to a socket, and check that the same user serves there. Raises Refused."""
     check_socket(path)
     connection.connect(path)
     # The files may have been replaced since, so the user at this very connection is checked too.
@@ -58,14 +59,14 @@ def _connect(connection: socket.socket, path: str) -> None:
     user = int.from_bytes(credentials[4:8], sys.byteorder)
     if user != os.geteuid():
         cause = f"a process of user {user} listens there"
-        raise ServerRefusedError(path, cause)
+        raise server_refused(path, cause)
 
 
 def _check(path: str, name: str, is_kind: Callable[[int], bool], noun: str) -> None:
     """Check the kind, owner and mode of the file ``name``, the socket or its directory.
 
     ``path`` is the socket's, for the error; ``is_kind`` tests a mode, and ``noun`` is its name.
-    Raises ServerRefusedError and OSError.
+    Raises Refused and OSError.
     """
     facts = os.lstat(name)  # a link is refused: its owner could change its target
     cause = ""
@@ -76,4 +77,4 @@ def _check(path: str, name: str, is_kind: Callable[[int], bool], noun: str) -> N
     elif facts.st_mode & 0o077:
         cause = f"others may use the {noun} {name} (mode {stat.S_IMODE(facts.st_mode):04o})"
     if cause:
-        raise ServerRefusedError(path, cause)
+        raise server_refused(path, cause)

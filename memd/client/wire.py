@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.base.errors import MemdError
+from memd.client.errors import DaemonUnavailableError, answered
 
 HELLO = "hello"
 ENDING = "ending"  # the kind of the error with which a daemon that ends answers open requests
@@ -20,7 +21,7 @@ class RpcAnswer(NamedTuple):
 
     id: int | None
     result: Any
-    error: RemoteError | None
+    error: MemdError | None
 
 
 class Notification(NamedTuple):
@@ -66,11 +67,7 @@ def read(line: bytes) -> RpcAnswer | Notification:
     if "method" in message:
         return Notification(str(message["method"]), message.get("params") or {})
     failure = message.get("error")
-    error = None
-    if failure is not None:
-        error = RemoteError(
-            int(failure.get("code", 0)), str(failure.get("message", "")), failure.get("data") or {}
-        )
+    error = None if failure is None else answered(failure)
     return RpcAnswer(message.get("id"), message.get("result"), error)
 
 
@@ -80,7 +77,7 @@ def result_of(answer: RpcAnswer, socket_path: str) -> Any:
     Raises the answer's error, or DaemonUnavailableError if the daemon ended before it was done.
     """
     if answer.error is not None and answer.error.kind == ENDING:
-        raise DaemonUnavailableError(socket_path, answer.error.message)
+        raise DaemonUnavailableError(socket_path, answer.error.sentence)
     if answer.error is not None:
         raise answer.error
     return answer.result

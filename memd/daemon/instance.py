@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Self
 
 from memd import __version__
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Storage
 from memd.base.places import Places
 from memd.base.text import read_object
 
@@ -28,16 +28,14 @@ _NOT_A_FILE = "it is no regular file"
 _OPEN_TO_OTHERS = "the state directory belongs to someone else or others may write in it"
 
 
-class InstanceLockError(MemdError):
-    """The lock file cannot be used, so it is unknown whether another memd serves."""
-
-    code = 1012
-    kind = "instance_lock_unusable"
-    hint = "mend the state directory, or choose another with MEMD_STATE_DIR"
-    exit_status = 78
-
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"the lock file {path} cannot be used: {cause}", path=path, cause=cause)
+def _instance_lock(path: str, cause: str) -> Storage:
+    return Storage(
+        f"the lock file {path} cannot be used: {cause}",
+        exit_status=78,
+        hint="mend the state directory, or choose another with MEMD_STATE_DIR",
+        path=path,
+        cause=cause,
+    )
 
 
 class AlreadyRunningError(MemdError):
@@ -63,7 +61,7 @@ class Instance:
 
     Entering makes the state directory (0700) and the lock file (0600). It raises
     AlreadyRunningError, after waiting at most ``seconds`` for the holder's name in the file, and
-    InstanceLockError if the lock file cannot be used.
+    Storage if the lock file cannot be used.
     """
 
     def __init__(self, places: Places, version: str = __version__, *, seconds: float = 1.0) -> None:
@@ -84,7 +82,7 @@ class Instance:
                 os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
         except OSError as error:
             self._close()
-            raise InstanceLockError(path, error.strerror or type(error).__name__) from error
+            raise _instance_lock(path, error.strerror or type(error).__name__) from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,7 +103,7 @@ class Instance:
 
 
 def _take_lock(path: str, seconds: float) -> int:
-    """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError.
+    """Return the locked descriptor. Raises AlreadyRunningError, Storage, OSError.
 
     ``seconds`` bounds the wait for the name of another holder.
     """
@@ -124,20 +122,20 @@ def _take_lock(path: str, seconds: float) -> int:
 
 
 def _make_state_dir(places: Places) -> None:
-    """Make the state directory. Raises InstanceLockError if others may write in it."""
+    """Make the state directory. Raises Storage if others may write in it."""
     os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
     status = os.stat(places.state_dir)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise InstanceLockError(places.lock, _OPEN_TO_OTHERS)
+        raise _instance_lock(places.lock, _OPEN_TO_OTHERS)
 
 
 def _open(path: str) -> int:
-    """Return a descriptor of the lock file, made if needed. Raises InstanceLockError, OSError."""
+    """Return a descriptor of the lock file, made if needed. Raises Storage, OSError."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InstanceLockError(path, _NOT_A_FILE)
+        raise _instance_lock(path, _NOT_A_FILE)
     return descriptor
 
 

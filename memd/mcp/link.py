@@ -40,8 +40,9 @@ class DaemonLink:
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
         """Return the result of a method; call again up to twice if the connection is lost.
 
-        Writes get a request id, so one that is sent again is done once. Raises RemoteError,
-        AnswerTimeoutError, DaemonUnavailableError, and ValueError for params that are not JSON.
+        Writes get a request id, so one that is sent again is done once. Raises the error
+        that the daemon answers, AnswerTimeoutError, DaemonUnavailableError, and ValueError for
+        params that are not JSON.
         """
         if method in _WRITE_METHODS:
             params = {**params, "request_id": os.urandom(16).hex()}
@@ -60,7 +61,7 @@ class DaemonLink:
     def connection(self) -> Client:
         """Return the connection, which is made if there is none.
 
-        Raises DaemonUnavailableError and ServerRefusedError.
+        Raises DaemonUnavailableError and Refused.
         """
         if self._connection is None:
             self._connection = connect(

@@ -15,7 +15,6 @@ from typing import Any
 
 from memd.base.errors import MemdError
 from memd.base.text import one_line
-from memd.client.errors import RemoteError
 from memd.mcp.tools import Answer, Ask, Tool
 from memd.text.quoting import neutralise
 
@@ -99,7 +98,7 @@ class MessageTools:
         """Call a method as this agent; register the agent first if the daemon knows none."""
         try:
             return self._ask(method, **params, **self._acting_agent)
-        except RemoteError as error:
+        except MemdError as error:
             if error.kind not in _NO_AGENT_KINDS:
                 raise
         registered = self._ask("agent.register", kind="mcp", pid=os.getppid())

@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from memd.base.errors import Conflict
 from memd.base.text import one_line, sha256
-from memd.client.errors import RemoteError
 from memd.mcp.protocol import declaration
 from memd.text.quoting import neutralise
 
@@ -117,8 +117,8 @@ def _save(ask: Ask, arguments: Mapping[str, Any]) -> Answer | str:
         new_memory = {"path": _file_name(arguments["type"], arguments["name"]), "base_hash": ""}
     try:
         written = ask("memory.write", **{**arguments, "said": said, **new_memory})
-    except RemoteError as error:
-        if not path and error.kind == "conflict":
+    except Conflict:
+        if not path:
             return _MEMORY_EXISTS.format(path=new_memory["path"])
         raise
     data = {name: written[name] for name in ("path", "status", "change", "origin")}

@@ -12,6 +12,7 @@ def frame_too_slow() -> TooLarge:
     return TooLarge(
         f"a frame must be whole {limits.FRAME_SECONDS:g} s after its first byte",
         hint="send a whole frame at once",
+        retryable=True,
         seconds=limits.FRAME_SECONDS,
     )
 

@@ -27,7 +27,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memd.base.errors import MemdError
+from memd.base.errors import Internal, MemdError
 from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
 from memd.ui.actions import ACTIONS, FORMS, Action, Fields
 from memd.ui.link import SocketLink
@@ -69,15 +69,12 @@ class PageOptions(Struct, frozen=True):
     zone: tzinfo | None = None  # of all times that are shown; ``None`` for this machine's
 
 
-class PageFaultError(MemdError):
-    """A page could not be rendered from the daemon's answers."""
-
-    code = 1102
-    kind = "page_fault"
-    hint = "memctl status says whether the daemon is of another version"
-
-    def __init__(self, cause: str) -> None:
-        super().__init__(f"this page could not be made ({cause})", cause=cause)
+def _page_fault(cause: str) -> Internal:
+    return Internal(
+        f"this page could not be made ({cause})",
+        hint="memctl status says whether the daemon is of another version",
+        cause=cause,
+    )
 
 
 class PageServer:
@@ -217,7 +214,7 @@ class PageServer:
 
     async def _fault(self, request: Request, error: Exception) -> Response:
         """Answer after an exception in our code with a page that names its class alone."""
-        fault = PageFaultError(type(error).__name__)
+        fault = _page_fault(type(error).__name__)
         response = self._failed(VIEWS[""], self._query(request), fault)
         response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
         return response

@@ -46,8 +46,7 @@ class SocketLink(Struct, frozen=True):
     async def answers(self, calls: Mapping[str, MethodCall]) -> dict[str, Any]:
         """Make the calls together and return their results by name, or Unanswered.
 
-        Raises RemoteError and DaemonUnavailableError if a call that is not optional fails, and
-        AnswerTimeoutError.
+        Raises the error of a call that is not optional, and AnswerTimeoutError.
         """
         if not calls:
             return {}

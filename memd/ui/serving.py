@@ -23,7 +23,7 @@ import uvicorn
 from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 from memd.ui.access import TOKEN_SECONDS, PageAccess
 from memd.ui.app import HEAD_BYTES, HEADERS, PageOptions, PageServer
 from memd.ui.link import SocketLink
@@ -36,17 +36,6 @@ _HOST = "127.0.0.1"
 _KEEP_SECONDS = 30  # that a connection may stay open between two requests
 _CHECK_SECONDS = 10.0  # between two checks of a connection
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class PagePortError(MemdError):
-    """The page cannot listen at the port."""
-
-    kind = "port_unusable"
-    code = 1101
-    hint = "leave --port out, and a free one is taken"
-
-    def __init__(self, port: int, cause: str) -> None:
-        super().__init__(f"port {port} cannot be listened at: {cause}", port=port)
 
 
 class Served(Struct, frozen=True):
@@ -62,12 +51,17 @@ class Served(Struct, frozen=True):
 def serve(served: Served) -> bool:
     """Serve until a signal, the person's quit or disuse; return whether anybody entered.
 
-    Raises PagePortError.
+    Raises Refused.
     """
     try:
         listener = socket.create_server((_HOST, served.port), backlog=CONNECTIONS)
     except (OSError, OverflowError) as error:
-        raise PagePortError(served.port, getattr(error, "strerror", "") or str(error)) from None
+        raise Refused(
+            f"port {served.port} cannot be listened at: "
+            f"{getattr(error, 'strerror', '') or str(error)}",
+            hint="leave --port out, and a free one is taken",
+            port=served.port,
+        ) from None
     with listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return anyio.run(_serve, listener, served)

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.base.errors import WrongParameterError
+from memd.base.errors import Invalid
 from memd.ui import texts
 from memd.ui.link import MethodCall, Unanswered
 
@@ -20,15 +20,6 @@ Calls = Mapping[str, MethodCall]  # by a name of the view's own
 Answers = Mapping[str, Any]  # the results of the calls by the same names, or Unanswered
 Context = dict[str, Any]  # values for a template
 _NUMBER_DIGITS = 9  # the most digits of a number in an address
-
-
-class AddressIncompleteError(WrongParameterError):
-    """The address of a page lacks a value that its view needs."""
-
-    hint = "begin at the list of projects"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the address does not say which {name} is meant", name=name)
 
 
 class PageQuery(Struct, frozen=True):
@@ -42,9 +33,13 @@ class PageQuery(Struct, frozen=True):
     zone: tzinfo | None = None
 
     def __getitem__(self, name: str) -> str:
-        """Return a value that the view needs. Raises AddressIncompleteError without it."""
+        """Return a value that the view needs. Raises Invalid without it."""
         if not (value := self.values.get(name, "")):
-            raise AddressIncompleteError(name)
+            raise Invalid(
+                f"the address does not say which {name} is meant",
+                hint="begin at the list of projects",
+                name=name,
+            )
         return value
 
     def get(self, name: str) -> str:
@@ -63,7 +58,7 @@ class PageQuery(Struct, frozen=True):
 
     @property
     def project(self) -> Context:
-        """The directory and the name of the page's project. Raises AddressIncompleteError."""
+        """The directory and the name of the page's project. Raises Invalid."""
         cwd = self["cwd"]
         return {"cwd": cwd, "name": basename(cwd.rstrip("/")) or cwd}
 

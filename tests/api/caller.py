@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
-from memd.client.errors import RemoteError
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home
 
@@ -40,9 +40,9 @@ class Caller:
         """Write one memory from its parts."""
         return await self.call("memory.write", path=path, **(PARTS | changes))
 
-    async def refused(self, method: str, **params: Any) -> RemoteError:
+    async def refused(self, method: str, **params: Any) -> MemdError:
         """Return the error that a call about the project ends with."""
-        with pytest.raises(RemoteError) as caught:
+        with pytest.raises(MemdError) as caught:
             await self.call(method, **params)
         return caught.value
 

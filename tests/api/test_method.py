@@ -42,7 +42,7 @@ async def test_an_error_never_repeats_a_credential(caller: Caller) -> None:
     token = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"
     error = await caller.refused("memory.read", path=f"{token}.md")
     assert error.code == 1001
-    assert token not in f"{error} {error.data}"
+    assert token not in f"{error} {error.facts}"
     assert "[secret:" in str(error)
 
 

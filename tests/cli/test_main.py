@@ -147,6 +147,6 @@ def test_a_parameter_that_another_version_refuses_names_the_remedy(home: Home) -
     refusal = ScriptedRefusal(-32602, "memory.list: unknown field", data)
     with ScriptedDaemon(home.places.socket, {"memory.list": refusal}):
         ran = memctl(home, "list")
-    assert ran.status == 1
+    assert ran.status == 2
     assert "memd scripted runs" in ran.err
     assert "memctl restart" in ran.err

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.errors import Refused
 from memd.base.limits import DRAIN_SECONDS
 from memd.cli import service_unit
 
@@ -103,7 +104,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     foreign = Path(tuple(service.files)[1])
     foreign.parent.mkdir(parents=True)
     foreign.write_text("[Unit]\n")
-    with pytest.raises(service_unit.ForeignUnitError, match=r"memd\.service"):
+    with pytest.raises(Refused, match=r"memd\.service"):
         service_unit.write(service)
     assert os.listdir(foreign.parent) == ["memd.service"]
     assert service_unit.remove(service) == ()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.errors import Refused
 from memd.base.places import Places
 from memd.client import hook_file
 from tests.support.daemon import throw_away_home
@@ -74,6 +75,6 @@ def test_a_failed_write_leaves_the_old_file(places: Places) -> None:
 
 def test_a_python_that_does_not_know_itself_is_refused(places: Places) -> None:
     """Without a path of the interpreter nothing is written."""
-    with pytest.raises(hook_file.NoInterpreterError):
+    with pytest.raises(Refused):
         hook_file.write(places, "")
     assert not os.path.exists(places.data_dir)

@@ -11,10 +11,11 @@ import anyio
 import pytest
 from anthropic.tools import ToolError
 
+from memd.base.errors import Refused
 from memd.cli import hook
 from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
-from memd.client.errors import DaemonUnavailableError, ServerRefusedError
+from memd.client.errors import DaemonUnavailableError
 from memd.client.memory_tool import MemoryTool
 from tests.cli import driver
 from tests.cli.home import Home as CliHome
@@ -84,7 +85,7 @@ def blocking(home: Home) -> bool:
     try:
         with Client(home.places.socket, environment={}) as client:
             client.call("status")
-    except ServerRefusedError:
+    except Refused:
         return True
     except DaemonUnavailableError:
         return False
@@ -101,7 +102,7 @@ def asynchronous(home: Home) -> bool:
                     await client.call("status")
                 except DaemonUnavailableError:
                     return False
-        except ServerRefusedError:
+        except Refused:
             return True
         except DaemonUnavailableError:
             return False
@@ -174,7 +175,7 @@ def test_the_memory_tool_says_it_to_the_model(home: Home) -> None:
 
 def test_a_refusal_is_a_fault_of_the_configuration(home: Home) -> None:
     """The error has status 78 and names the place, the cause and what helps."""
-    with listening(home, Place(folder_mode=0o755)), pytest.raises(ServerRefusedError) as caught:
+    with listening(home, Place(folder_mode=0o755)), pytest.raises(Refused) as caught:
         Client(home.places.socket, environment={})
     error = caught.value
     assert (error.exit_status, error.retryable) == (78, False)

@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memd.base.errors import MemdError
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from memd.client.errors import RemoteError
 from tests.crash.cases import restore
 from tests.crash.kill import CHANGING, Point
 from tests.crash.teaming import Say, ended, hold, in_child
@@ -98,7 +99,7 @@ def judge(office: Office, operation: str, before: dict[str, str], answer: Any) -
 
 def works(office: Office, name: str) -> bool:
     """Say whether an agent's key is good."""
-    with suppress(RemoteError):
+    with suppress(MemdError):
         office.receive(name, limit=1)
         office.hang_up(name)
         return True

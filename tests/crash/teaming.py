@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memd.base.errors import MemdError
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import anyio
@@ -33,7 +35,6 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from memd.base.places import find
 from memd.base.text import sha256
-from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.server.app import application
 from memd.server.log import TeamLog
 from memd.server.serving import configured
@@ -99,7 +100,7 @@ def judge(desks: dict[str, Desk], database: str, operation: str, *, said: bool) 
     for _ in range(_ROUNDS):
         for desk in desks.values():
             desk.clock.advance(_HOUR)
-            with suppress(RemoteError):
+            with suppress(MemdError):
                 desk.call("team.sync")
     anna, bert = desks.values()
     sides = [expected(operation, done=done) for done in (False, True)]
@@ -145,7 +146,7 @@ def in_child(work: Callable[[Say], None]) -> tuple[int, int]:
 
         try:
             work(say)
-        except (RemoteError, DaemonUnavailableError) as error:
+        except MemdError as error:
             say(f"failed: {error}")
         os._exit(0)
     os.close(writer)

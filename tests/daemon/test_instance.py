@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.errors import Storage
 from memd.base.places import Places
-from memd.daemon.instance import AlreadyRunningError, Instance, InstanceLockError
+from memd.daemon.instance import AlreadyRunningError, Instance
 
 
 def places_in(folder: Path) -> Places:
@@ -103,7 +104,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
         os.mkdir(places.lock)
     else:
         os.mkfifo(places.lock)
-    with pytest.raises(InstanceLockError), Instance(places):
+    with pytest.raises(Storage), Instance(places):
         pass
 
 
@@ -112,7 +113,7 @@ def test_a_state_directory_that_others_write_in_is_refused(tmp_path: Path) -> No
     places = places_in(tmp_path)
     os.makedirs(places.state_dir)
     os.chmod(places.state_dir, 0o777)  # noqa: S103 - the case under test
-    with pytest.raises(InstanceLockError, match="others may write"), Instance(places):
+    with pytest.raises(Storage, match="others may write"), Instance(places):
         pass
 
 

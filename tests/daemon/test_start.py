@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from memd.base.errors import MemdError
 from memd.client.blocking import Client
-from memd.client.errors import RemoteError
 from memd.client.launch import connect
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.waiting import wait_until_up
@@ -60,7 +60,7 @@ def test_a_start_on_a_full_disk_serves_reads() -> None:
             results = connection.call("memory.read", {"cwd": cwd, "path": "a.md"})
             assert "b" in results["content"]
             assert len(connection.call("memory.list", {"cwd": cwd})["memories"]) == 1
-            with pytest.raises(RemoteError) as caught:
+            with pytest.raises(MemdError) as caught:
                 connection.call("memory.write", {"cwd": cwd, **note, "body": "c"})
             assert caught.value.kind == "state_unusable"
 

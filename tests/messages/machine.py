@@ -14,7 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memd.client.errors import RemoteError
+from memd.base.errors import MemdError
 from tests.messages.model import ENDS, Copy, Model
 from tests.messages.office import Office
 from tests.support.daemon import throw_away_home
@@ -258,7 +258,7 @@ class MessageMachine(RuleBasedStateMachine):
     def _answered(self, sender: str, to: str, body: str, **more: Any) -> tuple[Any, str]:
         try:
             return self.office.send(sender, to, body, **more), ""
-        except RemoteError as error:
+        except MemdError as error:
             return None, error.kind
 
     def _expect(self, each: Copy) -> None:

@@ -84,7 +84,7 @@ class Office:
         self._portal.call(self.clock.jump, seconds)
 
     def call(self, name: str, method: str, /, **params: Any) -> Any:
-        """Call a method on an agent's connection. Raises RemoteError."""
+        """Call a method on an agent's connection. Raises MemdError."""
         if name not in self._clients:
             self._clients[name] = Client(
                 self.home.places.socket, name="office", environment={}, timeout=_SECONDS

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
-from memd.client.errors import RemoteError
 from memd.state import journal
 from memd.state.database import open_database
 from tests.support.daemon import Home, daemon_here, throw_away_home
@@ -57,7 +57,7 @@ async def write(client: AsyncClient, cwd: str, who: str, until: anyio.Event) -> 
         }  # fmt: skip
         try:
             await client.call("memory.write", params)
-        except RemoteError as error:
+        except MemdError as error:
             assert error.code == 1002  # noqa: PT017 - a conflict is an answer, anything else is none
         else:
             kept.add(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from memd.client.errors import RemoteError
+from memd.base.errors import MemdError
 from memd.server import accepting
 from tests.soak.figures import FIGURE
 from tests.team.desks import Desk
@@ -46,7 +46,7 @@ def attempt(desk: Desk, method: str, **params: str) -> bool:
     """Call a method and say whether it was done."""
     try:
         desk.call(method, **params)
-    except RemoteError as error:
+    except MemdError as error:
         if error.kind not in {"team_unreachable", "team_refused"}:
             raise
         return False

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
+from memd.base.errors import MemdError
 from memd.client.blocking import Client
-from memd.client.errors import RemoteError
 from tests import corpora
 from tests.soak.figures import FIGURE
 from tests.store.test_memory import BOMBS
@@ -49,7 +49,7 @@ class Daemon:
         begun = self._worked()
         try:
             return self.connection.call(method, {"cwd": self.cwd, **params})
-        except RemoteError as error:
+        except MemdError as error:
             if error.code == INTERNAL:
                 self.wrong.append(f"{method}: {error}")
             return None

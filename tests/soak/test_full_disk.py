@@ -16,9 +16,9 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.base.errors import MemdError
 from memd.base.places import find
 from memd.client.aio import AsyncClient
-from memd.client.errors import RemoteError
 from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
 from tests.support.daemon import Home, daemon_here, home_environ
@@ -144,14 +144,14 @@ async def waits(ask: Callable[..., Any], session: str) -> int:
 
 async def answered(
     client: AsyncClient, cwd: str, method: str, **params: Any
-) -> dict[str, Any] | RemoteError | None:
+) -> dict[str, Any] | MemdError | None:
     """Return the answer or the error of a call, ``None`` where there is neither in time."""
     begun = time.monotonic()
     place = {} if method == "job.wait" else {"cwd": cwd}
     with anyio.move_on_after(4 * ANSWERED_SECONDS):
         try:
             answer: Any = await client.call(method, {**place, **params})
-        except RemoteError as error:
+        except MemdError as error:
             answer = error if error.kind != "unexpected" else None
         return answer if time.monotonic() - begun <= ANSWERED_SECONDS else None
     return None

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.errors import MemdError
 from memd.client.blocking import Client
-from memd.client.errors import RemoteError
 from tests.portable.archives import export_of
 from tests.portable.sources import tar_of, zip_of
 from tests.portable.test_memd_archive import WHOLE
@@ -194,7 +194,7 @@ def brought(caller: Client, params: dict[str, object]) -> int | str:
     """Import an archive; return how many files came, or the words of the error."""
     try:
         answer = caller.call("import", params, timeout=600)
-    except RemoteError as error:
+    except MemdError as error:
         return str(error)
     return sum(int(len(each["files"]) + each["files_more"]) for each in answer["projects"])
 

@@ -14,8 +14,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.errors import DaemonUnavailableError
 from tests.soak.figures import FIGURE
 from tests.support.daemon import Home, throw_away_home
 from tests.support.waiting import wait_until_up
@@ -157,7 +158,7 @@ def _lost_connection() -> Iterator[None]:
         yield
     except* (DaemonUnavailableError, OSError):
         pass
-    except* RemoteError as errors:
+    except* MemdError as errors:
         rest = errors.split(lambda error: getattr(error, "kind", "") == "mailbox_full")[1]
         if rest is not None:
             raise rest from errors

@@ -21,7 +21,6 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
-from memd.client.errors import RemoteError
 from memd.files.directory import Directory
 from memd.store import index
 from tests import corpora
@@ -116,7 +115,7 @@ class Entries:
         self.calls += 1
         try:
             answer = await self.client.call(method, {"cwd": self.cwd, **params})
-        except RemoteError as error:
+        except MemdError as error:
             if error.code == INTERNAL:
                 self.escapes.append(f"{method} {params}: {error}")
             return

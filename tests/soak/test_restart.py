@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
+from memd.base.errors import MemdError
 from memd.client.blocking import Client
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import connect
 from memd.store.index import entries
 from tests.soak.figures import FIGURE
@@ -69,7 +70,7 @@ class Load:
                 client.call("memory.write", params | parts(path) | {"body": text})
                 self.acknowledged[path] = text
                 self.requested[path].clear()
-            except (DaemonUnavailableError, RemoteError):
+            except MemdError:
                 if client is not None:
                     client.close()
                 client = None

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from memd.client.errors import DaemonUnavailableError, ServerRefusedError
+from memd.base.errors import Refused
+from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import connect
 from tests.client.stranger import NOBODY, Stranger
 from tests.client.test_peer import CLIENTS, ME
@@ -71,6 +72,6 @@ def starting(home: Home) -> bool:
     """Ask as a client that starts a daemon where none is; the daemon is one that ends at once."""
     try:
         connect(home.places, home.environ, name="t", deadline=0.2, command=("/bin/true",)).close()
-    except (ServerRefusedError, DaemonUnavailableError):
+    except (Refused, DaemonUnavailableError):
         return os.path.exists(home.places.socket)
     return False

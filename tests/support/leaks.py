@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from memd.base.errors import MemdError
 from memd.base.places import Places
-from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import Client
 
 # Descriptors that are opened at the first use and stay open; their number does not grow.
@@ -149,5 +149,5 @@ def _without_clients(pid: int, places: Places) -> Counter[str]:
         with Client(places.socket, name="leaks", environment={}) as client:
             clients = int(client.call("status", {})["connections"])
             return _descriptors(pid) - Counter({"socket": clients})
-    except (DaemonUnavailableError, RemoteError):  # it is too busy for one more, or ending
+    except MemdError:  # it is too busy for one more, or ending
         return _descriptors(pid)

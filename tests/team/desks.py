@@ -92,7 +92,7 @@ class Desk:
         self.start()
 
     def call(self, method: str, **params: Any) -> Any:
-        """Call a method about the clone. Raises RemoteError and DaemonUnavailableError."""
+        """Call a method about the clone. Raises MemdError and DaemonUnavailableError."""
         if self._client is None:
             raise DaemonUnavailableError(self.home.places.socket, "it was ended")
         return self._client.call(method, {"cwd": self.cwd, **params})

@@ -15,8 +15,8 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from memd.base.errors import MemdError
 from memd.base.text import sha256
-from memd.client.errors import RemoteError
 from tests.team.proof import Held, Proof
 from tests.team.relay import FAULTS
 from tests.team.worlds import World, world
@@ -251,7 +251,7 @@ class TeamMachine(RuleBasedStateMachine):
     def _ask(self, who: str, method: str, **params: Any) -> Any:
         try:
             return self.desks[who].call(method, **params)
-        except RemoteError as error:
+        except MemdError as error:
             if error.kind not in _EXPECTED:
                 raise
             return None

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from memd.base.errors import Invalid
 from memd.base.events import AGENT_CHANGED, AGENT_PROGRESS
 from memd.base.text import one_line
 from memd.cli import output
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 
 KEY_VARIABLE = "MEMD_AGENT_KEY"
 _NO_KEY = "whose? An agent's key is needed"
@@ -46,10 +47,10 @@ def register(invocation: Invocation) -> None:
 
 
 def end(invocation: Invocation) -> None:
-    """End the agent of the given key. Raises CommandLineError without one."""
+    """End the agent of the given key. Raises Invalid without one."""
     own_key = agent_key(invocation)
     if not own_key:
-        raise CommandLineError(_NO_KEY, hint=_KEY_HINT)
+        raise Invalid(_NO_KEY, hint=_KEY_HINT)
     result = invocation.request(cwd=None, key=own_key)
     returned = f"; {result['returned']} unread went back" if result["returned"] else ""
     invocation.screen.answer(result, f"ended{returned}")

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from memd.cli.invocation import JOB_SECONDS, CommandLineError, Invocation
-from memd.client.errors import RemoteError
+from memd.base.errors import Invalid, MemdError
+from memd.cli.invocation import JOB_SECONDS, Invocation
 
 _UNKNOWN_METHOD = -32601
 _DISCOVER = "rpc.discover"
@@ -41,18 +41,18 @@ def call(invocation: Invocation) -> None:
 
 
 def _parts(word: str) -> tuple[str, str]:
-    """Return the name and the text of NAME=VALUE. Raises CommandLineError."""
+    """Return the name and the text of NAME=VALUE. Raises Invalid."""
     name, sign, text = word.partition("=")
     if not sign or not name:
         hint = "parameters are NAME=VALUE, such as limit=5"
-        raise CommandLineError(_NO_PARAMETER, word, hint=hint)
+        raise Invalid(_NO_PARAMETER.format(word), hint=hint)
     return name, text
 
 
 def _value(name: str, text: str, schema: Mapping[str, Any]) -> object:
     """Return a parameter's value: the text itself where the method takes only text, else its JSON.
 
-    Raises CommandLineError.
+    Raises Invalid.
     """
     shapes = schema.get("anyOf", [schema])
     kinds = {_TEXT if "enum" in shape else shape.get("type", "object") for shape in shapes}
@@ -64,7 +64,7 @@ def _value(name: str, text: str, schema: Mapping[str, Any]) -> object:
         if _TEXT in kinds:
             return text
         kind = " or ".join(sorted(kinds - {"null"}))
-        raise CommandLineError(_CANNOT_BE, name, text, hint=f"it is {kind}") from error
+        raise Invalid(_CANNOT_BE.format(name, text), hint=f"it is {kind}") from error
 
 
 def _unknown(invocation: Invocation, name: str, names: list[str]) -> Exception:
@@ -73,11 +73,9 @@ def _unknown(invocation: Invocation, name: str, names: list[str]) -> Exception:
 
     try:
         invocation.call(name)  # the daemon knows what is gone
-    except RemoteError as error:
+    except MemdError as error:
         nearest = get_close_matches(name, names, 1)
         if error.code == _UNKNOWN_METHOD and nearest and " is gone" not in error.hint:
             error.hint = f"the nearest is {nearest[0]}"
         return error
-    return CommandLineError(
-        "there is no method {}", name, hint="memctl call rpc.discover lists all"
-    )
+    return Invalid(f"there is no method {name}", hint="memctl call rpc.discover lists all")

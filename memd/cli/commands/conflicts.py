@@ -3,34 +3,33 @@
 import os
 from difflib import SequenceMatcher
 
-from memd.base.errors import MemdError
+from memd.base.errors import Conflict, Invalid
 from memd.cli.commands.editing import edited_text
 from memd.cli.commands.team import accept, call_and_print, named_path, team_path
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 
 _FILE_NEEDS_EDIT = "--file goes with edit, not with {}"
 _PATH_NEEDED = "{} needs the path of a memory"
 _CONFLICT_MARKS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
 
 
-class UndecidedError(MemdError):
-    """The marks of a conflict still stand in the text."""
-
-    hint = "leave one text, or both put together, and none of the marks"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} still has marks of the conflict; nothing was written", path=path)
+def _undecided(path: str) -> Conflict:
+    return Conflict(
+        f"{path} still has marks of the conflict; nothing was written",
+        hint="leave one text, or both put together, and none of the marks",
+        path=path,
+    )
 
 
 def resolve(invocation: Invocation) -> int:
     """Decide a conflict or a held file, restore a version, or accept a server."""
     options = invocation.options
     if options.file and options.how != "edit":
-        raise CommandLineError(_FILE_NEEDS_EDIT, options.how)
+        raise Invalid(_FILE_NEEDS_EDIT.format(options.how))
     if options.how == "accept":
         return accept(invocation)
     if not options.path:
-        raise CommandLineError(_PATH_NEEDED, options.how)
+        raise Invalid(_PATH_NEEDED.format(options.how))
     if options.how == "restore":
         return call_and_print(invocation)
     if options.how != "edit":
@@ -44,7 +43,7 @@ def resolve(invocation: Invocation) -> int:
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
     with edited_text(invocation, os.path.basename(conflict["path"]), both) as (text, _):
         if any(mark in text for mark in _CONFLICT_MARKS):
-            raise UndecidedError(conflict["path"])
+            raise _undecided(conflict["path"])
         return call_and_print(invocation, text=text)
 
 

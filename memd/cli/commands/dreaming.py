@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.errors import Invalid
 from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.commands.learning import start_job
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 
 _LINE_CHARACTERS = 400  # characters of one sentence; --json has all of it
@@ -28,7 +29,7 @@ def dream(invocation: Invocation) -> int:
     for name in set(names) & set(_REPORT_OPTIONS):
         if len(names) > 1:
             others = " ".join(f"--{other}" for other in names if other != name)
-            raise CommandLineError(_CANNOT_COMBINE, name, others)
+            raise Invalid(_CANNOT_COMBINE.format(name, others))
     if options.last:
         return _print_last(invocation)
     if options.status:
@@ -107,10 +108,10 @@ def _print_status(invocation: Invocation) -> int:
 
 
 def _refuse_dream_options(invocation: Invocation) -> Invocation:
-    """Raise CommandLineError for options of ``dream`` before a verb; return the invocation."""
+    """Raise Invalid for options of ``dream`` before a verb; return the invocation."""
     for name in _DREAM_OPTIONS:
         if getattr(invocation.options, name):
-            raise CommandLineError(_CANNOT_COMBINE, name, invocation.options.run.words[-1])
+            raise Invalid(_CANNOT_COMBINE.format(name, invocation.options.run.words[-1]))
     return invocation
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused
 from memd.cli.commands.memories import scope_of, write_sentence
-from memd.cli.invocation import CommandError, Invocation
+from memd.cli.invocation import Invocation
 
 _NEEDS_TERMINAL = "needs a terminal"
 _EDITOR_FAILED = "the editor {} {}; nothing was written"
@@ -51,7 +51,7 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
     """Open a text in an editor and yield the edited text.
 
     If the block raises MemdError, the edited text is saved in the state directory. Raises
-    CommandError.
+    Refused.
     """
     with tempfile.TemporaryDirectory(prefix="memctl-") as folder:
         draft = os.path.join(folder, name)
@@ -69,20 +69,20 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
 
 
 def run_editor(invocation: Invocation, draft: str) -> None:
-    """Run the user's editor on a draft and wait for it. Raise CommandError."""
+    """Run the user's editor on a draft and wait for it. Raise Refused."""
     environ = invocation.surroundings.environ
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     # A person's own editor may be a program that needs no terminal; vi does.
     if command == "vi" and not invocation.surroundings.stdin.isatty():
-        raise CommandError(_EDITOR_FAILED, command, _NEEDS_TERMINAL, hint=_EDITOR_HINT)
+        raise Refused(_EDITOR_FAILED.format(command, _NEEDS_TERMINAL), hint=_EDITOR_HINT)
     try:
         status = subprocess.run([*shlex.split(command), draft], env=environ, check=False).returncode
     except (OSError, ValueError) as error:
         cause = f"could not be started: {error}"
-        raise CommandError(_EDITOR_FAILED, command, cause, hint=_EDITOR_HINT) from error
+        raise Refused(_EDITOR_FAILED.format(command, cause), hint=_EDITOR_HINT) from error
     if status:
         cause = f"ended with status {status}"
-        raise CommandError(_EDITOR_FAILED, command, cause, hint=_EDITOR_HINT)
+        raise Refused(_EDITOR_FAILED.format(command, cause), hint=_EDITOR_HINT)
 
 
 def _save_draft(invocation: Invocation, draft: str, original: bytes) -> None:

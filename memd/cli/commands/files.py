@@ -64,7 +64,7 @@ def _load(path: str) -> tuple[Layer, str]:
 
 
 def logs(invocation: Invocation) -> None:
-    """Print the last lines of a log, and follow it if asked to. Raises CommandError."""
+    """Print the last lines of a log, and follow it if asked to. Raises Refused."""
     options, screen = invocation.options, invocation.screen
     path = options.file or invocation.places.log
     levels = LOG_LEVELS[LOG_LEVELS.index(options.level) :] if options.level else ()

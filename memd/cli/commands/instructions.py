@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from memd.base.errors import Invalid
 from memd.base.names import printable
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 
 _MAX_FILES = 5  # files listed for one reason; the others are only counted
 _LINE_CHARACTERS = 4096  # characters, as many as a path may have
@@ -18,7 +19,7 @@ def show(invocation: Invocation) -> None:
     """Print the files, or their text, after storing the person's decision if there is one."""
     options, screen = invocation.options, invocation.screen
     if options.allow and options.deny:
-        raise CommandLineError(_BOTH)
+        raise Invalid(_BOTH)
     allow = options.allow or (False if options.deny else None)
     listed = invocation.request(touched=_touched_paths(invocation), allow=allow)
     if not options.text:

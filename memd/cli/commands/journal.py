@@ -4,6 +4,7 @@ import os
 import time
 from typing import Any
 
+from memd.base.errors import Invalid
 from memd.base.events import MEMORY_CHANGED
 from memd.base.instants import written
 from memd.base.names import printable
@@ -13,7 +14,7 @@ from memd.base.values import PERSON, Actor
 from memd.cli import output
 from memd.cli.following import follow
 from memd.cli.grammar import CHANGE_ID
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 
 _PAST_CHANGES = 10  # that --follow shows first
 _PAGE_LIMIT = 100  # changes
@@ -27,7 +28,7 @@ def log(invocation: Invocation) -> None:
     screen = invocation.screen
     if invocation.options.follow:
         if invocation.options.before:
-            raise CommandLineError(_FOLLOW_OR_BEFORE)
+            raise Invalid(_FOLLOW_OR_BEFORE)
         follow(invocation, [MEMORY_CHANGED], _FollowedChanges(invocation).step)
         return
     answer = invocation.request()

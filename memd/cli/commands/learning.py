@@ -5,16 +5,9 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from memd.base.errors import MemdError
-from memd.cli.invocation import (
-    ANSWER_SECONDS,
-    CANNOT_READ,
-    JOB_SECONDS,
-    CommandError,
-    CommandLineError,
-    Invocation,
-)
-from memd.client.errors import AnswerTimeoutError, RemoteError
+from memd.base.errors import Busy, Invalid, MemdError, Refused
+from memd.cli.invocation import ANSWER_SECONDS, CANNOT_READ, JOB_SECONDS, Invocation
+from memd.client.errors import AnswerTimeoutError
 
 _ENDED_STATES = ("completed", "failed", "killed")
 _BAD_STATES = ("failed", "killed")
@@ -24,31 +17,17 @@ _NO_SESSION = "--messages needs --session: it decides what is new since the last
 _WORK_PAUSED = "background work is paused, so this waits until: memctl resume"
 
 
-class JobGoesOnError(MemdError):
-    """A job was begun and has not ended in the time that its caller waits."""
-
-    kind = "job_goes_on"
-    exit_status = 75
-
-    def __init__(self, job: str, seconds: float) -> None:
-        super().__init__(
-            f"{job} goes on: it has not ended within {seconds:g} s; "
-            f"wait for it with: memctl job wait {job}",
-            job=job,
-        )
-
-
 def extract(invocation: Invocation) -> int:
     """Extract memories from a transcript file or from messages."""
     options = invocation.options
     if (options.transcript is None) == (options.messages is None):
-        raise CommandLineError(_ONE_SOURCE)
+        raise Invalid(_ONE_SOURCE)
     if options.transcript is not None:
         path = os.path.abspath(options.transcript)
         session = options.session or os.path.basename(path).removesuffix(".jsonl")
         return start_job(invocation, transcript_path=path, session_id=session)
     if not options.session:
-        raise CommandLineError(_NO_SESSION)
+        raise Invalid(_NO_SESSION)
     return start_job(invocation, messages=_read_messages(invocation, options.messages))
 
 
@@ -75,12 +54,16 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
 
 
 def _wait_for(invocation: Invocation, answer: dict[str, Any]) -> dict[str, Any]:
-    """Wait for the job that an answer names; return it with the result. Raises JobGoesOnError."""
+    """Wait for the job that an answer names; return it with the result. Raises Busy."""
     job = answer["job"]
     try:
         facts = invocation.call("job.wait", seconds=JOB_SECONDS, job=job)
     except AnswerTimeoutError as error:
-        raise JobGoesOnError(job, float(error.facts["seconds"] or 0)) from error
+        raise Busy(
+            f"{job} goes on: it has not ended within {float(error.facts['seconds'] or 0):g} s; "
+            f"wait for it with: memctl job wait {job}",
+            job=job,
+        ) from error
     except KeyboardInterrupt:
         invocation.screen.note(f"{job} goes on in the daemon; end it with: memctl job cancel {job}")
         raise
@@ -92,7 +75,7 @@ def _wait_for(invocation: Invocation, answer: dict[str, Any]) -> dict[str, Any]:
 
 def _is_paused(invocation: Invocation) -> bool:
     """Return whether background work is paused; ``False`` if the daemon refuses to say."""
-    with suppress(RemoteError):
+    with suppress(MemdError):
         return invocation.call("status").get("paused_since") is not None
     return False
 
@@ -103,7 +86,7 @@ def _read_messages(invocation: Invocation, path: str) -> Any:
         content = json.loads(invocation.read(path))
     except ValueError as error:
         cause = f"it is not JSON: {error}"
-        raise CommandError(CANNOT_READ, path, cause) from error
+        raise Refused(CANNOT_READ.format(path, cause)) from error
     return content.get("messages") if isinstance(content, dict) else content
 
 

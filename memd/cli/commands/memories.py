@@ -3,12 +3,11 @@
 import os
 from typing import Any
 
+from memd.base.errors import Conflict, Invalid, Refused
 from memd.base.names import TEAM
 from memd.cli import output
-from memd.cli.invocation import CommandError, CommandLineError, Invocation
-from memd.client.errors import RemoteError
+from memd.cli.invocation import Invocation
 
-_CONFLICT = 1002  # the code of the error for a file that exists or was changed
 _NO_NAME = "add needs PATH or --name"
 _EXISTS = "there is a memory {} already"
 _EXISTS_HINT = "memctl edit it, or say --update to change the parts that you give"
@@ -86,7 +85,7 @@ def add(invocation: Invocation) -> None:
     options = invocation.options
     path = options.path or (f"{options.name}.md" if options.name else "")
     if not path:
-        raise CommandLineError(_NO_NAME)
+        raise Invalid(_NO_NAME)
     base_hash = options.base_hash
     if base_hash is None and not options.update:
         base_hash = ""  # the write fails if the file exists
@@ -102,9 +101,9 @@ def add(invocation: Invocation) -> None:
             request_id=os.urandom(16).hex(),
             **text_params,
         )
-    except RemoteError as error:
-        if error.code == _CONFLICT and base_hash == "":
-            raise CommandError(_EXISTS, path, hint=_EXISTS_HINT) from error
+    except Conflict as error:
+        if base_hash == "":
+            raise Refused(_EXISTS.format(path), hint=_EXISTS_HINT) from error
         raise
     invocation.screen.answer(written, write_sentence(invocation, written))
 
@@ -135,12 +134,12 @@ def write_sentence(invocation: Invocation, written: dict[str, Any]) -> str:
 def _text_params(invocation: Invocation) -> dict[str, Any]:
     """Return the parameters for the text: ``content`` of ``--file``, or the ``body``.
 
-    The body is read from a pipe if neither it nor ``--update`` is given. Raises CommandLineError.
+    The body is read from a pipe if neither it nor ``--update`` is given. Raises Invalid.
     """
     options = invocation.options
     if options.file:
         if any((options.name, options.description, options.type, options.body)):
-            raise CommandLineError(_FILE_AND_PARTS)
+            raise Invalid(_FILE_AND_PARTS)
         return {"content": invocation.read(options.file)}
     body = options.body
     is_piped = body is None and not options.update and not invocation.surroundings.stdin.isatty()

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.base.agents import WAIT_SECONDS
+from memd.base.errors import Refused
 from memd.base.text import one_line
 from memd.cli import output
 from memd.cli.commands.agents import agent_key
-from memd.cli.invocation import ANSWER_SECONDS, Invocation, OutputClosedError
+from memd.cli.invocation import ANSWER_SECONDS, Invocation
 from memd.text.quoting import neutralise
 
 _LINE_CHARACTERS = 200
@@ -106,9 +107,9 @@ def _acting_agent(invocation: Invocation) -> dict[str, Any]:
 
 
 def _receive(invocation: Invocation, seconds: float) -> Mapping[str, Any]:
-    """Return the next messages; wait up to ``seconds`` for the first. Raises OutputClosedError."""
+    """Return the next messages; wait up to ``seconds`` for the first. Raises Refused."""
     if invocation.surroundings.unread:
-        raise OutputClosedError
+        raise Refused("standard output is closed; no message is read")
     params = {**_acting_agent(invocation), "wait": seconds or None}
     answer: Mapping[str, Any] = invocation.request(
         seconds=seconds + ANSWER_SECONDS, cwd=None, **params

@@ -3,32 +3,23 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound
 from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.commands.editing import run_editor
 from memd.cli.invocation import Invocation
-from memd.client.errors import RemoteError
 
 _LINE_CHARACTERS = 400  # of a title; --json has all of it
 _MAX_SESSIONS = 1000  # whose notes are deleted at a time
 _FOREIGN_NOTES = "foreign_notes"  # the error for another program's notes, which memd never writes
 
 
-class NoNotesError(MemdError):
-    """The project has no notes of any session."""
-
-    hint = "they are written once a conversation has grown; memctl doctor says what hinders them"
-
-    def __init__(self, cwd: str) -> None:
-        super().__init__(f"no conversation in {cwd} has notes", cwd=cwd)
-
-
-class NoSuchSectionError(MemdError):
-    """No section, or more than one, has the title given on the command line."""
-
-    def __init__(self, section: str, titles: Sequence[str]) -> None:
-        super().__init__(f"no section is {section}; there are: {', '.join(titles)}")
+def _no_notes(cwd: str) -> NotFound:
+    return NotFound(
+        f"no conversation in {cwd} has notes",
+        hint="they are written once a conversation has grown; memctl doctor says what hinders them",
+        cwd=cwd,
+    )
 
 
 def show(invocation: Invocation) -> None:
@@ -57,7 +48,7 @@ def list_(invocation: Invocation) -> None:
         for notes in listed["notes"]
     ]
     if not rows:
-        screen.note(str(NoNotesError(invocation.cwd)))
+        screen.note(str(_no_notes(invocation.cwd)))
     screen.answer(listed, output.table(rows, screen.width))
 
 
@@ -87,7 +78,7 @@ def remove(invocation: Invocation) -> int:
         try:
             if invocation.request(session_id=session)["deleted"]:
                 deleted.append(session)
-        except RemoteError as error:
+        except MemdError as error:
             if not all_sessions or error.kind != _FOREIGN_NOTES:
                 raise
             invocation.screen.note(str(error))
@@ -103,13 +94,13 @@ def _read_notes(invocation: Invocation) -> dict[str, Any]:
 
 
 def _chosen_session(invocation: Invocation) -> str:
-    """Return the session of the command line, or the newest one. Raises NoNotesError."""
+    """Return the session of the command line, or the newest one. Raises NotFound."""
     session: str | None = getattr(invocation.options, "session", None)
     if session:
         return session
     for newest in _list_notes(invocation, 1):
         return str(newest["session"])
-    raise NoNotesError(invocation.cwd)
+    raise _no_notes(invocation.cwd)
 
 
 def _list_notes(invocation: Invocation, limit: int) -> list[dict[str, Any]]:
@@ -119,13 +110,13 @@ def _list_notes(invocation: Invocation, limit: int) -> list[dict[str, Any]]:
 
 
 def _find_title(section: str, read: dict[str, Any]) -> str:
-    """Return the title that equals or alone begins with ``section``. Raises NoSuchSectionError."""
+    """Return the title that equals or alone begins with ``section``. Raises NotFound."""
     titles = _titles(read)
     folded = section.casefold()
     exact = [title for title in titles if title.casefold() == folded]
     matches = exact or [title for title in titles if title.casefold().startswith(folded)]
     if len(matches) != 1:
-        raise NoSuchSectionError(section, titles)
+        raise NotFound(f"no section is {section}; there are: {', '.join(titles)}")
     return matches[0]
 
 

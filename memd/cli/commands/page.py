@@ -7,25 +7,22 @@ import sys
 import threading
 from collections.abc import Mapping
 
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid, Refused
 from memd.base.extras import install_command
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 
 _PORTS = 65_536
 _NO_PORT = "{} is no port; ports are below {}"
 _DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
-class PageMissingError(MemdError):
-    """A package that the page needs is not installed."""
-
-    code = 1100
-    kind = "page_missing"
-    exit_status = 78
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the page needs {name}, which is not installed", name=name)
-        self.hint = install_command("ui")  # it fits this installation
+def _page_missing(name: str) -> Refused:
+    return Refused(
+        f"the page needs {name}, which is not installed",
+        exit_status=78,
+        hint=install_command("ui"),
+        name=name,
+    )  # it fits this installation
 
 
 def ui(invocation: Invocation) -> None:
@@ -36,10 +33,10 @@ def ui(invocation: Invocation) -> None:
         from memd.ui.link import SocketLink  # noqa: PLC0415
         from memd.ui.serving import IDLE_MINUTES, Served, serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise PageMissingError(error.name or "") from None
+        raise _page_missing(error.name or "") from None
     options = invocation.options
     if (options.port or 0) >= _PORTS:
-        raise CommandLineError(_NO_PORT, options.port, _PORTS)
+        raise Invalid(_NO_PORT.format(options.port, _PORTS))
     socket = invocation.client().socket_path
     cwd = invocation.cwd
     invocation.close()  # the page has connections of its own

@@ -4,9 +4,10 @@ import os
 import sys
 from contextlib import suppress
 
+from memd.base.errors import Refused
 from memd.cli import service_unit
 from memd.cli.commands import service
-from memd.cli.invocation import CommandError, Invocation
+from memd.cli.invocation import Invocation
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import Starter, reason_against_start
 
@@ -50,19 +51,19 @@ def _version_that_ran(invocation: Invocation) -> str:
 def _stop_running(invocation: Invocation) -> str:
     """End the running daemon so that the installed one follows; return the version that ran.
 
-    Raises CommandError before anything is stopped.
+    Raises Refused before anything is stopped.
     """
     running = invocation.call("status")
     program = str(running.get("program", ""))
     problem = reason_against_start(invocation.places, invocation.environ)
     if problem:
-        raise CommandError(_NOT_STARTABLE, sys.executable, problem, hint=_MEND)
+        raise Refused(_NOT_STARTABLE.format(sys.executable, problem), hint=_MEND)
     unit = service.find(invocation)
     # Several names of an interpreter in one folder are one installation.
     if os.path.dirname(program) != os.path.dirname(sys.executable):
         is_installed = set(service_unit.states(unit).values()) == {"installed"}
         if service.runs(invocation, unit) and not is_installed:
             other = program or "another installation"
-            raise CommandError(_OTHER_SERVICE, other, sys.executable, hint=_MAKE_SERVICE)
+            raise Refused(_OTHER_SERVICE.format(other, sys.executable), hint=_MAKE_SERVICE)
     invocation.stop()
     return str(running["version"])

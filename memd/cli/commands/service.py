@@ -6,8 +6,9 @@ import shutil
 import sys
 
 from memd.base import places
+from memd.base.errors import Refused
 from memd.cli import output, service_unit
-from memd.cli.invocation import CommandError, Invocation
+from memd.cli.invocation import Invocation
 from memd.cli.service_unit import Argv, Service
 from memd.client.launch import failure_of_command
 
@@ -145,10 +146,10 @@ def _enable(invocation: Invocation, service: Service, *, files_changed: bool) ->
 
 
 def run_or_fail(invocation: Invocation, command: Argv) -> None:
-    """Run a command of the supervisor. Raises CommandError."""
+    """Run a command of the supervisor. Raises Refused."""
     failure = _failure_of(invocation, command)
     if failure:
-        raise CommandError(_FAILED, shlex.join(command), failure)
+        raise Refused(_FAILED.format(shlex.join(command), failure))
 
 
 def runs(invocation: Invocation, service: Service) -> bool:

@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid, MemdError
 from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 from memd.cli.setup.checks import client_checks, enabled_plugin, memory_switch
 from memd.cli.setup.clients import ClientRow, MachineFacts, Snippet, snippets, table
 from memd.cli.setup.hooks import MESSAGES, RULES
@@ -148,7 +148,7 @@ def _print_snippet(invocation: Invocation, snippet: Snippet) -> int:
     for duty in (MESSAGES, RULES):
         if getattr(options, duty):
             sentence, hint = _DUTY_REFUSED[duty], _DUTY_HINTS[duty]
-            raise CommandLineError(sentence, snippet.title, hint=hint)
+            raise Invalid(sentence.format(snippet.title), hint=hint)
     path = options.settings or snippet.path
     verb = "take out of" if options.remove else "add to"
     if options.remove and os.path.exists(copy := f"{path}.memd-backup"):
@@ -312,7 +312,7 @@ def _with_duties(
 ) -> list[ClientRow]:
     """Return the clients that support the wanted duties, with these switched on or off.
 
-    The duties are ``--messages`` and ``--rules``. Raises CommandLineError if a named client lacks
+    The duties are ``--messages`` and ``--rules``. Raises Invalid if a named client lacks
     one of them.
     """
     switches_on = not invocation.options.remove
@@ -320,7 +320,7 @@ def _with_duties(
     for duty in duties:
         for client in named:
             if not can_have_duty(client, duty):
-                raise CommandLineError(_DUTY_REFUSED[duty], client.title, hint=_DUTY_HINTS[duty])
+                raise Invalid(_DUTY_REFUSED[duty].format(client.title), hint=_DUTY_HINTS[duty])
         chosen = [client for client in chosen if can_have_duty(client, duty)]
         if not switches_on:
             chosen = [client for client in chosen if _is_connected(client)]
@@ -375,9 +375,9 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
 
 
 def _with_settings_file(client: ClientRow, path: str | None) -> ClientRow:
-    """Return a client with ``path`` as its only file. Raises CommandLineError for several."""
+    """Return a client with ``path`` as its only file. Raises Invalid for several."""
     if path and len(client.pieces) != 1:
-        raise CommandLineError(_SEVERAL_FILES, client.name, hint="leave --settings out")
+        raise Invalid(_SEVERAL_FILES.format(client.name), hint="leave --settings out")
     return _with_pieces(client, JsonFile, path=os.path.abspath(path)) if path else client
 
 

@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.base.errors import Invalid
 from memd.base.text import iso_time, one_line
 from memd.cli import output
 from memd.cli.asking import can_ask, person_agrees, read_secret
-from memd.cli.invocation import CommandLineError, Invocation
+from memd.cli.invocation import Invocation
 
 _IDLE = "nothing to do: equal with the team"
 _IDLE_BUT = "nothing to do, but {} held or in conflict wait for you: memctl team status"
@@ -48,7 +49,7 @@ def join(invocation: Invocation) -> int:
     options, screen = invocation.options, invocation.screen
     preview = invocation.request(preview=True)["preview"]
     if preview["joined"] and not options.code_file and not can_ask(invocation):
-        raise CommandLineError(_JOINED, hint=_NEW_CODE_HINT)
+        raise Invalid(_JOINED, hint=_NEW_CODE_HINT)
     if not screen.as_json:
         screen.line(output.facts(_preview_pairs(preview)))
     if not _confirmed(invocation, "join?"):
@@ -73,9 +74,9 @@ def _code(invocation: Invocation, *, needed: bool) -> str:
     elif can_ask(invocation):
         code = read_secret(invocation, "invitation code: ")
     else:
-        raise CommandLineError(_NOBODY_TO_ASK, _CODE_HINT)
+        raise Invalid(_NOBODY_TO_ASK.format(_CODE_HINT))
     if not code:
-        raise CommandLineError(_NO_CODE)
+        raise Invalid(_NO_CODE)
     return code
 
 
@@ -177,7 +178,7 @@ def share(invocation: Invocation) -> int:
 def remove(invocation: Invocation) -> int:
     """Remove a memory for all members."""
     if not invocation.options.reason:
-        raise CommandLineError(_NO_REASON)
+        raise Invalid(_NO_REASON)
     return call_and_print(invocation)
 
 
@@ -194,11 +195,11 @@ def accept(invocation: Invocation) -> int:
 
 
 def _confirmed(invocation: Invocation, question: str) -> bool:
-    """Return whether ``--yes`` or the person confirms. Raises CommandLineError if nobody can."""
+    """Return whether ``--yes`` or the person confirms. Raises Invalid if nobody can."""
     if invocation.options.yes:
         return True
     if not can_ask(invocation):
-        raise CommandLineError(_NOBODY_TO_ASK, _YES_HINT)
+        raise Invalid(_NOBODY_TO_ASK.format(_YES_HINT))
     if person_agrees(invocation, question):
         return True
     invocation.screen.note("nothing was done")

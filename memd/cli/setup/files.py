@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from memd.base.errors import MemdError
+from memd.base.errors import Busy, Refused
 
 MAX_BYTES = 4 * 1024 * 1024
 BACKUP = ".memd-backup"
@@ -24,29 +24,18 @@ _TOO_LARGE = f"it is larger than {MAX_BYTES} bytes"
 _READ_ONLY = "it is read-only"
 
 
-class FileRefusedError(MemdError):
-    """A client's file cannot be edited without loss."""
-
-    hint = "mend it, or add what memctl setup --dry-run shows by hand; nothing was written"
-    exit_status = 78
-
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"{path} is left as it is: {cause}", path=path)
-
-
-class FileChangedError(MemdError):
-    """Another program wrote the file while it was being edited."""
-
-    retryable = True
-    hint = "run it again"
-    exit_status = 75
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} changed while it was being edited; nothing was written to it")
+def file_refused(path: str, cause: str) -> Refused:
+    """Return the error that a client's file cannot be edited without loss."""
+    return Refused(
+        f"{path} is left as it is: {cause}",
+        exit_status=78,
+        hint="mend it, or add what memctl setup --dry-run shows by hand; nothing was written",
+        path=path,
+    )
 
 
 def read(path: str) -> bytes | None:
-    """Return the bytes of a file, ``None`` if it does not exist. Raise FileRefusedError."""
+    """Return the bytes of a file, ``None`` if it does not exist. Raise Refused."""
     try:
         # O_NONBLOCK: opening a named pipe must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -56,30 +45,30 @@ def read(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise FileRefusedError(path, error.strerror or str(error)) from error
+        raise file_refused(path, error.strerror or str(error)) from error
     if not is_plain:
-        raise FileRefusedError(path, _NO_FILE)
+        raise file_refused(path, _NO_FILE)
     if len(content) > MAX_BYTES:
-        raise FileRefusedError(path, _TOO_LARGE)
+        raise file_refused(path, _TOO_LARGE)
     return content
 
 
 def write(path: str, content: bytes | None, base: bytes | None) -> None:
     """Replace the file at a path, or the target of a link, if it still holds ``base``.
 
-    ``None`` as content deletes the file. Raise FileChangedError and FileRefusedError.
+    ``None`` as content deletes the file. Raise Busy and Refused.
     """
     real_path = os.path.realpath(path)
     try:
         _write(path, real_path, content, base)
     except OSError as error:
-        raise FileRefusedError(path, error.strerror or str(error)) from error
+        raise file_refused(path, error.strerror or str(error)) from error
 
 
 def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
     """Return the newest backup without memd's part, ``None`` if there is none.
 
-    ``is_ours`` tells whether a content has memd's part. Raise FileRefusedError.
+    ``is_ours`` tells whether a content has memd's part. Raise Refused.
     """
     contents = [read(backup) for backup in _backups(path)]
     return next((each for each in contents if each is not None and not is_ours(each)), None)
@@ -88,7 +77,7 @@ def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
 def keep_one_backup(path: str, content: bytes | None) -> list[str]:
     """Make these bytes the only copy beside a file; ``None`` for no copy. Return what was deleted.
 
-    Raise FileRefusedError.
+    Raise Refused.
     """
     backup = path + BACKUP
     if content is not None and not _is_private_copy(backup, content):
@@ -98,7 +87,7 @@ def keep_one_backup(path: str, content: bytes | None) -> list[str]:
         try:
             os.unlink(copy)
         except OSError as error:
-            raise FileRefusedError(copy, error.strerror or str(error)) from error
+            raise file_refused(copy, error.strerror or str(error)) from error
     return surplus
 
 
@@ -109,11 +98,11 @@ def copies(path: str) -> list[str]:
 
 
 def check_is_writable(path: str) -> None:
-    """Raise FileRefusedError if the file exists and its mode has no write permission."""
+    """Raise Refused if the file exists and its mode has no write permission."""
     with suppress(FileNotFoundError):
         # By the mode and not by os.access, since root may write every file.
         if not os.stat(path).st_mode & 0o222:
-            raise FileRefusedError(path, _READ_ONLY)
+            raise file_refused(path, _READ_ONLY)
 
 
 def _write(path: str, real_path: str, content: bytes | None, base: bytes | None) -> None:
@@ -136,10 +125,13 @@ def _write(path: str, real_path: str, content: bytes | None, base: bytes | None)
 def _replace(path: str, real_path: str, draft: str | None, base: bytes | None) -> None:
     """Rename the draft over the file at ``real_path``, or delete that if there is no draft.
 
-    Raise FileChangedError if the file no longer holds ``base``.
+    Raise Busy if the file no longer holds ``base``.
     """
     if read(path) != base:
-        raise FileChangedError(path)
+        raise Busy(
+            f"{path} changed while it was being edited; nothing was written to it",
+            hint="run it again",
+        )
     if draft is None:
         os.unlink(real_path)
     else:
@@ -147,14 +139,14 @@ def _replace(path: str, real_path: str, draft: str | None, base: bytes | None) -
 
 
 def _back_up(path: str, content: bytes) -> None:
-    """Make these bytes a file's backup of this version. Raise FileRefusedError."""
+    """Make these bytes a file's backup of this version. Raise Refused."""
     backup = path + BACKUP
     try:
         draft = _create_draft(backup, content, 0o600)
         os.rename(draft, backup)
         _sync_directory(os.path.dirname(path))
     except OSError as error:
-        raise FileRefusedError(path, error.strerror or str(error)) from error
+        raise file_refused(path, error.strerror or str(error)) from error
 
 
 def _create_draft(path: str, content: bytes, mode: int) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.cli.setup import jsonc, toml
-from memd.cli.setup.files import FileRefusedError
+from memd.cli.setup.files import file_refused
 from memd.cli.setup.hooks import MESSAGES, RULES, Hooks, deadline_ms, delivers_messages, is_ours
 
 INSTALLED, OUTDATED, ABSENT, FOREIGN = "installed", "outdated", "absent", "foreign"
@@ -30,7 +30,7 @@ _MESSAGES_OFF, _MESSAGES_ON = b"const MESSAGES = false\n", b"const MESSAGES = tr
 
 
 class Piece(Protocol):
-    """memd's part of one file of a client. Methods raise FileRefusedError if they cannot edit."""
+    """memd's part of one file of a client. Methods raise Refused if they cannot edit."""
 
     @property
     def path(self) -> str:
@@ -259,7 +259,7 @@ class Copy(Struct, frozen=True):
     extras: Mapping[str, bool] = field(default_factory=dict)
 
     def can_have_duty(self, duty: str) -> bool:
-        """Return whether the plugin can take on a duty. Raise FileRefusedError."""
+        """Return whether the plugin can take on a duty. Raise Refused."""
         with_duty = replace(self, extras={duty: True}).with_part(None)
         without_duty = replace(self, extras={duty: False}).with_part(None)
         return with_duty != without_duty
@@ -279,13 +279,13 @@ class Copy(Struct, frozen=True):
     def with_part(self, content: bytes | None) -> bytes:
         """Return the bytes of the source, with delivery of messages on or off."""
         if content and _NAME.encode() not in content:
-            raise FileRefusedError(self.path, _foreign_message("it"))
+            raise file_refused(self.path, _foreign_message("it"))
         try:
             with open(self.source, "rb") as file:
                 plugin = file.read()
         except OSError as error:
             cause = f"{self.source}: {error.strerror}"
-            raise FileRefusedError(self.path, cause) from error
+            raise file_refused(self.path, cause) from error
         delivers = self.extras.get(MESSAGES, self.has_duty(MESSAGES, content))
         return plugin.replace(_MESSAGES_OFF, _MESSAGES_ON) if delivers else plugin
 
@@ -342,15 +342,15 @@ def _hook_group(root: jsonc.Node | None, path: jsonc.Path) -> dict[str, Any]:
 
 
 def _read(path: str, content: bytes | None, function: Callable[[str], Any]) -> Any:
-    """Return ``function(text)`` for the content. Raise FileRefusedError for its ValueError."""
+    """Return ``function(text)`` for the content. Raise Refused for its ValueError."""
     try:
         text = (content or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileRefusedError(path, _NOT_UTF8) from error
+        raise file_refused(path, _NOT_UTF8) from error
     try:
         return function(text)
     except ValueError as error:
-        raise FileRefusedError(path, str(error)) from error
+        raise file_refused(path, str(error)) from error
 
 
 def _edit(path: str, content: bytes | None, change: Callable[[str], str]) -> bytes:

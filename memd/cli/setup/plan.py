@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from memd.base.errors import Refused
 from memd.cli.setup import files
 from memd.cli.setup.clients import ClientRow
 from memd.cli.setup.hooks import MESSAGES
@@ -35,7 +36,7 @@ class ClientEdit(Struct, frozen=True):
     def apply(self) -> str | None:
         """Write the file and return the path of its backup, ``None`` if none was made.
 
-        A backup is made when memd comes into a file. Raise FileRefusedError and FileChangedError.
+        A backup is made when memd comes into a file. Raise Refused and Busy.
         """
         piece, backup = self.piece, None
         if self.after is not None and not _has_piece(piece, self.before):
@@ -51,7 +52,7 @@ class ClientEdit(Struct, frozen=True):
 def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
     """Return the edits that set a client up, or remove its set-up.
 
-    Raise FileRefusedError if any one file cannot be edited: then none is.
+    Raise Refused if any one file cannot be edited: then none is.
     """
     plan = []
     for piece in client.pieces:
@@ -66,7 +67,7 @@ def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
 def tidy(client: ClientRow) -> list[str]:
     """Keep the one backup of each file that has memd's part, and no copy of any other file.
 
-    Return the paths that were deleted. Raise FileRefusedError.
+    Return the paths that were deleted. Raise Refused.
     """
     deleted = []
     for piece in client.pieces:
@@ -83,7 +84,7 @@ def has_copies(client: ClientRow) -> bool:
 def state(client: ClientRow) -> str:
     """Return the state that all of a client's files share; if they differ, foreign or outdated.
 
-    Without files it is installed. Raise FileRefusedError.
+    Without files it is installed. Raise Refused.
     """
     states = {piece.state(files.read(piece.path)) for piece in client.pieces} or {INSTALLED}
     if len(states) == 1:
@@ -109,14 +110,14 @@ def can_have_duty(client: ClientRow, duty: str) -> bool:
 
 
 def has_duty(client: ClientRow, duty: str) -> bool:
-    """Return whether a client is set up for a duty, MESSAGES or RULES. Raise FileRefusedError."""
+    """Return whether a client is set up for a duty, MESSAGES or RULES. Raise Refused."""
     return any(
         piece.has_duty(duty, files.read(piece.path)) for piece in _pieces_with_duties(client)
     )
 
 
 def delivers(client: ClientRow) -> bool:
-    """Return whether a client is set up to deliver messages. Raise FileRefusedError."""
+    """Return whether a client is set up to deliver messages. Raise Refused."""
     return has_duty(client, MESSAGES)
 
 
@@ -126,7 +127,7 @@ def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
         try:
             if state(client) != ABSENT:
                 return True
-        except files.FileRefusedError:
+        except Refused:
             return True  # it may name the hook file
     return False
 
@@ -149,7 +150,7 @@ def _original(piece: Piece) -> bytes | None:
 
 
 def _has_piece(piece: Piece, content: bytes | None) -> bool:
-    """Return whether a content has memd's part. Raise FileRefusedError."""
+    """Return whether a content has memd's part. Raise Refused."""
     return piece.state(content) in {INSTALLED, OUTDATED}
 
 
@@ -157,5 +158,5 @@ def _may_have_piece(piece: Piece, content: bytes) -> bool:
     """Return whether a content has memd's part; also if it cannot be read."""
     try:
         return _has_piece(piece, content)
-    except files.FileRefusedError:
+    except Refused:
         return True  # unreadable: cannot serve as the original

@@ -58,10 +58,10 @@ def test_an_unchanged_text_is_not_written(home: Home) -> None:
 
 def test_a_text_that_cannot_be_written_is_kept(home: Home) -> None:
     """A conflict leaves the user's text in a file that is named, each time in one of its own."""
-    conflict = ScriptedRefusal(1002, "n/a.md changed since it was read", {"retryable": True})
+    conflict = ScriptedRefusal(1002, "n/a.md changed since it was read", {})
     for name in ("1-a.md", "2-a.md"):
         ran, _ = _edit(home, APPEND, conflict)
-        assert (ran.status, ran.out) == (75, "")
+        assert (ran.status, ran.out) == (1, "")
         path = f"{home.places.state_dir}/kept/{name}"
         assert f"your text is kept in {path}\n" in ran.err
         assert os.stat(path).st_mode & 0o777 == 0o600

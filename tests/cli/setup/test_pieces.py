@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.api.dialects import DIALECTS
+from memd.base.errors import Busy, Refused
 from memd.cli.commands import setup
 from memd.cli.setup import files, jsonc
 from memd.cli.setup.hooks import Hooks
@@ -121,7 +122,7 @@ def test_newer_files_are_never_overwritten(home: Home) -> None:
     """A file that changed since it was read is left alone, and so is one that appeared."""
     path = settings_file(home, b"newer")
     for base, content in ((b"old", b"mine"), (None, b"mine"), (b"old", None)):
-        with pytest.raises(files.FileChangedError):
+        with pytest.raises(Busy):
             files.write(str(path), content, base)
     assert path.read_bytes() == b"newer"
     assert os.listdir(path.parent) == ["settings.json"]
@@ -131,11 +132,11 @@ def test_a_disk_that_says_no_is_a_reason(home: Home) -> None:
     """Where a folder cannot be made, or a backup cannot be written, the sentence says why."""
     settings_file(home, b"{}")
     blocked = f"{settings_file(home)}/below/settings.json"
-    with pytest.raises(files.FileRefusedError, match="directory"):
+    with pytest.raises(Refused, match="directory"):
         files.write(blocked, b"x", None)
     large = Path(home.path) / "large.json"
     large.write_bytes(b" " * (files.MAX_BYTES + 1))
-    with pytest.raises(files.FileRefusedError, match="larger"):
+    with pytest.raises(Refused, match="larger"):
         files.read(str(large))
 
 
@@ -150,12 +151,12 @@ def test_a_plugin_s_files_are_copied_and_go_again(home: Home) -> None:
     assert piece.state(there.read_bytes()) == "installed"
     assert piece.state(b"// memd, older") == "outdated"
     assert piece.state(b"// mine") == "foreign"
-    with pytest.raises(files.FileRefusedError, match="not memd's own"):
+    with pytest.raises(Refused, match="not memd's own"):
         piece.with_part(b"// mine")
     ClientEdit(piece, there.read_bytes(), piece.without_part(there.read_bytes(), None)).apply()
     assert not (Path(home.path) / "a").exists()
     source.unlink()
-    with pytest.raises(files.FileRefusedError, match="No such file"):
+    with pytest.raises(Refused, match="No such file"):
         piece.with_part(None)
 
 
