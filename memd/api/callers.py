@@ -13,7 +13,7 @@ from memd.api.dialects import DIALECTS
 from memd.api.services import Services
 from memd.messages.errors import AgentKeyError
 from memd.messages.service import Speaker
-from memd.projects.projects import is_below
+from memd.projects.switches import is_below
 from memd.rpc.connection import Call
 
 # The kinds of agents that hooks and the bridge register. Any program may register another kind.

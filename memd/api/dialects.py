@@ -26,7 +26,7 @@ from msgspec import Struct, field
 
 from memd.api.method import Named
 from memd.base.names import printable
-from memd.projects.projects import CLAUDE_CODE
+from memd.projects.switches import CLAUDE_CODE
 from memd.text import tags
 
 _MEMORIES_NAMED = 3  # in one line

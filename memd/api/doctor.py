@@ -19,7 +19,8 @@ from memd.base.text import decode, sha256
 from memd.base.values import Project, Snapshot
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
-from memd.projects.projects import Projects, missing_ignore_line
+from memd.projects.agents import missing_ignore_line
+from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobState
 from memd.store.service import Store

@@ -20,7 +20,7 @@ from memd.files.directory import (
 )
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
-from memd.projects.projects import is_claude_code
+from memd.projects.switches import is_claude_code
 from memd.rpc.connection import Call
 from memd.transcripts import reading
 

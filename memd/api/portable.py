@@ -25,7 +25,8 @@ from memd.portable.service import (
     ReadProject,
 )
 from memd.portable.values import ExportPart, ExportRequest, ExportResult, SourceKind
-from memd.projects.projects import known_project, repository_of
+from memd.projects.known import known_project
+from memd.projects.remotes import repository_of
 from memd.rpc.connection import Call
 
 _KIND_CHARACTERS = 40  # of an unknown kind in an error

@@ -12,7 +12,7 @@ from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.base.text import iso_time
-from memd.projects.projects import KnownProject
+from memd.projects.known import KnownProject
 from memd.rpc.connection import Call
 from memd.state.ledger import Surfacings
 from memd.state.period import FileEvent, Span, SuggestionFates

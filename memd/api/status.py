@@ -14,8 +14,8 @@ from memd.api.services import SeenSession, Services
 from memd.base.errors import MemdError
 from memd.jobs.breaker import Breaker
 from memd.model.configured import ModelState
+from memd.projects.known import working_directory
 from memd.projects.project import is_of_agent
-from memd.projects.projects import working_directory
 from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
 from memd.state.jobs import RunningRow

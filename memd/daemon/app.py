@@ -46,7 +46,7 @@ from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
-from memd.projects.projects import CLAUDE_PROGRAM, is_below
+from memd.projects.switches import CLAUDE_PROGRAM, is_below
 from memd.projects.visits import last_visits
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes

@@ -26,7 +26,7 @@ from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.text import read_object
 from memd.base.values import Caller
-from memd.projects.projects import by_files
+from memd.projects.switches import by_files
 from memd.projects.visits import Visit, visits_by_directory
 from memd.rpc.connection import Call, Connection, Handler, ServerLog
 from memd.rpc.server import contain

@@ -21,7 +21,8 @@ from memd.portable.values import (
     LeftOutList,
 )
 from memd.portable.writing import Staging
-from memd.projects.projects import KnownProject, repository_of
+from memd.projects.known import KnownProject
+from memd.projects.remotes import repository_of
 from memd.store.service import StillFile, files_of
 
 _ID_CHARACTERS = 64  # the longest id that is made from a name, before its number

@@ -45,8 +45,9 @@ from memd.portable.values import ImportReading as ImportReading
 from memd.portable.values import ReadProject as ReadProject
 from memd.portable.values import SourceKind as SourceKind
 from memd.portable.writing import Staging
+from memd.projects.agents import AgentMemory, agents_in, own_agents
+from memd.projects.known import KnownProject
 from memd.projects.project import agent_directory
-from memd.projects.projects import AgentMemory, KnownProject, agents_in, own_agents
 from memd.state.changes import Journal
 from memd.store.service import Store
 

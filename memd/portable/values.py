@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from memd.projects.projects import KnownProject
+from memd.projects.known import KnownProject
 
 TEXT_BYTES = 32 * 1024 * 1024  # limit for all memories of one import together
 FILE_BYTES = 32 * 1024 * 1024  # limit for one file of a source, which is read as a whole

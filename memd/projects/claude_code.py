@@ -6,16 +6,16 @@ project's root. A value other than 0 of CLAUDE_CODE_DISABLE_AUTO_MEMORY switches
 switches it on whatever the settings say. It compacts by itself unless ``autoCompactEnabled`` is
 false in these settings or in its older ``.claude.json``, or a variable disables it.
 
-A repository's settings choose a directory only if the person trusts that folder. Claude Code skips
-this check when it runs without a person; memd does not, or a checkout could read the memory of
-another project.
+memd believes less than Claude Code: ``settings.json``, which a repository brings, never chooses a
+directory, and ``settings.local.json`` only in a folder that the person trusts. Otherwise a checkout
+could read the memory of another project.
 """
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ from memd.base.recent import Recent
 from memd.base.text import read_json, read_object
 from memd.projects.git import find_checkout
 
+T = TypeVar("T")
 POLICY = (
     "/Library/Application Support/ClaudeCode/managed-settings.json"
     if sys.platform == "darwin"
@@ -40,13 +41,15 @@ _FALSY = ("", "0", "false", "no", "off")
 class ClientMemory(Struct, frozen=True):
     """Claude Code's memory settings.
 
-    ``off_in`` is the file of the repository or of the policy that switches memory off, or "", and
-    ``person_off_in`` the person's own one if it does and the policy does not say otherwise.
+    ``directory`` is where Claude Code keeps the memories, ``allowed_directory`` the same by the
+    files that memd believes; "" for the default one. ``off_in`` is the file of the repository or of
+    the policy that switches memory off, or "", and ``person_off_in`` the person's own one if it
+    does and the policy does not say otherwise.
     """
 
     enabled: bool = True
-    directory: str = ""  # of the memories, "" for the default one
-    trusted: bool = True  # false if settings in an untrusted folder chose the directory
+    directory: str = ""
+    allowed_directory: str = ""
     compacts: bool = True  # whether Claude Code compacts a conversation by itself
     off_in: str = ""
     person_off_in: str = ""
@@ -65,44 +68,31 @@ class ClaudeSettings:
         # The identity (inode, times, size) and the options of each file, by its path.
         self._files: Recent[str, tuple[tuple[int, ...], dict[str, Any]]] = Recent()
 
+    def files(self, place: tuple[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the paths of all files on which ``memory`` depends."""
+        user_file = self._user_file(environ)
+        switching = _repository_files(place, user_file)
+        return (self._older_file(environ), *self._ranked(place, user_file), *switching)
+
     def memory(self, place: tuple[str, str], environ: Mapping[str, str]) -> ClientMemory:
         """Return the memory settings for ``place``: a working directory and its project's root."""
-        cwd, root = place
-        folder = environ.get("CLAUDE_CONFIG_DIR", "")
-        user_file = self._user_file(environ)
-        repository_files = (
-            f"{cwd}/.claude/settings.json",
-            f"{cwd}/.claude/settings.local.json",
-            f"{root}/.claude/settings.local.json",
-        )
-        enabled, directory, source = True, "", ""
-        older_option = self._read(f"{folder or self._home}/.claude.json").get(_COMPACTS)
-        compacts = older_option is not False
-        # The last file that sets an option wins.
-        ranked = (user_file, *repository_files, self._policy)
+        user_file, older = self._user_file(environ), self._read(self._older_file(environ))
+        ranked = self._ranked(place, user_file)
         switching = (self._policy, *_repository_files(place, user_file))
         read = {path: self._read(path) for path in {*ranked, *switching}}
-        for path in ranked:
-            options = read[path]
-            if isinstance(options.get(ENABLED), bool):
-                enabled = options[ENABLED]
-            if isinstance(options.get(_COMPACTS), bool):
-                compacts = options[_COMPACTS]
-            if isinstance(options.get(_DIRECTORY), str) and options[_DIRECTORY]:
-                directory, source = options[_DIRECTORY], path
-        trusted = source not in repository_files or self._trusts(folder or self._home, cwd)
+        local = ranked[2:-1] if _trusts(older, place[0]) else ()
+        believed = (user_file, *local, self._policy)
         switches = [environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS]
-        is_disabled = any(value not in _FALSY for value in switches)
-        off_in = next((path for path in switching if read[path].get(ENABLED) is False), "")
+        compacts = _last([older, *(read[path] for path in ranked)], _COMPACTS, bool, default=True)
         policy_says = isinstance(read[self._policy].get(ENABLED), bool)
         is_off = read[user_file].get(ENABLED) is False and not policy_says
         return ClientMemory(
-            enabled,
-            directory,
-            trusted,
-            compacts and not is_disabled,
-            off_in,
-            user_file if is_off else "",
+            enabled=_last([read[path] for path in ranked], ENABLED, bool, default=True),
+            directory=_last([read[path] for path in ranked], _DIRECTORY, str, default=""),
+            allowed_directory=_last([read[path] for path in believed], _DIRECTORY, str, default=""),
+            compacts=compacts and all(value in _FALSY for value in switches),
+            off_in=next((path for path in switching if read[path].get(ENABLED) is False), ""),
+            person_off_in=user_file if is_off else "",
         )
 
     def problems(self, place: tuple[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -129,15 +119,15 @@ class ClaudeSettings:
         folder = environ.get("CLAUDE_CONFIG_DIR", "")
         return f"{folder or f'{self._home}/.claude'}/settings.json"
 
-    def _trusts(self, folder: str, cwd: str) -> bool:
-        """Return whether the person has trusted a directory or one above it in Claude Code."""
-        projects = self._read(f"{folder}/.claude.json").get("projects")
-        by_path = projects if isinstance(projects, dict) else {}
-        for path in _upwards(cwd):
-            facts = by_path.get(path)
-            if isinstance(facts, dict) and facts.get("hasTrustDialogAccepted") is True:
-                return True
-        return False
+    def _older_file(self, environ: Mapping[str, str]) -> str:
+        """Return the path of the older settings file, which also says what the person trusts."""
+        return f"{environ.get('CLAUDE_CONFIG_DIR', '') or self._home}/.claude.json"
+
+    def _ranked(self, place: tuple[str, str], user_file: str) -> tuple[str, ...]:
+        """Return the settings files; the last that sets an option wins."""
+        cwd, root = place
+        local = (f"{cwd}/.claude/settings.local.json", f"{root}/.claude/settings.local.json")
+        return (user_file, f"{cwd}/.claude/settings.json", *local, self._policy)
 
     def _read(self, path: str) -> dict[str, Any]:
         """Return a settings file's JSON object, empty if it cannot be read."""
@@ -151,6 +141,20 @@ class ClaudeSettings:
                 self._files[path] = cached
             return cached[1]
         return {}
+
+
+def _last(files: Sequence[Mapping[str, Any]], name: str, kind: type[T], *, default: T) -> T:
+    """Return the value of an option in the last file that sets it to such a value but ""."""
+    values = [options.get(name) for options in files]
+    return next((v for v in reversed(values) if isinstance(v, kind) and v != ""), default)
+
+
+def _trusts(older: Mapping[str, Any], cwd: str) -> bool:
+    """Return whether the person has trusted a directory or one above it in Claude Code."""
+    projects = older.get("projects")
+    by_path = projects if isinstance(projects, dict) else {}
+    facts = [by_path.get(path) for path in _upwards(cwd)]
+    return any(isinstance(f, dict) and f.get("hasTrustDialogAccepted") is True for f in facts)
 
 
 def _repository_files(place: tuple[str, str], user_file: str) -> Iterator[str]:

@@ -48,6 +48,10 @@ class Configuration:
                 self._parsed = {identities: parsed}
             return self._parsed[identities]
 
+    def files(self, root: str) -> tuple[str, str, str]:
+        """Return the paths of the files on which the settings of a project root depend."""
+        return self.user_file, self.policy_file, f"{root}/{REPOSITORY_FILE}"
+
     def off_in(self, root: str) -> str:
         """Return the file that switches memory off for a project's root; call it where one does."""
         repository = f"{root}/{REPOSITORY_FILE}"

@@ -8,26 +8,17 @@ Rules of this file
 - An unproven claim is no error. The checkout is then its own project.
 """
 
-import functools
 import os
 import stat
 
 _POINTER_BYTES = 8 * 1024  # two longest paths; git writes one
-_CACHED_ROOTS = 256
 
 
 def find_root(directory: str) -> str:
-    """Return the project's root for a real, existing directory, from its nearest ``.git``.
-
-    The root of a linked worktree is cached until the identity of its ``.git`` file changes.
-    """
+    """Return the project's root for a real, existing directory, from its nearest ``.git``."""
     here, status = _nearest(directory)
-    if status is None or not stat.S_ISREG(status.st_mode):
-        return here
-    try:
-        return _main_root(here, status.st_dev, status.st_ino, status.st_mtime_ns)
-    except _UnprovenLinkError:
-        return here
+    is_file = status is not None and stat.S_ISREG(status.st_mode)
+    return (_main_root(here) if is_file else "") or here
 
 
 def find_checkout(directory: str) -> str:
@@ -36,6 +27,15 @@ def find_checkout(directory: str) -> str:
     A linked worktree is its own checkout. ``directory`` must be a real, existing path.
     """
     return _nearest(directory)[0]
+
+
+def git_paths(directory: str) -> tuple[str, ...]:
+    """Return the paths at which ``find_checkout`` looks for a ``.git``."""
+    checkout, paths = find_checkout(directory), [f"{directory}/.git"]
+    while directory not in (checkout, "/"):
+        directory = os.path.dirname(directory)
+        paths.append(f"{directory}/.git")
+    return tuple(paths)
 
 
 def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
@@ -54,32 +54,21 @@ def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
             here = above
 
 
-class _UnprovenLinkError(Exception):
-    """A ``.git`` file that no main repository confirms; raised, so ``lru_cache`` keeps nothing."""
-
-
-@functools.lru_cache(maxsize=_CACHED_ROOTS)
-def _main_root(checkout: str, _device: int, _inode: int, _mtime_ns: int) -> str:
-    """Return the root of a linked worktree's main repository. Raises _UnprovenLinkError.
-
-    The other parameters are the identity of the checkout's ``.git`` file, for the cache alone.
-    """
-    link = os.path.join(checkout, ".git")
-    claim = _pointer(link)
+def _main_root(checkout: str) -> str:
+    """Return the root of a linked worktree's main repository, "" if that does not confirm it."""
+    claim = _pointer(os.path.join(checkout, ".git"))
     if not claim.startswith("gitdir:"):
-        raise _UnprovenLinkError
+        return ""
     git_dir = os.path.realpath(os.path.join(checkout, claim.removeprefix("gitdir:").strip()))
     common = _pointer(os.path.join(git_dir, "commondir"))
     back_link = _pointer(os.path.join(git_dir, "gitdir"))
     if not common or not back_link:  # a submodule, or a git directory kept elsewhere
-        raise _UnprovenLinkError
+        return ""
     common = os.path.realpath(os.path.join(git_dir, common))
-    git_file = os.path.join(git_dir, back_link)
+    folder, name = os.path.split(os.path.join(git_dir, back_link))
     is_listed = os.path.dirname(git_dir) == os.path.join(common, "worktrees")
-    is_git_file = os.path.basename(git_file) == ".git"
-    points_back = is_git_file and os.path.realpath(os.path.dirname(git_file)) == checkout
-    if not (is_listed and points_back):
-        raise _UnprovenLinkError
+    if not is_listed or name != ".git" or os.path.realpath(folder) != checkout:
+        return ""
     # A bare repository has no root of its own; its directory is what its worktrees share.
     return os.path.dirname(common) if os.path.basename(common) == ".git" else common
 

@@ -224,8 +224,7 @@ def _directories(
     for name in _OVERRIDES:
         yield name, environ.get(name, "")
     yield "auto_memory_directory", settings.auto_memory_directory
-    if client.trusted:
-        yield _CLIENT_OPTION, client.directory
+    yield _CLIENT_OPTION, client.allowed_directory
 
 
 def _bases(

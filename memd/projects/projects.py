@@ -1,37 +1,24 @@
 """Projects of one daemon: finding them and their settings."""
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects import agents
-from memd.projects.agents import AgentMemory as AgentMemory
-from memd.projects.agents import agents_in as agents_in
-from memd.projects.agents import missing_ignore_line as missing_ignore_line
-from memd.projects.agents import own_agents as own_agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
-from memd.projects.git import find_checkout
-from memd.projects.known import KnownProject as KnownProject
-from memd.projects.known import known_project as known_project
-from memd.projects.known import known_projects
-from memd.projects.known import working_directory as working_directory
+from memd.projects.git import find_checkout, git_paths
+from memd.projects.known import KnownProject, known_project, known_projects
 from memd.projects.project import NoProjectError, find_project, locate, projects_folder
-from memd.projects.remotes import normalised as normalised
-from memd.projects.remotes import repository_of as repository_of
 from memd.projects.roots import Roots
-from memd.projects.switches import CLAUDE_CODE as CLAUDE_CODE
-from memd.projects.switches import CLAUDE_PROGRAM as CLAUDE_PROGRAM
-from memd.projects.switches import Environ as Environ
-from memd.projects.switches import by_files as by_files
-from memd.projects.switches import is_below as is_below
-from memd.projects.switches import is_claude_code as is_claude_code
-from memd.projects.switches import reason_for_off
+from memd.projects.switches import is_claude_code, reason_for_off
 from memd.projects.visits import Visit
 from memd.state.database import StateUnusableError
 
@@ -61,6 +48,16 @@ class ClientFolders(Struct, frozen=True):
     excludes: tuple[str, ...]
 
 
+class _Answer(Struct, frozen=True):
+    """An answer of ``where``; it counts while the files that it depends on are the same."""
+
+    paths: tuple[str, ...]
+    identities: tuple[object, ...]
+    project: Project
+    settings: Settings
+    problems: tuple[str, ...]
+
+
 class Projects:
     """Finds the projects of working directories, for one daemon.
 
@@ -81,6 +78,7 @@ class Projects:
         self._home = home
         self._below_claude_code = below_claude_code
         self._client = ClaudeSettings(home)
+        self._answers: Recent[tuple[object, ...], _Answer] = Recent()
 
     def base(self, environ: Mapping[str, str]) -> str:
         """Return the folder that has one folder for each project. Blocks."""
@@ -101,10 +99,28 @@ class Projects:
         ``client`` and ``pid`` are the caller's name and process. With ``by_files`` no variable
         switches memory on or off, as for work that nobody called for. Raises NoProjectError (1009).
         """
+        key = (cwd, tuple(sorted(environ.items())), is_claude_code(client), by_files)
+        answer = self._answers.get(key)
+        if answer is None or answer.identities != _identities(answer.paths):
+            answer = self._find(cwd, environ, client, pid, by_files=by_files)
+            self._answers[key] = answer
+        return self._with_other_root(answer.project), answer.settings, answer.problems
+
+    def _find(
+        self, cwd: str, environ: Mapping[str, str], client: str, pid: int, *, by_files: bool
+    ) -> _Answer:
+        """Return the answer of ``where`` with the files on which it depends."""
+        forwarded, environs = {**self._environ, **environ}, (environ, self._environ)
+        real, root = locate(cwd)
+        paths = (
+            *(cwd, self._home, *git_paths(real)),
+            *self._configuration.files(root),
+            *self._client.files((real, root), forwarded),
+        )
+        identities = _identities(paths)  # before anything is read
         place = locate(cwd)
         settings, problems = self._configuration.current(place[1])
-        claude = self._client.memory(place, {**self._environ, **environ})
-        environs = (environ, self._environ)
+        claude = self._client.memory(place, forwarded)
 
         def in_claude_code() -> bool:
             """Return whether the person's own settings of Claude Code count for the caller."""
@@ -116,7 +132,11 @@ class Projects:
         switches = () if by_files else environs
         off = reason_for_off(switches, off_in, claude, in_claude_code)
         project = find_project(place, settings, environs, self._home, claude, off=off)
-        return with_other_root(project, self._roots), settings, problems
+        paths += (project.memory_dir,)  # a link there may come to lead to the home
+        identities += _identities((project.memory_dir,))
+        # Which process asks is not among what an answer is stored by.
+        is_stored = place == (real, root) and not claude.person_off_in
+        return _Answer(paths, identities if is_stored else (), project, settings, problems)
 
     def off_by_files(self, root: str) -> str:
         """Return which file switches memory off in a project's root, "" if none does. Blocks."""
@@ -171,6 +191,21 @@ class Projects:
             agents.definition_folders(project.cwd, project.root, config), agent
         )
 
+    def _with_other_root(self, project: Project) -> Project:
+        """Return the project, with a problem added if another root uses the same directory."""
+        if project.source in _CHOSEN:
+            return project
+        with suppress(StateUnusableError):  # then the check is skipped; memory still works
+            other = self._roots.other(project.memory_dir, project.root)
+            if other:
+                problem = (
+                    f"{project.memory_dir} is also the memory of {other}: the two paths differ only"
+                    " in characters that its name cannot keep; give one of them a directory of its"
+                    " own with MEMD_MEMORY_PATH"
+                )
+                return replace(project, problems=(*project.problems, problem))
+        return project
+
     def _config(self, environ: Mapping[str, str]) -> str:
         """Return the folder of Claude Code: what its variable names, if absolute, or ~/.claude."""
         value = environ.get("CLAUDE_CONFIG_DIR") or self._environ.get("CLAUDE_CONFIG_DIR", "")
@@ -178,23 +213,21 @@ class Projects:
         return folder.rstrip("/")
 
 
-def with_other_root(project: Project, roots: Roots) -> Project:
-    """Return the project, with a problem added if another root uses the same directory.
+def _identities(paths: tuple[str, ...]) -> tuple[object, ...]:
+    """Return what tells a change of each file: inode, mtime, size and mode; of a folder its inode.
 
-    If that root no longer exists (the repository was moved), this root takes over. Blocks.
+    A file that does not exist is ``None``. A link is told from what it leads to.
     """
-    if project.source in _CHOSEN:
-        return project
-    with suppress(StateUnusableError):  # then the check is skipped; memory still works
-        owner = roots.owner(project.memory_dir, project.root)
-        if owner != project.root and not os.path.isdir(owner):
-            roots.move(project.memory_dir, project.root)
-            owner = project.root
-        if owner != project.root:
-            problem = (
-                f"{project.memory_dir} is also the memory of {owner}: the two paths differ only in "
-                "characters that its name cannot keep; give one of them a directory of its own "
-                "with MEMD_MEMORY_PATH"
-            )
-            return replace(project, problems=(*project.problems, problem))
-    return project
+    result: list[object] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+            link = os.lstat(path).st_ino
+        except (OSError, ValueError):  # ValueError: no possible file name
+            result.append(None)
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            result.append((link, status.st_ino, status.st_dev))
+        else:
+            result.append((link, status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode))
+    return tuple(result)

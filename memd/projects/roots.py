@@ -1,20 +1,22 @@
 """Store which project root each memory directory belongs to.
 
 Two roots can have the same slug, and so the same directory; they would share memories although
-nobody wants that. So the first root that uses a directory owns it.
+nobody wants that. So the first root that uses a directory owns it, and both are told.
 """
+
+import os
 
 from msgspec import Struct
 
 from memd.base.recent import Recent
-from memd.state import docs
 from memd.state.docs import Docs
 
 
 class OwnerRoot(Struct, frozen=True):
-    """The root that owns a memory directory, which is the document's place."""
+    """The root that owns a memory directory (the document's place), and another that came later."""
 
     root: str
+    other: str = ""
 
 
 class Roots:
@@ -22,24 +24,26 @@ class Roots:
 
     def __init__(self, table: Docs) -> None:
         self._table = table
-        self._known: Recent[str, str] = Recent()  # owners by memory directory
+        self._known: Recent[str, OwnerRoot] = Recent()  # by memory directory
 
-    def owner(self, directory: str, root: str) -> str:
-        """Return the root that owns a directory; ``root`` becomes the owner if there is none."""
-        known = self._known.get(directory)
-        if known is None:
-            with self._table.transaction() as cursor:
-                stored = docs.get(cursor, OwnerRoot, directory)
-                if stored is None:
-                    docs.put(cursor, OwnerRoot(root), directory)
-            known = self._known[directory] = stored.root if stored else root
-        return known
+    def other(self, directory: str, root: str) -> str:
+        """Return another existing root whose directory this is too, "" if there is none.
+
+        A root becomes the owner of a directory that has none, or whose owner no longer exists.
+        """
+        known = self._known.get(directory) or self._table.get(OwnerRoot, directory)
+        if known is None or (known.root != root and not os.path.isdir(known.root)):
+            known = self._put(directory, OwnerRoot(root))
+        elif root not in (known.root, known.other):
+            known = self._put(directory, OwnerRoot(known.root, root))
+        self._known[directory] = known
+        other = known.other if known.root == root else known.root
+        return other if other and os.path.isdir(other) else ""
 
     def all(self) -> dict[str, str]:
         """Return all owners by memory directory."""
         return {place: each.root for (place, _), each in self._table.list_all(OwnerRoot).items()}
 
-    def move(self, directory: str, root: str) -> None:
-        """Make another root the owner of a directory whose old root no longer exists."""
-        self._table.put(OwnerRoot(root), directory)
-        self._known[directory] = root
+    def _put(self, directory: str, roots: OwnerRoot) -> OwnerRoot:
+        self._table.put(roots, directory)
+        return roots

@@ -28,8 +28,9 @@ from memd.base.settings import Settings
 from memd.base.values import Change, CommitResult, MemoryFile, Plan, Project, Provenance, Snapshot
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
-from memd.projects.projects import Environ, Projects
+from memd.projects.projects import Projects
 from memd.projects.roots import Roots
+from memd.projects.switches import Environ
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
 from memd.state.docs import Docs

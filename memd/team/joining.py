@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from memd.base.text import one_line
 from memd.base.values import Project
-from memd.projects.projects import normalised, repository_of
+from memd.projects.remotes import normalised, repository_of
 from memd.team.errors import TeamRefusedError
 from memd.team.membership import Memberships, server_address
 from memd.team.values import Membership

@@ -16,7 +16,7 @@ from memd.portable.errors import DestinationError
 from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
-from memd.projects.projects import KnownProject
+from memd.projects.known import KnownProject
 from tests.crash.core import open_core
 from tests.crash.operation import prepare
 from tests.store.bench import Bench, open_bench

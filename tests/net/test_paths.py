@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.wire import RpcError
 
 
@@ -160,7 +160,6 @@ def test_the_second_root_with_one_slug_is_named(project: Project) -> None:
     assert doctor_names(project, first, cwd=second)
 
 
-@differs("1.2", "only the root that came second hears of the other")
 def test_the_first_root_with_one_slug_is_told(project: Project) -> None:
     """Doctor for the root that came first names the other as well."""
     first, second = one_slug(project)
@@ -257,7 +256,6 @@ def test_a_trusted_folder_may_choose_by_its_local_settings(project: Project) -> 
     assert trusted_choice(project, "settings.local.json") == f"{project.home.path}/h/chosen"
 
 
-@differs("1.2", "the committed settings.json of a trusted folder chooses the directory")
 def test_committed_settings_choose_no_directory(project: Project) -> None:
     """settings.json, which a repository brings, chooses no directory, trusted or not."""
     assert trusted_choice(project, "settings.json") == str(project.memory)

@@ -92,7 +92,7 @@ def test_a_change_is_seen_at_once(place: Path) -> None:
     assert found.memory(where, {}) == ClientMemory()
 
 
-@pytest.mark.parametrize("name", [USER, LOCAL, PROJECT])
+@pytest.mark.parametrize("name", [USER, LOCAL, POLICY])
 def test_memd_writes_where_the_client_does(place: Path, name: str) -> None:
     """The client's own directory is memd's, and the client loads it by itself."""
     says(place, name, autoMemoryDirectory="~/mine")
@@ -109,6 +109,14 @@ def test_a_folder_that_nobody_trusts_chooses_no_directory(place: Path, name: str
     results = project(place)
     assert results.memory_dir.endswith(f"/projects/{slug(results.root)}/memory")
     assert results.client_dir == "/secret/memory"
+
+
+def test_what_a_repository_brings_chooses_no_directory(place: Path) -> None:
+    """Settings that are committed count for Claude Code only, and hide nothing of the person's."""
+    says(place, USER, autoMemoryDirectory="/m/person")
+    says(place, PROJECT, autoMemoryDirectory="/m/committed")
+    results = project(place)
+    assert (results.memory_dir, results.client_dir) == ("/m/person", "/m/committed")
 
 
 @pytest.mark.parametrize("folder", ["/", "repo/.."])

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from memd.base.agents import AgentScope
+from memd.projects.agents import AgentMemory, agents_in, own_agents
 from memd.projects.configuration import Configuration
+from memd.projects.known import KnownProject
 from memd.projects.project import slug
-from memd.projects.projects import AgentMemory, KnownProject, Projects, agents_in, own_agents
+from memd.projects.projects import Projects
 from memd.projects.roots import Roots
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.database import Database, open_database

@@ -10,7 +10,7 @@ import pytest
 from anyio import to_thread
 
 from memd.base.names import INDEX
-from memd.projects.projects import KnownProject
+from memd.projects.known import KnownProject
 from memd.store.index import read
 from tests.portable.exports import Archives, archives_in, checked, recorded
 from tests.soak.figures import FIGURE

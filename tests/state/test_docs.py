@@ -122,15 +122,20 @@ def test_a_purge_cleans_keys_and_values_but_no_place(database: Database) -> None
     assert table.get(Approval, "/home/heron") == Approval(allowed=False)
 
 
-def test_a_directory_belongs_to_one_root(database: Database) -> None:
-    """The root that was seen first counts, also after a restart, until it is moved for good."""
+def test_a_directory_belongs_to_one_root(tmp_path: Path, database: Database) -> None:
+    """The root that was seen first counts until it is gone; both roots are told."""
     table = Docs(database)
-    assert [Roots(table).owner("/m", root) for root in ("/a", "/b")] == ["/a", "/a"]
+    first, second, third = (str(tmp_path / name) for name in "abc")
+    for root in (first, second, third):
+        Path(root).mkdir()
+    assert [Roots(table).other("/m", root) for root in (first, second)] == ["", first]
     roots = Roots(table)
-    assert roots.owner("/m", "/b") == "/a"
-    roots.move("/m", "/b")
-    assert (roots.owner("/m", "/a"), Roots(table).owner("/m", "/a")) == ("/b", "/b")
-    assert table.get(OwnerRoot, "/m") == OwnerRoot("/b")
+    assert [roots.other("/m", root) for root in (second, first)] == [first, second]
+    Path(second).rmdir()
+    assert roots.other("/m", first) == ""
+    Path(first).rmdir()
+    assert roots.other("/m", third) == ""
+    assert table.get(OwnerRoot, "/m") == OwnerRoot(third)
 
 
 def test_the_same_visit_is_written_once_a_day(tmp_path: Path, database: Database) -> None:
