@@ -9,11 +9,11 @@ import re
 from memd.agent.places import MEMORY, Place
 from memd.agent.refusals import ChangeRefusedError
 from memd.base import limits
-from memd.base.errors import Refused
+from memd.base.errors import Invalid, Refused, Secret
 from memd.base.names import INDEX, TEAM, check_name, in_catalogue
 from memd.base.text import decode
 from memd.base.values import MemoryType
-from memd.store.drafts import NotSharedError, SecretRefusedError, check_secrets, check_shared
+from memd.store.check import check_secrets, check_shared
 from memd.store.memory import InvalidMemoryError, parse, validate, with_standard_head
 from memd.text import invisible
 
@@ -91,7 +91,7 @@ def checked_content(name: str, before: bytes | None, text: str, origin: str) -> 
     try:
         check_shared(name, content)
         check_secrets(name, before, content)
-    except (NotSharedError, SecretRefusedError) as error:
+    except (Invalid, Secret) as error:
         raise ChangeRefusedError(name, error.sentence) from error
     if name == INDEX:
         _check_index(before, content)

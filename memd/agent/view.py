@@ -15,12 +15,12 @@ from functools import cached_property
 from msgspec import Struct
 
 from memd.agent import places
+from memd.agent.confined import Confined
 from memd.agent.places import MEMORY, Place, Root
 from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
 from memd.base.errors import MemdError
 from memd.base.text import decode
 from memd.base.yielding import yield_to_requests
-from memd.files.confined import Confined
 from memd.store import secret
 from memd.text import invisible
 

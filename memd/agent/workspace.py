@@ -30,10 +30,10 @@ from memd.agent.refusals import (
 from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView, Meter
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound, Refused
 from memd.base.names import INDEX, LOGS, TEAM, clash
 from memd.base.yielding import yield_to_requests
-from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
+from memd.store.directory import Directory
 
 SOURCE_CHARACTERS = 1024 * 1024  # of logs and transcripts that a run remembers
 FILES = 100  # that one run may write
@@ -58,7 +58,7 @@ class Workspace:
     words of unknown origin. ``transcripts`` are the folders of this project's transcripts.
     With ``removals`` a memory may be removed by writing ``removed: why`` over it. With ``team``
     the team's memories may be written, but not removed. ``check`` is called before each change and
-    returns why it is refused, or "" to allow it. A context manager; raises PathRefusedError and
+    returns why it is refused, or "" to allow it. A context manager; raises Refused and
     DirectoryUnusableError.
     """
 
@@ -96,7 +96,7 @@ class Workspace:
         self._sources: list[SourceText] = []  # the logs and transcripts that the run read
         self._disk_names: frozenset[str] | None = None  # of the directory, once it was listed
         self._directory: Directory | None = None
-        with suppress(DirectoryMissingError):  # nobody has written a memory here yet
+        with suppress(NotFound):  # nobody has written a memory here yet
             self._directory = Directory(memory)
         self._folders = view.open_roots(self._roots)
 
@@ -139,7 +139,7 @@ class Workspace:
     def content(self, path: str) -> bytes | None:
         """Return a memory's content in this run, ``None`` if there is none; it counts as read.
 
-        Raises ToolError and PathRefusedError.
+        Raises ToolError and Refused.
         """
         return self._read_memory(self._name(path))
 
@@ -160,7 +160,7 @@ class Workspace:
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
-            fault = DENIED if isinstance(error, PathRefusedError) else FAILED
+            fault = DENIED if isinstance(error, Refused) else FAILED
             return ToolResult(error.sentence, fault)
 
     def _add_source(self, agent_view: AgentView, text: str) -> None:
@@ -306,7 +306,7 @@ class Workspace:
             return frozenset()
         if self._disk_names is None:
             result: set[str] = set()
-            for path, _, _ in self._directory.walk():
+            for path, _ in self._directory.walk():
                 yield_to_requests()
                 result.add(path)
             self._disk_names = frozenset(result)

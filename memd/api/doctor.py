@@ -23,7 +23,7 @@ from memd.projects.agents import missing_ignore_line
 from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobState
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.team.errors import TeamNotJoinedError
 
 CLAUDE_CODE_CHECK = "Claude Code"  # of what holds where the person switched its memory off
@@ -69,7 +69,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
 
     With ``cwd`` that project is checked too.
     """
-    settings, problems = await services.store.settings(None)
+    settings, problems = await services.projects.settings(None)
     checks = [
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
         await _model_check(services, settings),
@@ -101,7 +101,7 @@ async def quick_checks(
     return [
         *([] if settings.enabled else [is_off]),
         *([failing] if services.failing else []),
-        *await to_thread.run_sync(_claude_code_checks, services.store.projects, call),
+        *await to_thread.run_sync(_claude_code_checks, services.projects, call),
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
         _problems_check("settings", services.places.config, problems),
@@ -200,9 +200,9 @@ async def _project_checks(
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
     switch = "the sentence names the switch; a repository's own goes for everybody there"
     environment = call.caller.environment
-    find_problems = services.store.projects.switch_problems
+    find_problems = services.projects.switch_problems
     switches = await to_thread.run_sync(find_problems, cwd, environment)
-    _, problems = await services.store.settings(project)
+    _, problems = await services.projects.settings(project)
     own_problems = [problem for problem in problems if problem not in known_problems]
     project_check = Check("project", "ok", detail)
     if not project.enabled:

@@ -8,19 +8,13 @@ from msgspec.structs import asdict
 from memd.api.memory import AgentName, SubagentScope, readable
 from memd.api.method import Limit, Result, Time, invalid_params, method, moment, seconds, shaped
 from memd.api.services import Services
+from memd.base.errors import NotFound
 from memd.base.text import iso_time
 from memd.base.values import Actor, Change, Plan, Provenance
 from memd.rpc.connection import Call
-from memd.state.changes import Filter
-from memd.store.history import (
-    FileDiff,
-    Past,
-    Purged,
-    Range,
-    Writer,
-    purge_request,
-)
-from memd.store.service import MemoryNotFoundError
+from memd.store.check import no_memory
+from memd.store.forget import Purged, purge_request
+from memd.store.past import FileDiff, FileVersion, Filter, Past, Range
 
 # A method and what is wrong with its parameters.
 _ONE_KIND_OF_DIFF = (
@@ -112,8 +106,8 @@ class Why(Result):
     path: str
     exists: bool
     origin: str
-    first: Writer | None
-    last: Writer | None
+    first: FileVersion | None
+    last: FileVersion | None
     changes: tuple[str, ...]
     surfaced: LastSurfaced | None
     shared: SharedBy | None
@@ -184,13 +178,13 @@ async def memory_diff(
     names_version = old is not None or new is not None
     if not names_version and (change is not None or not path):
         diffs = await services.store.consult(
-            lambda past: past.diff(directory, change, path), directory
+            lambda past, real: past.diff(real, change, path), directory
         )
         return Diff(files=diffs)
     if change is not None or not path:
         raise invalid_params(*_ONE_KIND_OF_DIFF)
     diff = await services.store.consult(
-        lambda past: past.compare(directory, path, old, new), directory
+        lambda past, real: past.compare(real, path, old, new), directory
     )
     return Diff(files=(FileDiff(path, diff),))
 
@@ -227,9 +221,9 @@ async def memory_undo(
     if path:
         reason = f"{path} restored from {version}" if version else f"{path} restored"
 
-    def plan(past: Past) -> Plan:
+    def plan(past: Past, real: str) -> Plan:
         """Return the plan of the undo."""
-        return past.restore(directory, path, version) if path else past.undo(directory, target)
+        return past.restore(real, path, version) if path else past.undo(real, target)
 
     committed = await services.store.take_back(
         directory,
@@ -256,11 +250,11 @@ async def memory_why(
     exists, origin = True, ""
     try:
         origin = (await services.store.read(directory, path)).header.origin
-    except MemoryNotFoundError:
+    except NotFound:
         exists = False
-    writers = await services.store.consult(lambda past: past.writers(directory, path), directory)
+    writers = await services.store.consult(lambda past, real: past.writers(real, path), directory)
     if not exists and writers.first is None:
-        raise MemoryNotFoundError(path)
+        raise no_memory(path)
     sighting = await to_thread.run_sync(services.recall.ledger.last_surfaced, directory, path)
     surfaced = (
         LastSurfaced(at=iso_time(sighting.at), session=sighting.session) if sighting else None
@@ -284,7 +278,6 @@ async def memory_purge(
     call: Call,
     *,
     cwd: str,
-    change: str = "",
     path: str = "",
     pattern: str = "",
     regex: bool = False,
@@ -292,20 +285,15 @@ async def memory_purge(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> Purged:
-    """Remove the texts of a change, a file or a pattern from everything that memd stores.
+    """Remove the texts of a file or a pattern from the history for good.
 
-    Give exactly one of ``change``, ``path`` and ``pattern``. A change and a path belong to the
-    project. A pattern is searched in everything that memd stores: as plain text without regard to
-    case, or with ``regex`` as a regular expression.
+    Give exactly one of ``path`` and ``pattern``. A path belongs to the project. A pattern is
+    searched in the history of all projects: as plain text without regard to case, or with
+    ``regex`` as a regular expression.
     """
     project = await readable(services, call, cwd, agent, scope)
-    request = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
-    if not dry_run:
-        await services.recall.forget()  # its search index holds the texts too
-    purged = await services.store.purge(request, dry_run=dry_run)
-    if not dry_run:
-        await services.recall.forget()  # a prompt may have indexed in between
-    return purged
+    request = purge_request(project.memory_dir, path, pattern, is_regex=regex)
+    return await services.store.purge(request, dry_run=dry_run)
 
 
 def _undo_target(

@@ -107,7 +107,9 @@ async def memory_read(
         file = await services.store.read(project.memory_dir, path)
     else:
         directory = project.memory_dir
-        file = await services.store.consult(lambda past: past.version(directory, path, when))
+        file = await services.store.consult(
+            lambda past, real: past.version(real, path, when), directory
+        )
     facts = asdict(facts_of(file.header, services.clock.now()))
     return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
@@ -304,7 +306,7 @@ async def check_team(services: Services, project: Project, path: str = "") -> No
     joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     if path and not joined and await services.store.read_many(project.memory_dir, (path,)):
         return
-    settings, _ = await services.store.settings(project)
+    settings, _ = await services.projects.settings(project)
     if settings.team.enabled == "false":
         raise TeamRefusedError(project.memory_dir, _TEAM_OFF)
     if not settings.team.used(joined=joined):

@@ -20,7 +20,7 @@ from memd.base.instants import no_time, written
 from memd.base.text import sha256
 from memd.rpc.connection import Call
 from memd.store import secret
-from memd.store.history import At
+from memd.store.past import At
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,14 +10,9 @@ from memd.api.memory import check_reader, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, ended, nothing_to_read
+from memd.base.errors import Refused, Storage, TooLarge
 from memd.base.settings import Settings
 from memd.base.values import Project
-from memd.files.directory import (
-    DirectoryUnusableError,
-    FileTooLargeError,
-    FileUnreadableError,
-    PathRefusedError,
-)
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
 from memd.projects.switches import is_claude_code
@@ -60,10 +55,10 @@ class DeletedNotes(Result):
 _READ = (
     NoProjectError,
     SessionRefusedError,
-    PathRefusedError,
-    FileTooLargeError,
-    FileUnreadableError,
-    DirectoryUnusableError,
+    Refused,
+    TooLarge,
+    Storage,
+    Storage,
 )
 
 
@@ -133,7 +128,7 @@ async def notes_list(
     """The notes that changed last, of the project of ``cwd`` or of all projects."""
     keys = None
     if cwd is None:
-        base = await to_thread.run_sync(services.store.projects.base, call.caller.environment)
+        base = await to_thread.run_sync(services.projects.base, call.caller.environment)
     else:
         project = await project_of(services, call, cwd)
         base = project.transcripts

@@ -121,7 +121,7 @@ def _memory_directories(
     result = []
     for cwd in sorted(cwds):
         with suppress(NoProjectError):
-            project, *_ = services.store.projects.where(cwd, environment)  # on or off
+            project, *_ = services.projects.where(cwd, environment)  # on or off
             result.append(project.memory_dir)
     return tuple(dict.fromkeys(result))
 

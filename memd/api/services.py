@@ -24,6 +24,7 @@ from memd.model.configured import Models
 from memd.notes.service import Notes
 from memd.portable.service import Exports, Imports
 from memd.progress.service import ProgressLines
+from memd.projects.projects import Projects
 from memd.projects.visits import Visit
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
@@ -33,7 +34,7 @@ from memd.rpc.server import Hub
 from memd.rules.service import ToolRules
 from memd.state.period import Period
 from memd.state.spend import SpendTable
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
 
@@ -100,6 +101,7 @@ class Services(Struct, frozen=True):
     prompts: Prompts
     recall: Recall
     extract: Extractions
+    projects: Projects
     starter: Starter
     reviews: Reviews
     memories: Memories
@@ -139,7 +141,7 @@ class Services(Struct, frozen=True):
         NoProjectError.
         """
         caller = call.caller
-        return await self.store.where(cwd, caller.environment, caller.client, caller.pid)
+        return await self.projects.find(cwd, caller.environment, caller.client, caller.pid)
 
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, so that its team's entries are pulled."""

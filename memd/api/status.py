@@ -96,7 +96,7 @@ async def status(services: Services, call: Call) -> Status:
     """Versions, uptime, size, jobs, pauses, what waits for a person, the model and its cost."""
     counts = await services.jobs.counts()
     state = await services.jobs.state()
-    settings, problems = await services.store.settings(None)
+    settings, problems = await services.projects.settings(None)
     directories = await services.store.directories()
     projects = sorted(directory for directory in directories if not is_of_agent(directory))
     waiting = await services.reviews.waiting()

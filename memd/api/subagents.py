@@ -33,7 +33,7 @@ async def section(
     scope = settings.agents.memory.get(agent, "")
     if not scope:
         return ""
-    projects = services.store.projects
+    projects = services.projects
     with suppress(MemdError):  # a symbolic link in the path, for example: it starts without memory
         if await to_thread.run_sync(projects.loads_memory, project, agent, environment):
             return ""

@@ -1,6 +1,6 @@
 """Values that several rooms share. All are immutable."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -86,8 +86,8 @@ class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The catalogue's facts about one memory, read from its first 30 lines.
 
     ``path`` is relative to the memory directory with ``/``. ``damaged`` says that its frontmatter
-    did not parse. ``origin`` is one of ``ORIGINS``, "" where the file names none. There may be
-    100,000 of these, so they are as small as Python objects get.
+    did not parse. ``hash`` is the SHA-256 of the file in hex. ``origin`` is one of ``ORIGINS``, ""
+    where the file names none. There may be many, so they are as small as Python objects get.
     """
 
     path: str
@@ -97,13 +97,8 @@ class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
     mtime_ns: int
     size: int
     damaged: bool
-    inode: int
+    hash: str
     origin: str = ""
-
-    @property
-    def fingerprint(self) -> tuple[int, int, int]:
-        """A value that changes with the file: (inode, mtime in ns, size)."""
-        return (self.inode, self.mtime_ns, self.size)
 
 
 def newest_first(header: Header) -> tuple[int, str]:
@@ -132,24 +127,6 @@ class Snapshot(Struct, frozen=True):
     directory: str
     headers: tuple[Header, ...]
     index: bytes | None
-    problems: tuple[str, ...] = ()
-
-
-class Catalogue(Struct, frozen=True):
-    """The changes of a directory's headers since the ``mark`` of the reader's last request.
-
-    ``mark`` is for the next request. ``whole`` says that the old mark is unknown: then ``changed``
-    are all headers, in no order, and other headers that the reader has are out of date. ``gone``
-    are paths of removed memories, ``count`` is the number of memories now, ``problems`` is as in
-    ``Snapshot``.
-    """
-
-    directory: str
-    mark: int
-    whole: bool
-    changed: tuple[Header, ...]
-    gone: tuple[str, ...]
-    count: int
     problems: tuple[str, ...] = ()
 
 
@@ -275,12 +252,7 @@ class Undid(Struct, frozen=True):
 
 
 _Decided = ProposalDecided | SuggestionDecided
-Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Undid
-
-
-def undone_by(effects: Iterable[Effect]) -> str:
-    """Return the ids of the changes that an undo with these effects takes back, or ""."""
-    return next((str(effect) for effect in effects if isinstance(effect, Undid)), "")
+Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved
 
 
 class Draft(Struct, frozen=True):
@@ -294,6 +266,18 @@ class Draft(Struct, frozen=True):
     edits: tuple[FileEdit, ...] = ()
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     effects: tuple[Effect, ...] = ()
+    by_person: bool = False  # the person saves the texts, so they are theirs, whoever wrote them
+    # Checks the texts of an import: path, text before, text. Whoever made them wrote their origin
+    # into them; names and sizes are those that files of a person may have, and there may be 10,000.
+    check_import: Callable[[str, bytes | None, bytes], None] | None = None
+    restores: bool = False  # the texts were in this directory before, so they are not checked
+    modes: Mapping[str, int | None] = field(default_factory=dict)  # by path: of restored files
+    exact_index: bool = False  # the index of the draft is taken byte by byte
+    mend_index: bool = False  # the index is checked even if nothing else changes
+    drop_dangling: bool = False  # lines to files that never existed go, too
+    conflicts: tuple[str, ...] = ()  # paths that the draft leaves alone
+    merged: tuple[str, ...] = ()  # paths whose text was merged with newer work
+    undid: tuple[Undid, ...] = ()  # the changes that this one takes back
 
 
 class Tree(Protocol):

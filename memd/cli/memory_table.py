@@ -277,15 +277,14 @@ COMMANDS = (
     Command(
         ("purge",),
         "remove a text from everything that memd keeps, for good",
-        "Takes the texts of one change, of one memory or with a pattern out of the history, the "
-        "caches, jobs, proposals and the log; nothing brings them back. Memories themselves are "
+        "Takes the texts of one memory or with a pattern out of the history, the search, jobs and "
+        "proposals; nothing brings them back. Memories themselves are "
         "not changed: those in which it still stands are named. What was removed is listed by its "
         "SHA-256. The history goes on listing the changes, as purged. Without --yes it only says "
         "what it would do.",
         "journal:purge",
         method="memory.purge",
         options=(
-            Option("--change", "what this change of the project found and left", "CHANGE"),
             Option(
                 "--path", "all versions of this memory of the project", "MEMORY", listed=MEMORIES
             ),
@@ -302,7 +301,7 @@ COMMANDS = (
         ),
         examples=(
             ("memctl purge --pattern - --dry-run", "what is kept of a password"),
-            ("memctl purge --change c12 --yes", "forget what a change brought"),
+            ("memctl purge --path router.md --yes", "forget all versions of a memory"),
         ),
     ),
 )

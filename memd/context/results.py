@@ -17,22 +17,15 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound, Refused, TooLarge
 from memd.base.text import read_json, sha256
 from memd.base.values import Project
 from memd.context.errors import StoredResultTooLargeError
 from memd.context.preview import stored_preview
 from memd.context.values import StoredResult
-from memd.files.directory import (
-    Directory,
-    DirectoryMissingError,
-    FileTooLargeError,
-    PathRefusedError,
-    UnwrittenFileError,
-    cause_of,
-)
-from memd.files.disk import Disk, write_new
 from memd.projects.project import check_session, slug
+from memd.store.directory import Directory, refused, unwritable
+from memd.store.disk import Disk, write_new
 
 FOLDER = "tool-results"
 _JSON_CHARACTERS = 1024 * 1024  # longer texts are not parsed, which takes 30 times their memory
@@ -106,13 +99,13 @@ def store(
     """Write a result to the disk; return its file and the text that is sent in its place.
 
     ``used`` are the bytes that are stored already, of the session and of all sessions. The same
-    text of the same call is stored once. Raises StoredResultTooLargeError and UnwrittenFileError
+    text of the same call is stored once. Raises StoredResultTooLargeError and Storage
     without storing anything.
     """
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise UnwrittenFileError(place.folder, _NO_UTF8) from error
+        raise unwritable(place.folder, _NO_UTF8) from error
     size = len(content)
     for what, size_of_all, limit in (
         (_A_RESULT, size, limits.RESULT_BYTES),
@@ -133,30 +126,30 @@ def store(
                 is_new = _write_once(disk, directory, below, content)
                 path = f"{place.base}/{below}"
                 return StoredResult(path, size, stored_preview(text, path), is_new)
-    raise UnwrittenFileError(place.folder, _TAKEN)
+    raise unwritable(place.folder, _TAKEN)
 
 
 def from_file(path: str) -> str:
     """Return the text of a result that a client wrote to a file of its own.
 
-    Bytes that are not UTF-8 become U+FFFD, as in the client's requests. Raises PathRefusedError,
-    DirectoryMissingError, DirectoryUnusableError, FileUnreadableError and
+    Bytes that are not UTF-8 become U+FFFD, as in the client's requests. Raises Refused,
+    NotFound, DirectoryUnusableError, FileUnreadableError and
     StoredResultTooLargeError.
     """
     folder, name = os.path.split(path)
     try:
         with Directory(folder) as directory:
             result = directory.read(name, limits.RESULT_BYTES)
-    except FileTooLargeError as error:
+    except TooLarge as error:
         size = int(error.facts["size"] or 0)
         raise StoredResultTooLargeError(_A_RESULT, size, limits.RESULT_BYTES) from error
     if result is None:
-        raise PathRefusedError(path, _ABSENT)
+        raise refused(path, _ABSENT)
     content, status = result
     if status.st_nlink > 1:
-        raise PathRefusedError(path, _SEVERAL_NAMES)
+        raise refused(path, _SEVERAL_NAMES)
     if status.st_uid != os.geteuid():
-        raise PathRefusedError(path, _FOREIGN)
+        raise refused(path, _FOREIGN)
     return content.decode("utf-8", "replace")
 
 
@@ -164,12 +157,12 @@ def remove(folder: str, sizes: Mapping[str, int], disk: Disk) -> None:
     """Remove a session's stored results, temporary files of crashes, and emptied folders.
 
     ``folder`` is the folder of the results, ``sizes`` has the size of each by its file name; a file
-    of another size is not memd's and stays. Raises UnwrittenFileError.
+    of another size is not memd's and stays. Raises Storage.
     """
     base, key, session, _ = folder.rsplit("/", 3)
     with (
         _as_unwritten_file(folder),
-        suppress(DirectoryMissingError, PathRefusedError),
+        suppress(NotFound, Refused),
         Directory(base) as directory,
         directory.parent(f"{key}/{session}/{FOLDER}/_") as (opened, _),
     ):
@@ -194,22 +187,22 @@ def _stem(tool_use_id: str) -> str:
 
 @contextmanager
 def _as_unwritten_file(folder: str) -> Iterator[None]:
-    """Raise UnwrittenFileError in place of the block's OSError or MemdError.
+    """Raise Storage in place of the block's OSError or MemdError.
 
     ``folder`` is the absolute path that the error names.
     """
     try:
         yield
     except OSError as error:
-        raise UnwrittenFileError(folder, cause_of(error)) from error
+        raise unwritable(folder, error) from error
     except MemdError as error:
-        raise UnwrittenFileError(folder, error.sentence) from error
+        raise unwritable(folder, error.sentence) from error
 
 
 def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) -> bool:
     """Write a new file at the path ``below``; return whether it did not have these bytes already.
 
-    Raises FileExistsError if it has other bytes, and OSError, PathRefusedError and
+    Raises FileExistsError if it has other bytes, and OSError, Refused and
     FileUnreadableError.
     """
     with directory.parent(below, create=True) as (folder, name):
@@ -239,7 +232,7 @@ def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) ->
     """Return whether a file has these bytes, after syncing it. Raises as ``_write_once``."""
     try:
         result = directory.read(below, len(content))
-    except (PathRefusedError, FileTooLargeError) as error:
+    except (Refused, TooLarge) as error:
         raise FileExistsError(below) from error
     if result is None:
         return False

@@ -20,7 +20,7 @@ from memd.base import limits
 from memd.base.canonical import LEAST_CHARACTERS as _LEAST
 from memd.base.canonical import content_hash
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Storage
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.context import compacting as compacting
@@ -39,11 +39,10 @@ from memd.context.results import SessionResults, StoredTotals
 from memd.context.sizing import window_of as window_of
 from memd.context.values import KEEP, SPILL, Action, BlockKey, StoredResult
 from memd.context.values import Decision as Decision
-from memd.files.directory import UnwrittenFileError
-from memd.files.disk import Disk, real_disk
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
 from memd.model.port import ModelSource
 from memd.state.docs import Docs
+from memd.store.disk import Disk, real_disk
 
 TIMEOUT = "the disk did not take it in time"
 _CONTENT = "content"  # where an error is, in what a client sends
@@ -156,7 +155,7 @@ class Contexts:
     def _stored(self, place: results.ResultsPlace, call: str, text: str) -> StoredResult:
         """Store the text of a call's result. Blocks.
 
-        Raises StoredResultTooLargeError, UnwrittenFileError and StateUnusableError.
+        Raises StoredResultTooLargeError, Storage and StateUnusableError.
         """
         folder = place.folder
         with self._locks[hash(folder) % _LOCKS]:
@@ -183,7 +182,7 @@ class Contexts:
             bytes_left -= stored.bytes
             if bytes_left >= 0:
                 continue
-            with self._locks[hash(folder) % _LOCKS], suppress(UnwrittenFileError):
+            with self._locks[hash(folder) % _LOCKS], suppress(Storage):
                 stored_now = self._table.get(SessionResults, folder) or stored
                 results.remove(folder, stored_now.sizes, self._disk)
                 self._table.delete(SessionResults, folder)

@@ -46,6 +46,8 @@ from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
+from memd.projects.projects import Projects
+from memd.projects.roots import Roots
 from memd.projects.switches import CLAUDE_PROGRAM, is_below
 from memd.projects.visits import last_visits
 from memd.prompt.service import Prompts
@@ -54,7 +56,6 @@ from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
-from memd.state.changes import Journal, ProposalTable
 from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.docs import Docs
@@ -62,11 +63,16 @@ from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable
 from memd.state.ledger import Ledger
 from memd.state.period import Period
-from memd.state.schemas import SCHEMAS
+from memd.state.proposals import ProposalTable
+from memd.state.schemas import SCHEMAS as TABLES
 from memd.state.spend import SpendTable
 from memd.state.suggestions import SuggestionTable
 from memd.state.teams import TeamTable
-from memd.store.service import Store
+from memd.store import log as change_log
+from memd.store import sync as rows
+from memd.store.convert import convert
+from memd.store.log import ChangeLog
+from memd.store.store import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
 
@@ -75,6 +81,7 @@ __all__ = ["SCHEMAS", "Log", "Ports", "daemon"]
 _PROJECTS_OPENED = 3  # the last visited ones; their index is opened before serving
 _OPEN_SECONDS = 0.5  # the longest wait for that; the rest is done in the background
 _NOTES_SHOWN = 100  # by ``status``; the log has all
+SCHEMAS = (*TABLES, change_log.SCHEMA, rows.SCHEMA)
 
 
 class Ports(Struct, frozen=True):
@@ -99,7 +106,7 @@ class Ports(Struct, frozen=True):
 async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterator[anyio.Event]:
     """Serve while the block runs; the yielded event is set once the daemon is asked to end."""
     # ``later``: with a full disk memories can still be read.
-    open_state = partial(open_database, ports.places.database, SCHEMAS, later=True)
+    open_state = partial(open_database, ports.places.database, SCHEMAS, later=True, convert=convert)
     database = await anyio.to_thread.run_sync(open_state)
     database.file.log_fault = ports.log.unexpected
     ending = ending or anyio.Event()
@@ -124,7 +131,7 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
                 contexts=services.contexts,
                 forget=services.messages.forget,
             )
-            pruned = (database, services.store)
+            pruned = (database, services.projects)
             background.start_soon(
                 "retention", partial(prune_records, *pruned, ports.clock, ports.log)
             )
@@ -155,11 +162,11 @@ async def _compose(
     """Return the services of the handlers, the starter of dreams, and a runner by kind of job."""
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
-    store, team = _shared(ports, database, relay, memberships, configuration)
+    store, team, projects = _shared(ports, database, relay, memberships, configuration)
     spent, docs = SpendTable(database), Docs(database)
     records = Runs(docs)
     models, proposals = _models(ports, database, spent), ProposalTable(database)
-    instructions = Instructions(docs, store.projects.client_folders)
+    instructions = Instructions(docs, projects.client_folders)
     covered, log, locks = instructions.covered, ports.log, DreamTable(database)
     joined, priority = memberships.joined, RequestPriority()
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
@@ -171,11 +178,12 @@ async def _compose(
     add_note = partial(_add_note, notes, log)
     database.on_note(add_note)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
-    make_starter = partial(DreamStarter, store, dreams, jobs, docs, clock=clock)
+    make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration, places.socket)
     services = Services(
         store=store,
+        projects=projects,
         prompts=Prompts(store, joined),
         recall=_recall(ports, database, store, models, joined, priority=priority),
         extract=extract,
@@ -184,8 +192,8 @@ async def _compose(
         memories=Memories(store, clock),
         suggestions=suggestions,
         rules=tool_rules(database, store, clock),
-        exports=exports(database, store, places),
-        imports=imports(database, store, clock, places, priority),
+        exports=exports(database, store, projects, places),
+        imports=imports(store, clock, places, priority),
         instructions=instructions,
         team=team,
         memberships=memberships,
@@ -208,7 +216,7 @@ async def _compose(
         hub=hub,
     )
     make_runners = partial(runners, notes=services.session_notes, summaries=services.summaries)
-    return services, starter, make_runners(store, extract, starter, hub, priority)
+    return services, starter, make_runners(projects, extract, starter, hub, priority)
 
 
 def _models(ports: Ports, database: Database, spent: SpendTable) -> Models:
@@ -223,31 +231,30 @@ def _shared(
     relay: ChangeRelay,
     memberships: Memberships,
     configuration: Configuration,
-) -> tuple[Store, TeamSyncs]:
-    """Return the store, and the team syncs, which get its changes through the relay."""
+) -> tuple[Store, TeamSyncs, Projects]:
+    """Return the store, the team syncs, which get its changes, and the projects."""
     clock, places = ports.clock, ports.places
-    store = Store(
-        database,
+    projects = Projects(
         configuration,
-        clock,
-        relay,
-        home=places.home,
-        environ=ports.environ,
-        headers=places.headers,
-        below_claude_code=lambda pid: is_below(machine.process, pid, (CLAUDE_PROGRAM,)),
+        Roots(Docs(database)),
+        dict(ports.environ),
+        places.home,
+        lambda pid: is_below(machine.process, pid, (CLAUDE_PROGRAM,)),
     )
+    table = TeamTable(database, ChangeLog(database).team_text)
+    store = Store(database, clock, relay, author=table.author)
     team = TeamSyncs(
         store,
-        TeamTable(database),
+        table,
         memberships,
         clock,
         relay,
         settings=lambda root: configuration.current(root)[0],
-        memory_off=store.projects.off_by_files,
+        memory_off=projects.off_by_files,
         on_unexpected=ports.log.unexpected,
     )
     relay.noticed = team.noticed
-    return store, team
+    return store, team, projects
 
 
 def _recall(
@@ -267,7 +274,7 @@ def _recall(
     folder = f"{ports.places.state_dir}/index"
     indexes = Indexes(store.reading, threading.Lock, folder)
     teams = TeamTable(database)
-    authorship = Authorship(Journal(database).was_written_by_memd, teams.author, joined)
+    authorship = Authorship(store.past.is_own, teams.author, joined)
     return Recall(
         store.reading,
         Ledger(database),
@@ -307,14 +314,14 @@ async def _open_last(services: Services, docs: Docs) -> None:
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
         for visit in (await anyio.to_thread.run_sync(last_visits, docs))[:_PROJECTS_OPENED]:
             with suppress(NoProjectError):  # moved or removed
-                where = services.store.where
+                where = services.projects.find
                 project, settings, _ = await where(*visit.caller, by_files=True)
                 await services.recall.open(project, settings)
 
 
 async def _warm(services: Services) -> None:
     """Load what a model needs, so that the first prompt does not wait for it."""
-    settings, _ = await services.store.settings()
+    settings, _ = await services.projects.settings()
     await services.models.warm(settings)
 
 

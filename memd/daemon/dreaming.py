@@ -28,9 +28,9 @@ from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.projects.project import NoProjectError
+from memd.projects.projects import Projects
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.docs import Docs
-from memd.store.service import Store
 
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
 AUTOMATIC, _BY_FILES = "automatic", "by_files"
@@ -42,7 +42,7 @@ class DreamStarter:
 
     def __init__(
         self,
-        store: Store,
+        projects: Projects,
         dreams: Dreams,
         jobs: Jobs,
         docs: Docs,
@@ -52,7 +52,7 @@ class DreamStarter:
         on_battery: Callable[[], bool],
         log: Log,
     ) -> None:
-        self._store = store
+        self._projects = projects
         self._dreams = dreams
         self._jobs = jobs
         self._docs = docs
@@ -117,7 +117,7 @@ class DreamStarter:
         request = running.request
         caller = (request["cwd"], request["environment"], request["client"])
         by_files = bool(request.get(_BY_FILES))
-        project, settings, _ = await self._store.where(*caller, by_files=by_files)
+        project, settings, _ = await self._projects.find(*caller, by_files=by_files)
         session = request["session"]
         if request.get(AUTOMATIC):
             gate = await self._closed_gate(project, settings, session=session)
@@ -143,7 +143,7 @@ class DreamStarter:
             return
         for visit in visits:
             try:
-                where = self._store.where
+                where = self._projects.find
                 project, settings, _ = await where(*visit.caller, by_files=True)
                 by_timer = {AUTOMATIC: True, _BY_FILES: True}
                 await self._begin_if_due(project, settings, visit, by_timer)

@@ -14,7 +14,7 @@ from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
-from memd.store.service import Store
+from memd.store.store import Store
 
 
 def extractions(

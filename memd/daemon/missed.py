@@ -96,7 +96,7 @@ async def _extract(
     services: Services, extract: Handler, visit: Visit, grown: _GrownConversation
 ) -> None:
     """Extract from the unread lines of one conversation, and return when that is done."""
-    project, _, _ = await services.store.where(*visit.caller, by_files=True)
+    project, _, _ = await services.projects.find(*visit.caller, by_files=True)
     directory = await to_thread.run_sync(os.path.realpath, project.memory_dir)
     # Otherwise this cursor does not count there.
     if project.enabled and directory == grown.directory:

@@ -8,30 +8,28 @@ from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.notes import files as notes
 from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports
+from memd.projects.projects import Projects
 from memd.projects.visits import last_visits
-from memd.state.changes import Journal
 from memd.state.database import Database
 from memd.state.docs import Docs
-from memd.store.service import Store
+from memd.store.store import Store
 
 
-def exports(database: Database, store: Store, places: Places) -> Exports:
+def exports(database: Database, store: Store, projects: Projects, places: Places) -> Exports:
     """Return the service that writes archives."""
     docs = Docs(database)
     ports = ExportPorts(
-        known=lambda: store.projects.known(last_visits(docs)),
+        known=lambda: projects.known(last_visits(docs)),
         notes=notes.contents,
         own=(places.state_dir, os.path.dirname(places.config), places.data_dir),
     )
     return Exports(store, ports)
 
 
-def imports(
-    database: Database, store: Store, clock: Clock, places: Places, priority: RequestPriority
-) -> Imports:
+def imports(store: Store, clock: Clock, places: Places, priority: RequestPriority) -> Imports:
     """Return the service that reads archives."""
     ports = ImportPorts(places.state_dir, _restore_notes, priority.checkpoint)
-    return Imports(store, Journal(database), clock, ports)
+    return Imports(store, clock, ports)
 
 
 def _restore_notes(project: Project, session: str, content: bytes, mtime_ns: int) -> bool:

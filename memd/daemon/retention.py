@@ -10,11 +10,12 @@ from memd.base.errors import MemdError
 from memd.context.service import Contexts
 from memd.daemon.log import Log
 from memd.notes.service import Notes
+from memd.projects.projects import Projects
 from memd.projects.visits import last_visits
-from memd.state.changes import Pruned, Retention
 from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
-from memd.store.service import Store
+from memd.store.forget import keep_newest, prune
+from memd.store.log import ChangeLog
 
 PASS_SECONDS = 60 * 60.0  # between two passes
 _MEBIBYTE = 1024 * 1024
@@ -22,7 +23,7 @@ _MEBIBYTE = 1024 * 1024
 
 async def keep_bounded(
     database: Database,
-    store: Store,
+    projects: Projects,
     clock: Clock,
     log: Log,
     *,
@@ -37,11 +38,13 @@ async def keep_bounded(
     """
     while True:
         try:
-            settings, _ = await store.settings()
-            pruned = await prune(database, settings.journal.mebibytes * _MEBIBYTE)
-            if pruned != Pruned():
-                log.note("pruned", changes=pruned.changes, bodies=pruned.bodies)
-            await _prune_notes(database, store, notes)
+            settings, _ = await projects.settings()
+            changes, bodies = await to_thread.run_sync(
+                _prune, database, settings.journal.mebibytes * _MEBIBYTE
+            )
+            if changes:
+                log.note("pruned", changes=changes, bodies=bodies)
+            await _prune_notes(database, projects, notes)
             await contexts.prune()
             await forget()
         except StateUnusableError as error:
@@ -49,36 +52,28 @@ async def keep_bounded(
         await clock.sleep(PASS_SECONDS)
 
 
-async def prune(database: Database, most: int) -> Pruned:
-    """Remove history above ``most`` bytes, in small batches so that others can write in between.
+def _prune(database: Database, most: int) -> tuple[int, int]:
+    """Remove history above ``most`` bytes, in small batches; return how many changes and bodies.
 
-    The file shrinks once half of it is unused. Raises StateUnusableError; what was removed until
-    then stays removed.
+    Raises StateUnusableError; what was removed until then stays removed. Blocks.
     """
-    retention = Retention(database, most)
-    total = Pruned(more=True)
-    while total.more:
-        total += await to_thread.run_sync(retention.batch)
-    await to_thread.run_sync(_shrink, database)
-    return total
+    history, changes, bodies = ChangeLog(database), 0, 0
+    while True:
+        some_changes, some_bodies = prune(history, most)
+        if not some_changes:
+            break
+        changes, bodies = changes + some_changes, bodies + some_bodies
+    keep_newest(database)
+    return changes, bodies
 
 
-def _shrink(database: Database) -> None:
-    """Rewrite the state file if at least half of its pages are unused. Blocks."""
-    pages, unused = (
-        database.read(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count")
-    )
-    if unused * 2 >= pages:
-        database.compact()
-
-
-async def _prune_notes(database: Database, store: Store, notes: Notes) -> None:
+async def _prune_notes(database: Database, projects: Projects, notes: Notes) -> None:
     """Remove all but the newest session notes below each folder of projects that clients have.
 
     Raises StateUnusableError.
     """
     visits = await to_thread.run_sync(last_visits, Docs(database))
     environments = ({}, *(visit.environment for visit in visits))
-    for base in {await to_thread.run_sync(store.projects.base, each) for each in environments}:
+    for base in {await to_thread.run_sync(projects.base, each) for each in environments}:
         with suppress(MemdError):
             await notes.prune(base)

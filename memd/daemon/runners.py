@@ -14,12 +14,12 @@ from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.notes.service import KIND as NOTES
 from memd.notes.service import Notes, NotesRequest
+from memd.projects.projects import Projects
 from memd.projects.visits import Visit
-from memd.store.service import Store
 
 
 def runners(
-    store: Store,
+    projects: Projects,
     extractions: Extractions,
     starter: DreamStarter,
     events: EventSink,
@@ -33,7 +33,7 @@ def runners(
     async def extract(running: Running) -> dict[str, Any]:
         """Run an extraction and publish what it saved; then begin a dream if one is due."""
         request = running.request
-        project, settings, _ = await store.where(*_caller(request))
+        project, settings, _ = await projects.find(*_caller(request))
         running.progress("reading")
         about = ExtractRequest(
             session=request["session"],
@@ -64,8 +64,8 @@ def runners(
     by_kind: dict[str, Runner] = {
         "extract": extract,
         "dream": starter.run,
-        NOTES: partial(_update_notes, store, notes),
-        summary.KIND: partial(_summarise, store, summaries),
+        NOTES: partial(_update_notes, projects, notes),
+        summary.KIND: partial(_summarise, projects, summaries),
     }
     return {kind: _with_yielding(runner, priority) for kind, runner in by_kind.items()}
 
@@ -85,10 +85,10 @@ def _with_yielding(runner: Runner, priority: RequestPriority) -> Runner:
     return run
 
 
-async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[str, Any]:
+async def _update_notes(projects: Projects, notes: Notes, running: Running) -> dict[str, Any]:
     """Update the notes of one session and return the result's facts."""
     request = running.request
-    project, settings, _ = await store.where(*_caller(request))
+    project, settings, _ = await projects.find(*_caller(request))
     running.progress("reading")
     result = await notes.run(
         NotesRequest.of(project, settings, request),
@@ -99,7 +99,7 @@ async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[st
     return result.facts()
 
 
-async def _summarise(store: Store, summaries: Summaries, running: Running) -> dict[str, Any]:
+async def _summarise(projects: Projects, summaries: Summaries, running: Running) -> dict[str, Any]:
     """Summarise a conversation and return the result's facts.
 
     If no model is allowed, these are the facts of a failure.
@@ -107,7 +107,7 @@ async def _summarise(store: Store, summaries: Summaries, running: Running) -> di
     request = running.request
     if not running.model_allowed:
         return failed_result(BreakerOpenError())
-    project, settings, _ = await store.where(*_caller(request))
+    project, settings, _ = await projects.find(*_caller(request))
     return await summaries.run(
         settings,
         request["rounds"],

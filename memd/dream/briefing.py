@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.agent import workspace
+from memd.agent.confined import Confined
 from memd.agent.service import Budget, RunEnd, Task, single_shot, tools, total
 from memd.base import limits, prose
 from memd.base.errors import MemdError
@@ -22,10 +23,9 @@ from memd.base.names import LOGS, SUFFIX
 from memd.base.text import decode, iso_time
 from memd.base.values import MemoryFile, Project, Snapshot
 from memd.dream.run import MINUTES
-from memd.files.confined import Confined
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
-from memd.state.changes import RefusedEdits
+from memd.state.proposals import RefusedEdits
 from memd.store.index import manifest
 
 KIND = "dream"

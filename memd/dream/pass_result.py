@@ -23,9 +23,9 @@ from memd.base.values import FileEdit, Header, MemoryFile, Tree
 from memd.base.yielding import yield_to_requests
 from memd.dream.judge import Judged, judge
 from memd.dream.values import DirectorySize, Report, Wanted
-from memd.state.changes import Proposal, ProposedEdit
-from memd.store.history import Past
+from memd.state.proposals import Proposal, ProposedEdit
 from memd.store.index import read as read_index
+from memd.store.past import Past
 
 _MOST_ORPHANS = 50  # that a report lists
 Work = Callable[[Tree], Wanted]  # returns the edits that a pass wants

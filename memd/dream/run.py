@@ -19,7 +19,7 @@ from memd.dream.values import Report, Wanted
 from memd.model.port import LOCAL, Model, Usage
 from memd.projects.project import transcript_folders
 from memd.store import secret
-from memd.store.history import Past
+from memd.store.past import Past
 from memd.watch.locks import ConsolidationLock
 
 ORIGIN = "assistant"  # of what a model writes in a dream

@@ -48,12 +48,11 @@ from memd.dream.run import (
 from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
-from memd.state.changes import ProposalTable
 from memd.state.database import StateUnusableError
 from memd.state.dreams import DreamTable
-from memd.store.drafts import StoreDraft
-from memd.store.history import Past
-from memd.store.service import Store
+from memd.state.proposals import ProposalTable
+from memd.store.past import Past
+from memd.store.store import Store
 from memd.watch import locks
 
 __all__ = ["DirectorySize", "Dreams", "Reasoned", "Report"]
@@ -189,7 +188,8 @@ class Dreams:
         if result.report.problems:
             dream.check()
             new_proposal = result.proposal(dream.directory, dream.job, self._clock.now())
-            propose = partial(self._proposals.propose, new_proposal, dream.provenance(result.ready))
+            engine = dream.provenance(result.ready).model
+            propose = partial(self._proposals.propose, replace(new_proposal, engine=engine))
             with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
                 proposal = await to_thread.run_sync(propose)
         return proposal
@@ -197,7 +197,7 @@ class Dreams:
     async def _judge_directory(self, dream: DreamRun, ready: ReadyPass) -> PassResult:
         """Return the judged result of a pass on the directory without blocking writers."""
 
-        def judge_now(past: Past) -> PassResult:
+        def judge_now(past: Past, real: str) -> PassResult:  # noqa: ARG001 - the shape of a query
             with self._store.reading.tree(dream.directory) as tree:
                 return self._judge_tree(dream, ready, past, tree)
 
@@ -231,10 +231,12 @@ class Dreams:
             # The store does not mend an index whose earlier change a person took back.
             mend = all(left.path != INDEX for left in result.wanted.left)
             edits, effects = result.judged.edits, (end, lock_time)
-            return StoreDraft(edits, effects=effects, mend_index=mend, drop_dangling=mend)
+            return Draft(edits, effects=effects, mend_index=mend, drop_dangling=mend)
 
         committed = await self._store.take_back(
-            dream.directory, lambda past: partial(plan, past), dream.provenance(first_result.ready)
+            dream.directory,
+            lambda past, _: partial(plan, past),
+            dream.provenance(first_result.ready),
         )
         return result, committed.change
 

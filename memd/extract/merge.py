@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from memd.base import text
 from memd.base.covered import Covered, CoveredText, in_no_file
+from memd.base.errors import Secret
 from memd.base.names import INDEX
 from memd.base.text import one_line, said_line
 from memd.base.values import FOREIGN, Draft, FileEdit, MemoryFile, Tree
@@ -25,7 +26,7 @@ from memd.base.yielding import yield_to_requests
 from memd.extract.candidates import Candidate
 from memd.extract.markers import without_request
 from memd.store import secret
-from memd.store.drafts import SecretRefusedError, check_secrets
+from memd.store.check import check_secrets
 from memd.store.index import of_memory, pointer_line
 from memd.store.memory import StatementMemory, of_statement
 from memd.text.statements import Statement, crude_words, statements
@@ -144,7 +145,7 @@ class _Work:
         try:
             check_secrets(memory.path, None, memory.content)
             check_secrets(INDEX, b"", line.encode("utf-8", "replace"))
-        except SecretRefusedError as error:
+        except Secret as error:
             self.refused.append(str(error.facts["rule"]))
             return True
         return False

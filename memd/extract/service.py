@@ -23,7 +23,7 @@ from memd.agent.workspace import Workspace
 from memd.base import text
 from memd.base.clock import Clock
 from memd.base.covered import Covered, CoveredIn, in_no_file, in_no_project
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Secret
 from memd.base.names import TEAM
 from memd.base.settings import Settings
 from memd.base.values import (
@@ -50,8 +50,7 @@ from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
 from memd.state.cursors import Cursors
 from memd.state.suggestions import OpenSuggestion
-from memd.store.drafts import SecretRefusedError
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.transcripts.sessions import sessions_of
 
 __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
@@ -249,7 +248,7 @@ class Extractions:
             try:
                 committed = await self._store.commit(directory, draft, provenance)
                 break
-            except SecretRefusedError as error:
+            except Secret as error:
                 # Else the same messages would be refused for ever, and all later ones with them.
                 if _ALL in refused:
                     raise

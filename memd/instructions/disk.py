@@ -14,9 +14,8 @@ import os
 import stat
 from itertools import islice
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused, TooLarge
 from memd.base.recent import Recent
-from memd.files.directory import Directory, FileTooLargeError, PathRefusedError, cause_of
 from memd.instructions.values import (
     FILE_BYTES,
     FOLDER_ENTRIES,
@@ -24,6 +23,7 @@ from memd.instructions.values import (
     DiskEntry,
     DiskText,
 )
+from memd.store.directory import Directory, cause_of
 
 _CACHED_FILES = 512  # none of them above LONG_CHARACTERS: 20 MB at most
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -134,9 +134,9 @@ def _identity(status: os.stat_result) -> _Identity:
 
 def _why(error: MemdError | OSError) -> str:
     """Return in words why a file is not read."""
-    if isinstance(error, FileTooLargeError):
+    if isinstance(error, TooLarge):
         return _TOO_LARGE
-    if isinstance(error, PathRefusedError):
+    if isinstance(error, Refused):
         return str(error.facts["why"])
     cause = cause_of(error) if isinstance(error, OSError) else error.facts.get("cause", error)
     return f"it cannot be read: {cause}"

@@ -7,39 +7,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError, Refused
+from memd.base.errors import Conflict, Invalid, MemdError, NotFound, Refused, Secret, TooLarge
 from memd.base.names import INDEX
 from memd.base.text import iso_time
 from memd.base.values import Actor, CommitResult, FileChange, Project, Provenance
-from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.sharing import plan_share
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
-from memd.store.drafts import (
-    ConflictError,
-    NameClashError,
-    NotSharedError,
-    SecretRefusedError,
-    TooLargeError,
-    TooManyFilesError,
-)
-from memd.store.service import DirectoryBusyError, MemoryNotFoundError, Store
+from memd.store.store import Store
 
 # Errors that a model can react to: it gets their text as the result.
 _ERRORS_FOR_MODELS = (
     ToolRefusedError,
     Refused,
-    NameClashError,
-    NotSharedError,
-    PathRefusedError,
-    SecretRefusedError,
-    TooLargeError,
-    TooManyFilesError,
-    FileTooLargeError,
-    ConflictError,
-    DirectoryBusyError,
-    MemoryNotFoundError,
+    Refused,
+    Invalid,
+    Refused,
+    Secret,
+    TooLarge,
+    TooLarge,
+    TooLarge,
+    Conflict,
+    Conflict,
+    NotFound,
 )
 
 
@@ -81,7 +72,7 @@ class Memories:
 
         What the person saves is theirs from then on, also where the text stays as another program
         wrote it.
-        Raises IncompleteMemoryError and the errors of ``Store.commit``, as ConflictError if
+        Raises IncompleteMemoryError and the errors of ``Store.commit``, as Conflict if
         ``base_hash`` is not the live file's hash and the texts cannot be merged.
         """
         modified = iso_time(self._clock.now())
@@ -120,7 +111,7 @@ class Memories:
         """Delete one memory and its line in the index as one change.
 
         ``joined`` says whether the project has joined a team, whose memories only the team removes.
-        Raises NothingThereError if it does not exist, SharedMemoryError and ConflictError.
+        Raises NothingThereError if it does not exist, SharedMemoryError and Conflict.
         """
         plan = plan_delete(path, base_hash, joined=joined)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -130,7 +121,7 @@ class Memories:
     ) -> CommitResult:
         """Move a private memory below ``team/`` as one change.
 
-        Raises NothingThereError, InvalidMemoryError, NotSharedError, and AlreadySharedError if the
+        Raises NothingThereError, InvalidMemoryError, Invalid, and AlreadySharedError if the
         team has a memory of that name.
         """
         plan = plan_share(path, iso_time(self._clock.now()))
@@ -154,7 +145,7 @@ class Memories:
 
     async def _last_actor(self, directory: str, path: str) -> str:
         """Return who wrote a memory last; without a change of it, another program did."""
-        writers = await self._store.consult(lambda past: past.writers(directory, path), directory)
+        writers = await self._store.consult(lambda past, real: past.writers(real, path), directory)
         return writers.last.actor if writers.last else Actor.EXTERNAL
 
     async def _view(self, project: Project, command: ToolCommand) -> str:

@@ -1,16 +1,16 @@
 """Plan how a private memory is moved to the team. Pure."""
 
 from memd.base.names import TEAM
-from memd.base.values import Draft, FileEdit, MemoryType, Plan, Tree
+from memd.base.values import Draft, FileEdit, Plan, Tree
 from memd.memories.writing import AlreadySharedError, NothingThereError
 from memd.store import memory
-from memd.store.drafts import NotSharedError
+from memd.store.check import check_shared
 
 
 def plan_share(path: str, modified: str) -> Plan:
     """Return the plan that moves a memory below ``team/``, without the session it came from.
 
-    The plan raises NothingThereError, AlreadySharedError, InvalidMemoryError and NotSharedError.
+    The plan raises NothingThereError, AlreadySharedError, InvalidMemoryError and Invalid.
     """
 
     def plan(tree: Tree) -> Draft:
@@ -21,8 +21,7 @@ def plan_share(path: str, modified: str) -> Plan:
         if path.startswith(TEAM):
             raise AlreadySharedError(path)
         parsed = memory.validate(old.content, path)
-        if parsed.type is None or parsed.type is MemoryType.USER:
-            raise NotSharedError(path, parsed.type or "none")
+        check_shared(f"{TEAM}{path}", old.content)
         content = memory.new(
             parsed.name, parsed.description, parsed.type, parsed.body, session="", modified=modified
         )

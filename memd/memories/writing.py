@@ -23,7 +23,6 @@ from memd.base.values import (
     Tree,
 )
 from memd.store import index, memory
-from memd.store.drafts import StoreDraft
 
 _DESCRIPTION_CHARACTERS = 1000
 _NEEDS_TEAM_SCOPE = "a memory of the team is written with scope team"
@@ -162,7 +161,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
             new_index = index.with_pointer(old_index, writing.path, pointer)
             if new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
-        return StoreDraft(
+        return Draft(
             edits=tuple(edits),
             pointers={} if is_team else {writing.path: pointer},
             by_person=writing.by_person,

@@ -20,24 +20,16 @@ from itertools import product
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound, Storage
 from memd.base.imports import RawNotes
 from memd.base.names import is_text
 from memd.base.text import sha256
 from memd.base.values import Project
-from memd.files.directory import (
-    Directory,
-    DirectoryMissingError,
-    DirectoryUnusableError,
-    FileUnreadableError,
-    PathRefusedError,
-    UnwrittenFileError,
-    cause_of,
-)
-from memd.files.disk import Disk, hash_of, real_disk, write_new
 from memd.notes import errors
 from memd.notes.sections import SessionNotes, parse
 from memd.projects.project import check_session, is_session, slug
+from memd.store.directory import Directory, refused, unwritable
+from memd.store.disk import Disk, hash_of, real_disk, write_new
 
 NOTES_BYTES = 256 * 1024
 # Paths of notes below a base folder: the key of the project's folder, and the session.
@@ -99,9 +91,9 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
 def read(place: NotesPlace) -> NotesFile | None:
     """Return a session's notes, ``None`` if there are none.
 
-    Raises PathRefusedError, FileTooLargeError, FileUnreadableError and DirectoryUnusableError.
+    Raises Refused, FileTooLargeError, Storage and Storage.
     """
-    with suppress(DirectoryMissingError), Directory(place.base) as directory:
+    with suppress(NotFound), Directory(place.base) as directory:
         return _load_first(directory, place)
     return None
 
@@ -110,8 +102,8 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     """Replace a session's notes by a text, and return its hash.
 
     ``expected`` is the hash of the notes that the writer had read, "" if there were none. Raises
-    NotesConflictError, ForeignNotesError, NotesTooLargeError, UnwrittenFileError and
-    PathRefusedError; the old notes are unchanged then.
+    NotesConflictError, ForeignNotesError, NotesTooLargeError, Storage and
+    Refused; the old notes are unchanged then.
     """
     return _replace(place, text.encode("utf-8", "replace"), expected, disk)
 
@@ -119,8 +111,8 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
 def restore(place: NotesPlace, content: bytes, mtime_ns: int) -> bool:
     """Write notes byte for byte if a session has none; return whether they were written.
 
-    ``mtime_ns`` is their mtime, 0 for now. Raises NotesTooLargeError, UnwrittenFileError and
-    PathRefusedError.
+    ``mtime_ns`` is their mtime, 0 for now. Raises NotesTooLargeError, Storage and
+    Refused.
     """
     with suppress(errors.ForeignNotesError, errors.NotesConflictError):
         _replace(place, content, "", mtime_ns=mtime_ns or None)
@@ -152,16 +144,16 @@ def _replace(
     except FileExistsError as error:  # another program saved it a moment ago
         raise errors.NotesConflictError(place.path, expected, "") from error
     except OSError as error:
-        raise UnwrittenFileError(place.path, cause_of(error)) from error
-    except (DirectoryUnusableError, FileUnreadableError) as error:
-        raise UnwrittenFileError(place.path, str(error.facts["cause"])) from error
+        raise unwritable(place.path, error) from error
+    except Storage as error:
+        raise unwritable(place.path, str(error.facts["cause"])) from error
     return sha256(content)
 
 
 def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     """Remove a session's notes and emptied folders; return whether there were notes.
 
-    Raises ForeignNotesError, UnwrittenFileError and the errors of ``read``.
+    Raises ForeignNotesError, Storage and the errors of ``read``.
     """
     existing = read(place)
     if existing and existing.foreign:
@@ -175,10 +167,10 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
             for temporary in disk.temporaries(folder):
                 disk.unlink(folder, temporary)
             disk.sync_folder(folder)
-    except DirectoryMissingError:
+    except NotFound:
         return False
     except OSError as error:
-        raise UnwrittenFileError(path, cause_of(error)) from error
+        raise unwritable(path, error) from error
     with suppress(OSError):  # a folder with other files stays, and so do those above it
         while below := os.path.dirname(below):
             os.rmdir(f"{place.base}/{below}")
@@ -188,10 +180,10 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
 def newest_notes(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
     """Return the newest notes in the folders ``keys`` of ``base``, or in all folders for ``None``.
 
-    Files that cannot be read are left out. Raises DirectoryUnusableError.
+    Files that cannot be read are left out. Raises Storage.
     """
     result: list[NotesFile] = []
-    with suppress(DirectoryMissingError), Directory(base) as directory:
+    with suppress(NotFound), Directory(base) as directory:
         by_time = sorted(_existing(directory, keys, (_OWN_FORM, _FOREIGN_FORM)), reverse=True)
         for _, name in by_time[:limit]:
             with suppress(MemdError):
@@ -205,12 +197,12 @@ def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
     """Return the notes of all sessions below some transcript folders, byte for byte.
 
     If a session has several notes, memd's own are preferred, then the first. Files that are not
-    named after a session are left out. Raises DirectoryUnusableError.
+    named after a session are left out. Raises Storage.
     """
     result: dict[str, RawNotes] = {}
     for form, folder in product((_OWN_FORM, _FOREIGN_FORM), tuple(folders)):
         base, key = os.path.split(folder)
-        with suppress(DirectoryMissingError), Directory(base) as directory:
+        with suppress(NotFound), Directory(base) as directory:
             for _, name in sorted(_existing(directory, (key,), (form,))):
                 raw_notes = _read_raw(directory, name)
                 if is_session(raw_notes.session):
@@ -221,11 +213,11 @@ def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
 def prune(base: str) -> int:
     """Remove memd's notes but the ``_MOST_NOTES`` that changed last; return how many.
 
-    Raises DirectoryUnusableError.
+    Raises Storage.
     """
     removed = 0
     newest: dict[tuple[str, str], float] = {}  # by key and session: the newest mtime of its files
-    with suppress(DirectoryMissingError), Directory(base) as directory:
+    with suppress(NotFound), Directory(base) as directory:
         for mtime, name in _existing(directory, None, (_OWN_FORM, _TEMPORARY_FORM)):
             key, session, *_ = name.split("/")
             newest[key, session] = max(mtime, newest.get((key, session), mtime))
@@ -278,13 +270,13 @@ def _load_first(directory: Directory, place: NotesPlace) -> NotesFile | None:
 
 
 def _load(directory: Directory, name: str) -> NotesFile | None:
-    """Return a notes file, ``None`` if it does not exist. Raises PathRefusedError."""
+    """Return a notes file, ``None`` if it does not exist. Raises Refused."""
     result = directory.read(name, NOTES_BYTES)
     if result is None:
         return None
     content, status = result
     if status.st_nlink > 1:
-        raise PathRefusedError(name, _SEVERAL_NAMES)
+        raise refused(name, _SEVERAL_NAMES)
     key, session, *_ = name.split("/")
     is_own = name == _OWN_FORM.format(key, session)
     text = content.decode("utf-8", "replace")

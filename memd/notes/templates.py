@@ -6,10 +6,10 @@ from importlib import resources
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound
 from memd.base.names import printable
-from memd.files.directory import Directory, DirectoryMissingError
 from memd.notes import sections
+from memd.store.directory import Directory
 
 FILE_BYTES = 32 * 1024  # of a template or a prompt
 _MOST_HEADINGS = 20
@@ -83,7 +83,7 @@ def _read(path: str) -> tuple[str, str]:
         with Directory(folder) as directory:
             result = directory.read(name, FILE_BYTES)
         text = result[0].decode("utf-8-sig") if result else ""
-    except DirectoryMissingError:
+    except NotFound:
         return "", ""
     except UnicodeDecodeError:
         return "", "it is not UTF-8"

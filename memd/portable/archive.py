@@ -20,12 +20,12 @@ from typing import BinaryIO
 from memd.base.errors import MemdError
 from memd.base.names import is_text
 from memd.base.yielding import yield_to_requests
-from memd.files.directory import Directory, UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError, SourceMissingError
 from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, reason_against_name
 from memd.portable.manifest import MANIFEST
 from memd.portable.packed import is_archive, unpack
 from memd.portable.values import FILE_BYTES
+from memd.store.directory import Directory, cause_of, unwritable
 
 # Not blocking: the path may have become a pipe since it was checked.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -95,7 +95,7 @@ class OpenSource:
 def open_source(path: str, staging: str) -> Iterator[OpenSource]:
     """Open a path as a source; an archive is unpacked into a nameless file below ``staging``.
 
-    Raises SourceMissingError, SourceDamagedError and UnwrittenFileError.
+    Raises SourceMissingError, SourceDamagedError and Storage.
     """
     label = os.path.basename(path.rstrip("/")) or path
     with _open_path(path) as holder:
@@ -199,11 +199,11 @@ def _add_entry(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
 
 @contextmanager
 def _nameless_file(folder: str) -> Iterator[FileIO]:
-    """Create a file without a name in a folder, open until the end. Raises UnwrittenFileError."""
+    """Create a file without a name in a folder, open until the end. Raises Storage."""
     try:
         file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
-        raise UnwrittenFileError(folder, cause_of(error)) from error
+        raise unwritable(folder, error) from error
     try:
         yield file
     finally:

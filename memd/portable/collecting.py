@@ -13,9 +13,9 @@ from msgspec import Struct
 from memd.base.imports import RawNotes
 from memd.base.names import LOGS, TEAM, in_catalogue
 from memd.base.text import decode, sha256
+from memd.portable.still import StillFile
 from memd.portable.values import ExportPart, LeftOutFile
 from memd.store import memory, secret
-from memd.store.service import StillFile
 
 _LIKE_A_KEY = "its name looks like a credential"
 

@@ -12,6 +12,7 @@ from memd.portable import collecting
 from memd.portable.collecting import Item
 from memd.portable.intake import ENTRIES, UNPACKED_BYTES, reason_against_name
 from memd.portable.manifest import FORMAT, VERSION, FileRecord, Manifest, ProjectRecord
+from memd.portable.still import StillFile, files_of
 from memd.portable.values import (
     ExportedProject,
     ExportPart,
@@ -23,7 +24,6 @@ from memd.portable.values import (
 from memd.portable.writing import Staging
 from memd.projects.known import KnownProject
 from memd.projects.remotes import repository_of
-from memd.store.service import StillFile, files_of
 
 _ID_CHARACTERS = 64  # the longest id that is made from a name, before its number
 _DOTS = re.compile(r"\.{2,}")

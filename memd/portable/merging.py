@@ -29,7 +29,7 @@ from memd.portable.plan import (
 )
 from memd.portable.values import LeftOutFile, ReadFile
 from memd.store import index
-from memd.store.drafts import ImportedTexts, TooLargeError, check_shared
+from memd.store.check import ImportedTexts, check_shared, check_size
 from memd.store.merge import merge_index
 
 _NUMBERS = range(2, 1000)  # tried for a free name, such as ``name-2.md``
@@ -166,8 +166,7 @@ class _Planner:
         else:
             check_name(file.path)
             check_shared(file.path, file.content)
-            if len(file.content) > limits.MEMORY_BYTES:
-                raise TooLargeError(file.path, len(file.content), limits.MEMORY_BYTES)
+            check_size(file.path, file.content)
         return ""
 
     def _create_beside(self, file: ReadFile, content: bytes) -> str:

@@ -22,9 +22,9 @@ from itertools import pairwise
 from typing import BinaryIO, cast
 
 from memd.base.yielding import yield_to_requests
-from memd.files.directory import UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError
 from memd.portable.intake import CLASH, ENTRIES, IS_LINK, IS_SPECIAL, TRUNCATED, Intake
+from memd.store.directory import unwritable
 
 _HEAD_BYTES = 512  # enough to recognise an archive; also the size of a tar's blocks
 _TAR_SIGN = slice(257, 262)  # where a tar's first header says "ustar"
@@ -58,7 +58,7 @@ def unpack(file: BinaryIO, staged: FileIO, folder: str, label: str, intake: Inta
     """Write the content of an archive into ``staged``, and its files into the intake.
 
     Their places there are offsets in ``staged``. ``label`` names the archive in errors, ``folder``
-    the place of ``staged``. Raises SourceDamagedError and UnwrittenFileError.
+    the place of ``staged``. Raises SourceDamagedError and Storage.
     """
     head = os.pread(file.fileno(), _HEAD_BYTES, 0)
     output = _Output(staged, folder, intake)
@@ -105,7 +105,7 @@ class _Output:
                 while unwritten:
                     unwritten = unwritten[self._staged.write(unwritten) :]
             except OSError as error:
-                raise UnwrittenFileError(self._folder, cause_of(error)) from error
+                raise unwritable(self._folder, error) from error
         return self.size - begin
 
 

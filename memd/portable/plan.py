@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from memd.base.names import beginnings
-from memd.base.values import FileEdit, Pointer
+from memd.base.values import Draft, FileEdit, Pointer
 from memd.portable.values import LeftOutFile, ReadFile
-from memd.store.drafts import ImportedTexts, StoreDraft
+from memd.store.check import ImportedTexts
 
 CREATED, UPDATED, BESIDE = "created", "updated", "beside"
 _OTHER_CASE = "another name differs from it in case alone"
@@ -53,10 +53,10 @@ class ImportPlan(Struct, frozen=True):
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     imported: ImportedTexts = field(default_factory=ImportedTexts)
 
-    def draft(self) -> StoreDraft:
+    def draft(self) -> Draft:
         """Return the change set that the store is to commit."""
         edits = tuple(file.edit for file in self.files)
-        return StoreDraft(edits, self.pointers, imports=True, imported=self.imported)
+        return Draft(edits, self.pointers, check_import=self.imported.check)
 
 
 class TakenNames:

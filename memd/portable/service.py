@@ -17,12 +17,10 @@ from msgspec import Struct
 from memd import __version__
 from memd.base.agents import AgentScope
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound
 from memd.base.imports import RawNotes
 from memd.base.values import Draft, Provenance, Tree
 from memd.base.yielding import yielding
-from memd.files.directory import DirectoryMissingError
-from memd.files.disk import Disk, real_disk
 from memd.portable import collecting
 from memd.portable.destination import Destination, check_destination
 from memd.portable.exporting import DirectoryExport, Export
@@ -48,8 +46,8 @@ from memd.portable.writing import Staging
 from memd.projects.agents import AgentMemory, agents_in, own_agents
 from memd.projects.known import KnownProject
 from memd.projects.project import agent_directory
-from memd.state.changes import Journal
-from memd.store.service import Store
+from memd.store.disk import Disk, real_disk
+from memd.store.store import Store
 
 FindTargets = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
 _HAS_NO_TARGET = "nobody said where it goes: --project {}=DIR"
@@ -160,8 +158,8 @@ class Exports:
 class Imports:
     """Runs the imports of a daemon, one at a time."""
 
-    def __init__(self, store: Store, journal: Journal, clock: Clock, ports: ImportPorts) -> None:
-        self._store, self._journal, self._clock, self._ports = store, journal, clock, ports
+    def __init__(self, store: Store, clock: Clock, ports: ImportPorts) -> None:
+        self._store, self._clock, self._ports = store, clock, ports
         self._lock = anyio.Lock()  # held by the import that runs
 
     async def run(
@@ -197,8 +195,8 @@ class Imports:
             return Draft()
 
         try:
-            await self._store.take_back(directory, lambda _: make_plan, by, dry_run=True)
-        except DirectoryMissingError:
+            await self._store.take_back(directory, lambda *_: make_plan, by, dry_run=True)
+        except NotFound:
             await to_thread.run_sync(make_plan, EmptyTree())
         return plan
 
@@ -224,7 +222,7 @@ class Imports:
 
     def was_imported(self, directory: str, path: str, body_hash: str) -> bool:
         """Return whether an import wrote a path last, and the text with this hash. Blocks."""
-        return self._journal.was_imported(os.path.realpath(directory), path, body_hash)
+        return self._store.past.was_imported(os.path.realpath(directory), path, body_hash)
 
     async def add_notes(
         self, target: ImportTarget, notes: Sequence[ReadFile]

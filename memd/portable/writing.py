@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from memd.base.errors import MemdError
 from memd.base.text import iso_time, sha256
-from memd.files.directory import Directory, cause_of
-from memd.files.disk import FILE_MODE, Disk
 from memd.portable.destination import Destination
 from memd.portable.errors import DestinationError
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode, sum_line
+from memd.store.directory import Directory, cause_of
+from memd.store.disk import FILE_MODE, Disk
 
 _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
 _COMPRESSION_LEVEL = 6  # of zlib

@@ -16,8 +16,8 @@ from msgspec import Struct
 from memd.base.agents import AgentScope
 from memd.base.errors import MemdError
 from memd.base.names import INDEX, check_component
-from memd.files.directory import Directory
 from memd.store import index
+from memd.store.directory import Directory
 
 FOLDERS = {AgentScope.PROJECT: "agent-memory", AgentScope.LOCAL: "agent-memory-local"}
 _CLIENT_FOLDER = ".claude"

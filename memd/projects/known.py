@@ -15,8 +15,8 @@ from msgspec import Struct
 from memd.base.errors import MemdError
 from memd.base.text import read_json
 from memd.base.values import Project
-from memd.files.directory import Directory
 from memd.projects.project import slug, transcript_folders
+from memd.store.directory import Directory
 
 _HEAD_BYTES = 64 * 1024  # of a transcript
 _TRANSCRIPTS = 5  # read per folder, as the beginning of one may name no directory

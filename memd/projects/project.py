@@ -17,10 +17,10 @@ from memd.base.errors import MemdError, WrongParameterError
 from memd.base.names import check_component, printable
 from memd.base.settings import Settings
 from memd.base.values import Project
-from memd.files.directory import PathRefusedError
 from memd.projects.claude_code import ClientMemory
 from memd.projects.git import find_root as git_root
 from memd.projects.switches import CLIENT_SWITCH, FALSY, REMOTE_BASE, Environ, first
+from memd.store.directory import refused
 
 # Variables of the environment.
 _CLIENT_OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
@@ -175,7 +175,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     """Return the memory directory of a sub-agent.
 
     ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
-    UnknownScopeError, Refused for the agent's name, and PathRefusedError if a link,
+    UnknownScopeError, Refused for the agent's name, and Refused if a link,
     which a repository may contain, leads the directory elsewhere.
     """
     name = check_component(agent.replace(":", "-"))
@@ -186,7 +186,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
         base, below = os.path.dirname(project.transcripts), f"agent-memory/{name}"
     elif scope == AgentScope.LOCAL and remote:
         if why := _refusal(remote, ""):
-            raise PathRefusedError(remote, why)
+            raise refused(remote, why)
         base = os.path.normpath(remote)
         below = f"projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
     else:
@@ -194,7 +194,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     # The path to the base may have links of the person's; below it no link is allowed.
     path, real = f"{base}/{below}", os.path.realpath(base or "/").rstrip("/")
     if os.path.realpath(path) != f"{real}/{below}":
-        raise PathRefusedError(path, _LINKED)
+        raise refused(path, _LINKED)
     return path
 
 

@@ -4,7 +4,9 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
+from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -79,6 +81,24 @@ class Projects:
         self._below_claude_code = below_claude_code
         self._client = ClaudeSettings(home)
         self._answers: Recent[tuple[object, ...], _Answer] = Recent()
+
+    async def find(
+        self,
+        cwd: str,
+        environ: Mapping[str, str],
+        client: str = "",
+        pid: int = 0,
+        *,
+        by_files: bool = False,
+    ) -> tuple[Project, Settings, tuple[str, ...]]:
+        """Return what ``where`` returns, in a worker thread; raises what it raises."""
+        find = partial(self.where, cwd, environ, client, pid, by_files=by_files)
+        return await to_thread.run_sync(find)
+
+    async def settings(self, project: Project | None = None) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings in force and a sentence per problem in their files."""
+        root = project.root if project else None
+        return await to_thread.run_sync(self._configuration.current, root)
 
     def base(self, environ: Mapping[str, str]) -> str:
         """Return the folder that has one folder for each project. Blocks."""

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Protocol
@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from memd.base import limits
 from memd.base.errors import MemdError
-from memd.base.values import Catalogue, Header, MemoryFile
+from memd.base.values import Header, MemoryFile
 from memd.search.index import Entry, Index
 
 _MOST_INDEXES = 16  # that stay open
@@ -47,15 +47,7 @@ class IndexBusyError(MemdError):
 class Reader(Protocol):
     """The methods of the store that indexing uses; they block."""
 
-    def catalogue(self, directory: str, since: int = -1) -> Catalogue:
-        """Return the changes since a mark; raises the errors of reading a directory."""
-        ...
-
-    def headers(self, directory: str) -> Mapping[str, Header]:
-        """Return the headers of the last catalogue by path, without reading the directory."""
-        ...
-
-    def listed(self, directory: str) -> tuple[Header, ...]:
+    def headers(self, directory: str) -> tuple[Header, ...]:
         """Return all headers, newest first; raises the errors of reading a directory."""
         ...
 
@@ -95,7 +87,7 @@ class _OpenIndex(Struct):
 
     index: Index
     lock: Lock
-    mark: int = -1  # up to which the catalogue was read; -1 before the first time
+    known: dict[str, str] | None = None  # hashes by path; ``None`` before the first time
     count: int = 0  # of all memories of the directory
     # By path: memories that changed since the catalogue was read first, and all others.
     recent: dict[str, Header] = field(default_factory=dict)
@@ -177,7 +169,7 @@ class Indexes:
         """
         with self.hold(directory):
             opened = self._open_index(directory)
-            if opened.mark < 0:
+            if opened.known is None:
                 self._take_delta(directory, opened)
                 opened.index.rank(
                     _WARM_UP_QUERY, 1
@@ -257,24 +249,30 @@ class Indexes:
         The first time, all memories that the index on the disk does not have are the backlog.
         """
         if opened.index.lost():
-            opened.mark = -1  # the catalogue then lists all memories
-        result = self._reader.catalogue(directory, opened.mark)
-        changed = {header.path: header for header in result.changed}
-        if result.whole:
-            fingerprints = {path: header.fingerprint for path, header in changed.items()}
-            missing = [changed[path] for path in opened.index.reconcile(fingerprints)]
+            opened.known = None
+        headers = {header.path: header for header in self._reader.headers(directory)}
+        known = opened.known
+        if known is None:
+            versions = {path: _fingerprint(header) for path, header in headers.items()}
+            missing = [headers[path] for path in opened.index.reconcile(versions)]
             missing.sort(key=lambda header: (-header.mtime_ns, header.path))
             opened.recent = {}
             opened.backlog = {header.path: header for header in missing}
         else:
-            opened.index.remove(result.gone)
-            for path in result.gone:
+            gone = known.keys() - headers.keys()
+            opened.index.remove(gone)
+            changed = {p: h for p, h in headers.items() if known.get(p) != h.hash}
+            for path in (*gone, *changed):
                 opened.recent.pop(path, None)
                 opened.backlog.pop(path, None)
-            for path in changed:
-                opened.backlog.pop(path, None)
             opened.recent.update(changed)
-        opened.mark, opened.count, opened.problems = result.mark, result.count, result.problems
+        opened.known = {path: header.hash for path, header in headers.items()}
+        opened.count = len(headers)
+
+
+def _fingerprint(header: Header) -> tuple[int, int, int]:
+    """Return a number that changes with the text of a memory."""
+    return (int(header.hash[:15], 16), 0, 0)
 
 
 def _file_name(directory: str) -> str:
@@ -297,7 +295,7 @@ def _entry(header: Header, file: MemoryFile | None) -> Entry:
     is_unreadable = file is None and header.size <= limits.READ_BYTES
     return Entry(
         path=header.path,
-        fingerprint=_NO_FINGERPRINT if is_unreadable else header.fingerprint,
+        fingerprint=_NO_FINGERPRINT if is_unreadable else _fingerprint(header),
         mtime_ns=header.mtime_ns,
         name=header.name,
         description=header.description,

@@ -255,7 +255,7 @@ def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
     roots = (directory, os.path.realpath(directory)) if request.read_paths else ()
     return select.Rules(
         directory,
-        reader.headers(directory).get,
+        {header.path: header for header in reader.headers(directory)}.get,
         surfaced=request.surfaced,
         read=select.relative_paths(request.read_paths, roots),
         tools=request.recent_tools,
@@ -273,11 +273,11 @@ def _options_for_model(
     if not request.options:
         return ()
     if count <= request.options:
-        headers = tuple(reader.headers(request.directory).values())
+        headers = reader.headers(request.directory)
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
     best = answered(index.rank(request.query, request.options, rules.skips, floor=False))
-    header_of = reader.headers(request.directory)
+    header_of = {each.path: each for each in reader.headers(request.directory)}
     return tuple(header_of[hit.path] for hit in best if hit.path in header_of)
 
 
@@ -287,7 +287,7 @@ def _all_are_excluded(
     """Return whether the rules exclude all memories; not checked for a large directory."""
     if count > limits.MANIFEST_ENTRIES:
         return False
-    headers = tuple(reader.headers(request.directory).values())
+    headers = reader.headers(request.directory)
     return all(rules.reason(header) for header in headers)
 
 
@@ -295,7 +295,7 @@ def _rows(
     reader: Reader, request: RecallRequest, rules: select.Rules, ranked_with_cut: Sequence[Ranked]
 ) -> tuple[explain.Row, ...]:
     """Return the rows of an explanation: ranked memories and those that a rule excluded."""
-    headers = reader.headers(request.directory)
+    headers = {each.path: each for each in reader.headers(request.directory)}
     ranked = (
         explain.Row(
             path=hit.path,
@@ -378,7 +378,7 @@ def _search_hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple
 def _literal_hits(reader: Reader, directory: str, query: str) -> Iterator[Hit]:
     """Yield the memories that have each word of a query as it is written, the newest first."""
     searched = query.casefold().split()
-    headers = reader.listed(directory) if searched else ()
+    headers = reader.headers(directory) if searched else ()
     for start in range(0, len(headers), _MEMORIES_AT_ONCE):
         paths = [header.path for header in headers[start : start + _MEMORIES_AT_ONCE]]
         for file in reader.read_many(directory, paths):

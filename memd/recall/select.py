@@ -134,8 +134,8 @@ def printable_session(session: str) -> str:
 
 
 def version_of(header: Header) -> str:
-    """Return the fingerprint of a memory's version, as the ledger stores it."""
-    return ":".join(map(str, header.fingerprint))
+    """Return what names a memory's version, as the ledger stores it."""
+    return header.hash
 
 
 def absolute_path(directory: str, path: str) -> str:

@@ -17,9 +17,9 @@ from msgspec import Struct
 from memd.base.errors import MemdError
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
-from memd.base.values import FileEdit, ProposalDecided, Tree
-from memd.state.changes import ACCEPTED, OPEN, Proposal, ProposedEdit
-from memd.store.drafts import StoreDraft, merge
+from memd.base.values import Draft, FileEdit, ProposalDecided, Tree
+from memd.state.proposals import ACCEPTED, OPEN, Proposal, ProposedEdit
+from memd.store.draft import merge_edit
 from memd.store.memory import parse
 
 _CHANGED = "it was changed since the dream had read it"
@@ -89,12 +89,12 @@ class Acceptance(Struct, frozen=True):
     merged: tuple[str, ...] = ()
     left: tuple[LeftFile, ...] = ()
 
-    def draft(self, proposal: str) -> StoreDraft:
+    def draft(self, proposal: str) -> Draft:
         """Return the change set, which also records the decision in the same transaction."""
         if not self.accepted:
-            return StoreDraft()
+            return Draft()
         decided = ProposalDecided(proposal, ACCEPTED, json.dumps(self.accepted))
-        return StoreDraft(self.edits, effects=(decided,), merged=self.merged)
+        return Draft(self.edits, effects=(decided,), merged=self.merged)
 
 
 class _Result(Struct, frozen=True):
@@ -114,7 +114,7 @@ def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit
     """
     if proposal.state != OPEN:
         raise ProposalDecidedError(proposal.id, proposal.state)
-    edits = {edit.path: edit for edit in proposal.edits or ()}
+    edits = {edit.path: edit for edit in proposal.edits}
     for path in paths:
         if path not in edits:
             raise PathNotProposedError(proposal.id, path)
@@ -140,7 +140,7 @@ def accept(
     merged_away = [edit for edit in selected if edit.content is None and edit.merged_into]
     proposed_texts = {edit.path: edit.content for edit in edits}
     has_changed = True
-    while has_changed:  # a file that is left may be the target of another one's merge
+    while has_changed:  # a file that is left may be the target of another one's merge_edit
         has_changed = False
         for edit in merged_away:
             result = results[edit.path]
@@ -190,7 +190,7 @@ def _result_of_edit(edit: ProposedEdit, tree: Tree) -> _Result:
         return _Result(live, edit.content, new_edit)
     if live is None:
         return _Result(left=_GONE)
-    merged = merge(new_edit, edit.before if edit.base else None, live)
+    merged = merge_edit(new_edit, edit.before if edit.base else None, live)
     if merged is None:
         return _Result(left=_CHANGED if edit.base else _TAKEN)
     new_edit = FileEdit(edit.path, merged, live_hash)

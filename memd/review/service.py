@@ -20,9 +20,9 @@ from memd.base.text import one_line
 from memd.base.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views
-from memd.state.changes import ACCEPTED, REJECTED, Proposal, ProposalTable, ProposedEdit, state_of
+from memd.state.proposals import ACCEPTED, REJECTED, Proposal, ProposalTable, ProposedEdit, state_of
 from memd.store.secret import scrub
-from memd.store.service import Store
+from memd.store.store import Store
 
 _REASON_CHARACTERS = 500  # of a rejection's reason
 _SHOWN_CHARACTERS = 40  # of a proposal's id in an error
@@ -149,11 +149,11 @@ class Reviews:
         """
         async with self._decision_lock:
             current = await self._proposal(directory, proposal)
-            edits = current.edits or ()
+            edits = current.edits
             rejected = tuple(edit.path for edit in open_edits(current, names))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
             decision = ProposalDecided(current.id, REJECTED, json.dumps(rejected), words)
-            await to_thread.run_sync(self._proposals.decide, decision, self._clock.now())
+            await to_thread.run_sync(self._proposals.decide, directory, decision, self._clock.now())
         # An unreadable proposal has no edits and is rejected as a whole.
         state = _state(edits, rejected, REJECTED) if edits else REJECTED
         return Rejected(current.id, state, rejected)
@@ -171,4 +171,4 @@ def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) 
 
     ``decided`` are the paths of these edits, ``state`` what they become.
     """
-    return state_of(state if edit.path in decided else edit.state for edit in edits)
+    return state_of([state if edit.path in decided else edit.state for edit in edits])

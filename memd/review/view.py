@@ -7,12 +7,11 @@ from msgspec import Struct
 from memd.base.names import printable
 from memd.base.text import iso_time, sha256
 from memd.model.port import LOCAL
-from memd.state.changes import OPEN, Proposal, ProposedEdit
+from memd.state.proposals import OPEN, Proposal, ProposedEdit
 from memd.text.unified import CHARACTERS, bounded
 
 _MOST_FILES = 2000  # in one answer
 _MOST_CHARACTERS = 500_000  # of all diffs in one answer, so that it fits a message
-_UNREADABLE = "it is damaged, or a text of it was purged; it can only be rejected"
 _NO_ROOM = "… no room in this answer: look at this proposal alone\n"
 
 
@@ -51,7 +50,7 @@ class ProposalView(Struct, frozen=True):
 
 def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
     """Return the paths of the first 2,000 files of these proposals, each once."""
-    all_paths = [edit.path for proposal in proposals for edit in proposal.edits or ()]
+    all_paths = [edit.path for proposal in proposals for edit in proposal.edits]
     return tuple(dict.fromkeys(all_paths[:_MOST_FILES]))
 
 
@@ -61,9 +60,6 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Pro
     files_left, characters_left = _MOST_FILES, _MOST_CHARACTERS
     for proposal in proposals:
         edits = proposal.edits
-        if edits is None:
-            result.append(_proposal_view(proposal, (_UNREADABLE,), ()))
-            continue
         files: list[FileView] = []
         for edit in edits[:files_left]:
             view = _file_view(edit, live.get(edit.path), characters_left)

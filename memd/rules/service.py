@@ -36,7 +36,8 @@ from memd.rules.values import (
     ToolRule,
 )
 from memd.state.docs import Docs
-from memd.store.service import MemoryNotFoundError, Store
+from memd.store.check import no_memory
+from memd.store.store import Store
 
 _MOST_CANDIDATES = 500  # memories that a list tries as candidates, the newest ones
 _TOO_MANY_RULES = f"{RULES} rules are the limit of a project"
@@ -44,9 +45,9 @@ _ALLOWED = RuleAnswer()
 
 
 class _CachedRules(Struct, frozen=True):
-    """The rules of a directory as of ``mark``, a version of the store's catalogue."""
+    """The rules of a directory, and the hashes that their memories had (``None`` for no file)."""
 
-    mark: int
+    hashes: tuple[str | None, ...]
     stored: tuple[StoredRule, ...]
     rules: tuple[LoadedRule, ...]
 
@@ -110,7 +111,7 @@ class ToolRules:
         """Switch on the rule of a memory with its current words, to which the person consents.
 
         ``check`` is written into the memory; with "" the memory's own line is used. Raises
-        CheckRefusedError, NotARuleError, MemoryNotFoundError and what ``Store.commit`` raises.
+        CheckRefusedError, NotARuleError, NotFound and what ``Store.commit`` raises.
         """
         check = normal(check)
         await to_thread.run_sync(self._check_limit, directory, path)
@@ -121,7 +122,7 @@ class ToolRules:
             nonlocal digest
             file = tree.read(path)
             if file is None:
-                raise MemoryNotFoundError(path)
+                raise no_memory(path)
             content, words = with_check(file, check)
             digest = words.digest
             if content == file.content:
@@ -136,7 +137,7 @@ class ToolRules:
         rules = await to_thread.run_sync(self._reloaded_rules, directory)
         rule = next((each for each in rules if each.stored.path == path), None)
         if rule is None:  # the rules were changed meanwhile
-            raise MemoryNotFoundError(path)
+            raise no_memory(path)
         return RuleAdded(rule.shown(), committed.change)
 
     async def off(self, directory: str, rule: str) -> ToolRule:
@@ -176,15 +177,16 @@ class ToolRules:
         cached = self._cache.get(real_directory)
         if cached is not None and cached.stored != stored:
             cached = None
-        paths = {rule.path for rule in stored}
-        delta = self._store.reading.catalogue(real_directory, cached.mark if cached else -1)
-        changed = {*(header.path for header in delta.changed), *delta.gone}
-        rules = cached.rules if cached else ()
-        if cached is None or delta.whole or not paths.isdisjoint(changed):
-            files = self._store.reading.read_many(real_directory, sorted(paths))
-            file_of = {file.header.path: file for file in files}
-            rules = tuple(load_rule(rule, file_of.get(rule.path)) for rule in stored)
-        self._cache[real_directory] = _CachedRules(delta.mark, stored, rules)
+        rows = self._store.reading.rows(real_directory)
+        rows_of_rules = (rows.get(rule.path) for rule in stored)
+        hashes = tuple(row.header.hash if row else None for row in rows_of_rules)
+        if cached is not None and cached.hashes == hashes:
+            return cached.rules
+        paths = sorted({rule.path for rule in stored})
+        files = self._store.reading.read_many(real_directory, paths)
+        file_of = {file.header.path: file for file in files}
+        rules = tuple(load_rule(rule, file_of.get(rule.path)) for rule in stored)
+        self._cache[real_directory] = _CachedRules(hashes, stored, rules)
         return rules
 
     def _reloaded_rules(self, directory: str) -> tuple[LoadedRule, ...]:
@@ -219,7 +221,7 @@ class ToolRules:
         """Return the rules of a directory and the memories that could be rules. Blocks."""
         rules = self._reloaded_rules(directory)
         listed = {rule.stored.path for rule in rules if rule.state != "gone"}
-        headers = self._store.reading.snapshot(directory).snapshot.headers
+        headers = self._store.reading.headers(directory)
         paths = [
             each.path
             for each in headers

@@ -28,13 +28,16 @@ from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
 from memd.state.errors import StateFaultError as StateFaultError
 from memd.state.errors import StateUnusableError as StateUnusableError
 from memd.state.formats import FileIdentity, identity_of
-from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
 
 _SYNCED = "PRAGMA synchronous=FULL"
 _UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: a commit does not wait for the disk
-_SETTINGS = ("PRAGMA journal_mode=WAL", f"PRAGMA wal_autocheckpoint={LONGEST_PAGES}", _SYNCED)
+_SETTINGS = (
+    "PRAGMA journal_mode=WAL",
+    f"PRAGMA wal_autocheckpoint={LONGEST_PAGES}",
+    _SYNCED,
+)
 _BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
 _ENDED = "it was closed"
 _READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
@@ -64,17 +67,22 @@ class StateFile:
     logs a fault of memd's own and returns the id of the log's entry.
     """
 
-    def __init__(self, path: str, schemas: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: str,
+        schemas: Sequence[str],
+        convert: Callable[[str, Sequence[str]], str] = lambda *_: "",
+    ) -> None:
         self.path = path
+        self._convert = convert  # carries a file of an older format over; returns a sentence
         self.lock = threading.RLock()  # whoever uses the file holds it
-        # Retention holds it alone; readers of several rows that belong together share it.
-        self.pruning = SharedLock()
         self.notes: list[str] = []
         self.tell: Callable[[str], None] | None = None  # gets each later note
         self.log_fault: Callable[[Exception], str] = lambda _: "that was not logged"
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
         self._identity = FileIdentity(None, None)  # of the file that is open
+        self.openings = 0  # how often a file was opened: what was read of an earlier one is old
         self._damages = 0  # how often the file was reported as damaged since a commit succeeded
         self.checkpoints = Checkpoints(self._copy_log)
         self._copier: sqlite3.Connection | None = None  # for checkpoints alone
@@ -90,6 +98,7 @@ class StateFile:
                 self._close_if_replaced(identity_of(self.path))
             if self._connection is None:
                 self._connection = self._open()
+                self.openings += 1
                 self._identity = identity_of(self.path)
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -145,6 +154,10 @@ class StateFile:
     def _open(self) -> sqlite3.Connection:
         """Open the file, or a new one after renaming a file that cannot be used."""
         ending, cause = "damaged", "it is damaged"
+        with suppress(sqlite3.Error):  # a file that cannot be carried over is put aside below
+            carried_over = self._convert(self.path, self._schemas)
+            if carried_over:
+                self.note(carried_over)
         # A file that was reported as damaged twice is renamed, even if the check finds nothing.
         if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
             try:
@@ -175,6 +188,7 @@ class StateFile:
         )
         try:
             connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # counts before the first table
             formats.check_format(connection)
             for setting in _SETTINGS:
                 connection.execute(setting)
@@ -261,6 +275,10 @@ class Database:
             if self.read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
                 raise StateUnusableError(self.path, _READ_BY_OTHERS)
 
+    def shrink(self) -> None:
+        """Give the unused pages of the file back to the system. Raises StateUnusableError."""
+        self.read("PRAGMA incremental_vacuum")
+
     def begin(self, cursor: Cursor) -> None:
         """Begin a transaction. Tests override this method to make it fail."""
         cursor.execute("BEGIN IMMEDIATE")
@@ -301,14 +319,16 @@ def open_database(
     schemas: Sequence[str],
     *,
     later: bool = False,
+    convert: Callable[[str, Sequence[str]], str] = lambda *_: "",
 ) -> Database:
     """Open or create the state file (mode 0600) with all tables of ``schemas``, and return it.
 
-    Each schema is ``CREATE … IF NOT EXISTS``. A file that cannot be used is renamed first. Raises
+    Each schema is ``CREATE … IF NOT EXISTS``. ``convert`` carries a file of an older format over,
+    and returns a sentence about that or "". A file that cannot be used is renamed first. Raises
     StateUnusableError; with ``later`` it only becomes a note, and the file is opened at its next
     use.
     """
-    file = StateFile(path, schemas)
+    file = StateFile(path, schemas, convert)
     try:
         file.connection()
     except StateUnusableError as error:

@@ -1,9 +1,9 @@
 """The errors of the state file."""
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Storage
 
 
-class StateUnusableError(MemdError):
+class StateUnusableError(Storage):
     """The state file cannot be opened, read or written at the moment."""
 
     code = 1012

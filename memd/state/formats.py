@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import suppress
 from typing import NamedTuple
 
-FORMAT = 3
+FORMAT = 4
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # A new connection may succeed.
 STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)

@@ -288,7 +288,8 @@ class MessageTable:
         elif root:
             conditions.append(
                 "(m.root = ? OR EXISTS (SELECT 1 FROM message_copies c"
-                " JOIN agents a ON a.id = c.receiver WHERE c.message = m.number AND a.root = ?))"
+                " JOIN docs a ON a.kind = 'StoredAgent' AND a.key = CAST(c.receiver AS TEXT)"
+                " WHERE c.message = m.number AND json_extract(a.value, '$.agent.root') = ?))"
             )
             values += [root, root]
         where = " AND ".join(conditions)

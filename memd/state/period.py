@@ -16,18 +16,18 @@ from memd.base.names import in_catalogue
 from memd.base.text import read_object
 from memd.base.values import Actor
 from memd.state.database import Database, Row
-from memd.state.records import Step, text_of, time_of
-from memd.state.renames import renamed_paths
+from memd.state.renames import Move, renamed_paths
+from memd.state.rows import text_of, time_of
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
 _ACTORS_WHO_TEACH_NOTHING = (Actor.TEAM, Actor.UNDO)  # what they write does not count as learnt
 _MOST_FILES = 100_000  # of change sets, in one query
 _FILES = f"""
-SELECT c.id AS change, c.directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
+SELECT c.id AS change, d.path AS directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
     f.before_mtime_ns, f.after_mtime_ns
-FROM changes c JOIN change_files f ON f.change = c.id
-WHERE c.state = 'applied' AND c.at >= ?1 AND c.at <= ?2 AND NOT f.conflict
-    AND (?3 = '' OR c.directory = ?3) ORDER BY c.id DESC, f.number LIMIT {_MOST_FILES}
+FROM change c JOIN change_file f ON f.change = c.id JOIN directory d ON d.id = c.directory
+WHERE c.state = 'done' AND c.at >= ?1 AND c.at <= ?2 AND NOT f.conflict
+    AND (?3 = '' OR d.path = ?3) ORDER BY c.id DESC, f.number LIMIT {_MOST_FILES}
 """  # noqa: S608 - our own words
 _DREAMS = """
 SELECT directory, ended, result FROM jobs WHERE kind = 'dream' AND state = 'completed'
@@ -41,9 +41,10 @@ FROM suggestions WHERE filed >= ?1 AND filed <= ?2 AND (?3 = '' OR directory = ?
 """
 # An accepted suggestion is a change by a client whose reason says so.
 _ACCEPTED = """
-SELECT count(*) AS accepted, coalesce(sum(reason LIKE ?4), 0) AS edited FROM changes
-WHERE state = 'applied' AND actor = 'client' AND reason LIKE 'accepted suggestion %'
-    AND at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3)
+SELECT count(*) AS accepted, coalesce(sum(reason LIKE ?4), 0) AS edited
+FROM change c JOIN directory d ON d.id = c.directory
+WHERE state = 'done' AND actor = 'client' AND reason LIKE 'accepted suggestion %'
+    AND at >= ?1 AND at <= ?2 AND (?3 = '' OR d.path = ?3)
 """
 
 
@@ -178,7 +179,7 @@ def _add_change_set(
     ``final_names`` maps the earlier places of renamed memories to the last one.
     """
     steps = [
-        Step(
+        Move(
             row["path"],
             row["before"],
             row["after"],

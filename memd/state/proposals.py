@@ -1,43 +1,31 @@
-"""Store proposals: change sets of dreams that a person has to decide about.
+"""Store proposals: edits of a dream that its judge kept back, and that wait for a person.
 
 Rules of this file
-- A proposal is a change set in the state "proposed" while one of its files is open, and "accepted",
-  "partly" or "rejected" afterwards. It is never applied: accepted edits become a change set of
-  their own, which decides the proposal in the transaction that applies it (``state/effects.py``).
-- Its steps have no temporary names. Recovery skips such steps, so a proposal whose state is damaged
-  is not applied either.
+- A proposal is open while one of its files is open, and accepted, partly or rejected afterwards.
+  Accepted edits become a change of their own, with which the decision becomes true.
 - A directory has at most twenty open ones; the oldest are dropped. A proposal that equals an open
   one is not stored again.
-- Refused edits are remembered by path and by the hash of the refused text, as long as the
-  proposal is stored.
+- Refused edits are remembered by path and by the hash of the text before, as long as the proposal
+  is stored.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from memd.base.text import one_line, sha256
-from memd.base.values import ProposalDecided, Provenance
-from memd.state.database import Cursor, Database, Row
-from memd.state.journal import Journal, insert
-from memd.state.proposed import (
-    IS_PROPOSAL,
-    NAME,
-    OPEN,
-    PARTLY,
-    PROPOSED,
-    REJECTED,
-    FileNote,
-    Note,
-    ProposedEdit,
-    decide,
-    read_note,
-    to_text,
-)
-from memd.state.records import PlannedChange, Step, text_of, time_of
+from memd.base.text import one_line
+from memd.base.values import ProposalDecided
+from memd.state import docs
+from memd.state.database import Cursor, Database
+from memd.state.docs import Docs
 
+OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
 _MOST_OPEN = 20  # of one directory
+_MOST_STORED = 200
 # The most that one proposal stores.
 _BYTES = 4 * 1024 * 1024  # of its texts
 _SAID_CHARACTERS = 20_000
@@ -47,18 +35,36 @@ _FILES = 2000  # four times what one change may have
 _PATH_CHARACTERS = 1000
 _REASON_CHARACTERS = 500
 _REQUEST_CHARACTERS = 1000  # of what ``refusals`` says was wanted
-_MOST_LISTED = 100  # proposals of one result
-_SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: S608 - fixed words
 
 
-class Proposal(Struct, frozen=True):
-    """Edits of a dream that its judge kept back, and that wait for a person.
+class ProposedEdit(Struct, frozen=True, omit_defaults=True):
+    """One file of a proposal: its text before and after; ``None`` if there is no file.
 
-    Times are seconds since 1970. ``engine`` is a model's name, "" for the fixed pass. ``problems``
-    say why the edits were kept back, ``said`` is the model's last message. ``state`` is open,
-    accepted, partly or rejected; ``decided`` is the time of the last decision, ``reason`` that of a
-    refusal. ``edits`` is ``None`` if the row is damaged or a text was purged, and empty if the
-    texts were too large.
+    ``base`` is the hash of the text before, "" for none. ``before`` is ``None`` too if that text
+    was not stored. ``merged_into`` names the memory with which a removed one is merged, "" for
+    none. ``mtime_ns`` is set if the change must not make the memory look newer. ``decided`` is when
+    a person decided (seconds since 1970), ``refusal`` why they rejected it.
+    """
+
+    path: str
+    content: bytes | None
+    base: str = ""
+    before: bytes | None = None
+    reason: str = ""
+    merged_into: str = ""
+    state: str = OPEN
+    mtime_ns: int | None = None
+    decided: float | None = None
+    refusal: str = ""
+
+
+class Proposal(Struct, frozen=True, omit_defaults=True):
+    """Edits of a dream that wait for a person; times are seconds since 1970.
+
+    ``engine`` is a model's name, "" for the fixed pass. ``problems`` say why the edits were kept
+    back, ``said`` is the model's last message. ``state`` is open, accepted, partly or rejected;
+    ``decided`` is the time of the last decision, ``reason`` that of a refusal. ``edits`` are empty
+    if the texts were too large.
     """
 
     id: str
@@ -71,7 +77,7 @@ class Proposal(Struct, frozen=True):
     state: str = OPEN
     decided: float | None = None
     reason: str = ""
-    edits: tuple[ProposedEdit, ...] | None = ()
+    edits: tuple[ProposedEdit, ...] = ()
 
 
 class RefusedEdits(Struct, frozen=True):
@@ -84,260 +90,171 @@ class RefusedEdits(Struct, frozen=True):
 
 
 class ProposalTable:
-    """The proposals in the journal. Methods block and raise StateUnusableError.
+    """The proposals of all directories. Methods block and raise Storage.
 
     A directory may be given by any path that leads to it.
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._journal = Journal(database)
+        self._docs = Docs(database)
 
-    def propose(self, proposal: Proposal, by: Provenance) -> str:
-        """Store a proposal and return its id, or the id of an open one with the same edits.
-
-        ``by`` decides the engine; the proposal's own ``id``, ``engine`` and ``state`` are ignored.
-        """
-        with self._database.transaction() as cursor:
-            return self._propose(cursor, proposal, by)
+    def propose(self, proposal: Proposal) -> str:
+        """Store a proposal and return its id, or the id of an open one with the same edits."""
+        real = os.path.realpath(proposal.directory)
+        new = _bounded(replace(proposal, directory=real))
+        with self._docs.transaction() as cursor:
+            stored = docs.list_in(cursor, Proposal, real)
+            for other in stored.values():
+                if other.state == OPEN and _what(other) == _what(new):
+                    return other.id
+            new = replace(new, id=f"p{docs.next_number(cursor, Proposal)}", state=OPEN)
+            docs.put(cursor, new, real, new.id)
+            open_ones = [each for each in stored.values() if each.state == OPEN]
+            for old in open_ones[: len(open_ones) + 1 - _MOST_OPEN]:
+                if old.decided is None:
+                    docs.delete(cursor, Proposal, real, old.id)
+                else:  # partly decided: its refusals stay known
+                    docs.put(cursor, replace(old, state=PARTLY), real, old.id)
+            docs.keep_newest(cursor, Proposal, _MOST_STORED, real)
+        return new.id
 
     def of_directory(self, directory: str, *, decided: bool = False) -> tuple[Proposal, ...]:
         """Return the open proposals for a memory directory, newest first; all with ``decided``."""
-        condition = "directory = ?" if decided else f"directory = ? AND state = '{PROPOSED}'"
-        rows = self._rows(f"{condition} ORDER BY id DESC LIMIT {_MOST_LISTED}", _real(directory))
-        return tuple(self._read(row) for row in rows)
+        stored = self._docs.list_in(Proposal, os.path.realpath(directory)).values()
+        chosen = [each for each in stored if decided or each.state == OPEN]
+        return tuple(sorted(chosen, key=lambda each: int(each.id[1:]), reverse=True))
 
     def find(self, directory: str, proposal: str) -> Proposal | None:
         """Return a proposal of a memory directory by its id, or ``None``."""
-        rows = self._rows(f"directory = ? AND {NAME} = ?", _real(directory), proposal)
-        return self._read(rows[0]) if rows else None
+        return self._docs.get(Proposal, os.path.realpath(directory), proposal)
 
     def waiting(self) -> dict[str, int]:
         """Return how many proposals are open, by real directory; those with none are left out."""
-        rows = self._database.read(
-            f"SELECT directory, count(*) AS found FROM changes WHERE {IS_PROPOSAL}"  # noqa: S608 - fixed words
-            f" AND state = '{PROPOSED}' GROUP BY directory"
-        )
-        return {text_of(row["directory"]): int(row["found"]) for row in rows}
+        stored = self._docs.list_all(Proposal).values()
+        places = sorted(each.directory for each in stored if each.state == OPEN)
+        return {place: len(list(group)) for place, group in groupby(places)}
 
     def waiting_in(self, directory: str) -> int:
         """Return how many proposals of a memory directory are open."""
-        return self.waiting().get(_real(directory), 0)
+        return self.waiting().get(os.path.realpath(directory), 0)
 
-    def decide(self, decided: ProposalDecided, at: float) -> None:
-        """Store a decision about a proposal's open files, as ``proposed.decide`` does."""
-        with self._database.transaction() as cursor:
-            decide(cursor, decided, at)
+    def decide(self, directory: str, decided: ProposalDecided, at: float) -> None:
+        """Store a decision about a proposal's open files, as the function ``decide`` does."""
+        with self._docs.transaction() as cursor:
+            decide(cursor, os.path.realpath(directory), decided, at)
 
     def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
         """Return the refused edits of a memory directory, the newest decision first."""
-        # By time of the decision, number of the proposal and reason: paths and what was wanted.
-        decisions: dict[tuple[float, int, str], list[tuple[str, str]]] = {}
-        decided_texts: set[tuple[str, str | None]] = set()  # by path and hash
-        for number, step, file in self._refused_files(directory):
-            # Only the newest decision about the same text counts.
-            if (step.path, step.before) in decided_texts:
-                continue
-            decided_texts.add((step.path, step.before))
-            decision = (file.decided or 0.0, number, file.refusal)
-            decisions.setdefault(decision, []).append((step.path, _describe_request(step, file)))
+        # By time of the decision, number of the proposal and reason.
+        decisions: dict[tuple[float, int, str], list[ProposedEdit]] = {}
+        known: set[tuple[str, str]] = set()  # by path and hash: only the newest decision counts
+        for number, edit in self._refused(directory):
+            if (edit.path, edit.base) not in known:
+                known.add((edit.path, edit.base))
+                key = (edit.decided or 0.0, number, edit.refusal)
+                decisions.setdefault(key, []).append(edit)
         newest_first = sorted(decisions.items(), key=lambda item: item[0][:2], reverse=True)
-        result = []
-        for (at, _, reason), edits in newest_first[: max(0, limit)]:
-            paths, requests = zip(*edits, strict=True)
-            wanted = one_line("; ".join(requests), _REQUEST_CHARACTERS)
-            result.append(RefusedEdits(paths, wanted, reason, time_of(at)))
-        return tuple(result)
+        return tuple(
+            RefusedEdits(
+                tuple(edit.path for edit in edits),
+                one_line("; ".join(map(_request_of, edits)), _REQUEST_CHARACTERS),
+                reason,
+                at,
+            )
+            for (at, _, reason), edits in newest_first[: max(0, limit)]
+        )
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
         """Return each refused edit as its path and the hash of the text before it."""
-        refused = self._refused_files(directory)
-        return frozenset((step.path, step.before or "") for _, step, _ in refused)
+        return frozenset((edit.path, edit.base) for _, edit in self._refused(directory))
 
-    def _refused_files(self, directory: str) -> Iterator[tuple[int, Step, FileNote]]:
-        """Yield proposal number, step and note of each refused file, newest first."""
-        condition = "directory = ? AND decided IS NOT NULL ORDER BY id DESC"
-        for row in self._rows(condition, _real(directory)):
-            steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
-            if note is None or len(steps) != len(note.files):  # a damaged row
-                continue
-            for step, file in zip(steps, note.files, strict=True):
-                if file.state == REJECTED:
-                    yield row["id"], step, file
-
-    def _propose(self, cursor: Cursor, proposal: Proposal, by: Provenance) -> str:
-        """Insert a proposal, or return the id of an open one with the same edits."""
-        intent, note = _prepare(proposal, by)
-        for row in self._rows(f"directory = ? AND state = '{PROPOSED}'", intent.directory):
-            if self._is_same(row, intent, note):
-                return text_of(row["name"])
-        number = insert(cursor, intent, PROPOSED).number
-        cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (to_text(note), number))
-        _drop_oldest(cursor, intent.directory)
-        return f"p{number}"
-
-    def _rows(self, condition: str, *values: object) -> list[Row]:
-        """Return the rows of proposals that meet an SQL condition."""
-        return self._database.read(f"{_SELECT} AND {condition}", values)
-
-    def _is_same(self, row: Row, intent: PlannedChange, note: Note) -> bool:
-        """Return whether an open proposal has the same edits, or the same problems without any."""
-        steps = self._journal.steps(row["id"])
-        if steps or intent.steps:
-            return _edit_keys(steps) == _edit_keys(intent.steps)
-        other = read_note(row["proposal"])
-        return other is not None and other.problems == note.problems
-
-    def _read(self, row: Row) -> Proposal:
-        """Return the proposal in a row, with its texts."""
-        note, state = read_note(row["proposal"]), row["state"]
-        edits = None if note is None else self._edits(self._journal.steps(row["id"]), note)
-        readable_note = note or Note()
-        problems = readable_note.problems[:_PROBLEMS]
-        decided = row["decided"]
-        return Proposal(
-            id=text_of(row["name"]),
-            directory=text_of(row["directory"]),
-            at=time_of(row["at"]),
-            job=_storable(readable_note.job, _PATH_CHARACTERS),
-            engine=text_of(row["model"]),
-            said=_storable(readable_note.said, _SAID_CHARACTERS),
-            problems=tuple(_storable(problem, _PROBLEM_CHARACTERS) for problem in problems),
-            state=OPEN if state == PROPOSED else state,
-            decided=None if decided is None else time_of(decided),
-            reason=_storable(readable_note.reason, _REASON_CHARACTERS),
-            edits=edits,
-        )
-
-    def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:
-        """Return the edits with their texts, ``None`` if they are damaged or a text is missing."""
-        if len(steps) != len(note.files) or len(steps) > _FILES:
-            return None
-        # Two steps of one path: the row is damaged.
-        if len({step.path for step in steps}) < len(steps):
-            return None
-        edits = []
-        for step, file in zip(steps, note.files, strict=True):
-            content = None if step.after is None else self._journal.blob(step.after)
-            is_text_missing = content is None and step.after is not None
-            if is_text_missing or step.conflict:
-                return None
-            before = None if step.before is None else self._journal.blob(step.before)
-            edits.append(
-                ProposedEdit(
-                    step.path,
-                    content,
-                    step.before or "",
-                    before,
-                    one_line(file.reason, _REASON_CHARACTERS),
-                    file.merged_into[:_PATH_CHARACTERS],
-                    file.state,
-                    step.after_mtime_ns,
-                )
-            )
-        return tuple(edits)
+    def _refused(self, directory: str) -> Iterator[tuple[int, ProposedEdit]]:
+        """Yield number and edit of each refused file, the newest proposal first."""
+        for proposal in self.of_directory(directory, decided=True):
+            for edit in proposal.edits:
+                if edit.state == REJECTED:
+                    yield int(proposal.id[1:]), edit
 
 
-def _intent_of(
-    directory: str, at: float, by: Provenance, edits: Sequence[ProposedEdit]
-) -> PlannedChange:
-    """Return the change set that holds the edits of a proposal."""
-    bodies: dict[str, bytes] = {}
-    steps: list[Step] = []
-    for edit in edits:
-        after = None if edit.content is None else sha256(edit.content)
-        if edit.content is not None and after is not None:
-            bodies[after] = edit.content
-        if edit.before is not None and sha256(edit.before) == edit.base:
-            bodies[edit.base] = edit.before
-        steps.append(Step(edit.path, edit.base or None, after, after_mtime_ns=edit.mtime_ns))
-    return PlannedChange(directory, at, by, "", "", tuple(steps), bodies)
+def decide(cursor: Cursor, directory: str, decided: ProposalDecided, at: float) -> None:
+    """Store a decision about a proposal, inside a transaction; earlier decisions stay.
 
-
-def _note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
-    """Return the note for the row of a proposal with these edits, cut to its limits."""
-    said = _storable(proposal.said, _SAID_CHARACTERS)
-    first_problems = proposal.problems[:_PROBLEMS]
-    problems = [_storable(problem, _PROBLEM_CHARACTERS) for problem in first_problems]
-    files = [
-        FileNote(_storable(one_line(edit.reason, _REASON_CHARACTERS)), _storable(edit.merged_into))
-        for edit in edits
-    ]
-    return Note(proposal.job, said, problems, proposal.reason, files)
-
-
-def _can_store(edits: Sequence[ProposedEdit]) -> bool:
-    """Return whether a proposal can store these edits with their texts."""
-    texts = {edit.base: edit.before for edit in edits if edit.before is not None}  # by hash
-    texts |= {sha256(edit.content): edit.content for edit in edits if edit.content is not None}
-    total_bytes = sum(map(len, texts.values()))
-    is_small = len(edits) <= _FILES and total_bytes <= _BYTES
-    return is_small and all(map(_is_storable, edits))
-
-
-def _prepare(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
-    """Return the change set and note for a proposal, without edits if they are too large."""
-    edits = proposal.edits or ()
-    intent = _intent_of(_real(proposal.directory), proposal.at, by, edits)
-    note = _note_of(proposal, edits)
-    if _can_store(edits):
-        return intent, note
-    sentence = f"the texts of {len(edits)} files are too large to be kept"
-    bare_note = _note_of(proposal, ())
-    bare_note.problems = [*bare_note.problems[: _PROBLEMS - 1], sentence]
-    return _intent_of(intent.directory, proposal.at, by, ()), bare_note
-
-
-def _drop_oldest(cursor: Cursor, directory: str) -> None:
-    """Delete a directory's oldest open proposals beyond the limit.
-
-    One that was partly decided is closed instead, so that its refusals stay known.
+    A rejection without paths rejects the whole proposal.
     """
-    cursor.execute(
-        f"SELECT id, decided FROM changes WHERE {IS_PROPOSAL} AND directory = ?"  # noqa: S608 - fixed words
-        f" AND state = '{PROPOSED}' ORDER BY id DESC LIMIT -1 OFFSET {_MOST_OPEN}",
-        (directory,),
+    proposal = docs.get(cursor, Proposal, directory, decided.proposal)
+    if proposal is None or proposal.state != OPEN:
+        return
+    paths = set(msgspec.json.decode(decided.paths or "[]", type=list[str]))
+    whole = decided.state == REJECTED and not paths
+    edits = tuple(
+        replace(edit, state=decided.state, decided=at, refusal=decided.reason)
+        if edit.state == OPEN and (whole or edit.path in paths)
+        else edit
+        for edit in proposal.edits
     )
-    for row in cursor.fetchall():
-        _close(cursor, row)
+    if edits == proposal.edits and not whole:
+        return
+    state = REJECTED if whole else state_of([edit.state for edit in edits])
+    reason = decided.reason or proposal.reason
+    changed = replace(proposal, edits=edits, state=state, decided=at, reason=reason)
+    docs.put(cursor, changed, directory, proposal.id)
 
 
-def _close(cursor: Cursor, row: Row) -> None:
-    """Delete an open proposal; close it instead if it was partly decided."""
-    if row["decided"] is None:
-        cursor.execute("DELETE FROM change_files WHERE change = ?", (row["id"],))
-        cursor.execute("DELETE FROM changes WHERE id = ?", (row["id"],))
-    else:
-        cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (PARTLY, row["id"]))
+def forget(cursor: Cursor, holds: Callable[[bytes], bool]) -> None:
+    """Delete the proposals with a text for which ``holds`` returns true."""
+    cursor.execute("SELECT place, key FROM docs WHERE kind = 'Proposal'")
+    for place, key in cursor.fetchall():
+        proposal = docs.get(cursor, Proposal, place, key)
+        texts = (
+            [t for edit in proposal.edits for t in (edit.content, edit.before)] if proposal else []
+        )
+        if any(text is not None and holds(text) for text in texts):
+            docs.delete(cursor, Proposal, place, key)
 
 
-def _edit_keys(steps: Sequence[Step]) -> set[tuple[str, str | None, str | None]]:
-    """Return path, hash before and hash after of each step, to compare two proposals."""
-    return {(step.path, step.before, step.after) for step in steps}
+def state_of(states: Sequence[str]) -> str:
+    """Return the state of a whole proposal from its files' states: open if one of them is."""
+    distinct = set(states)
+    if OPEN in distinct or not distinct:
+        return OPEN
+    return distinct.pop() if len(distinct) == 1 else PARTLY
 
 
-def _describe_request(step: Step, file: FileNote) -> str:
+def _what(proposal: Proposal) -> object:
+    """Return what makes a proposal the same as another: its edits, or its problems without any."""
+    edits = {(edit.path, edit.base, edit.content) for edit in proposal.edits}
+    return edits or proposal.problems
+
+
+def _bounded(proposal: Proposal) -> Proposal:
+    """Return a proposal within the limits, without edits if their texts are too large."""
+    problems = [_storable(each, _PROBLEM_CHARACTERS) for each in proposal.problems[:_PROBLEMS]]
+    edits = tuple(
+        replace(
+            edit,
+            reason=_storable(one_line(edit.reason, _REASON_CHARACTERS)),
+            merged_into=_storable(edit.merged_into),
+        )
+        for edit in proposal.edits
+    )
+    size = sum(len(text) for edit in edits for text in (edit.content, edit.before) if text)
+    are_storable = all(_storable(edit.path) == edit.path for edit in edits)
+    if len(edits) > _FILES or size > _BYTES or not are_storable:
+        sentence = f"the texts of {len(edits)} files are too large to be kept"
+        edits, problems = (), [*problems[: _PROBLEMS - 1], sentence]
+    said = _storable(proposal.said, _SAID_CHARACTERS)
+    return replace(proposal, said=said, problems=tuple(problems), edits=edits)
+
+
+def _request_of(edit: ProposedEdit) -> str:
     """Return one line that says what the dream requested for a file, and why."""
-    if step.after is None:
-        if file.merged_into:
-            return f"merge {step.path} into {file.merged_into}"
-        verb = "remove"
-    else:
-        verb = "change" if step.before else "create"
-    reason = f": {file.reason}" if file.reason else ""
-    return one_line(f"{verb} {step.path}{reason}", _REASON_CHARACTERS)
-
-
-def _is_storable(edit: ProposedEdit) -> bool:
-    """Return whether an edit's path is short enough and can be encoded as UTF-8."""
-    return len(edit.path) <= _PATH_CHARACTERS and _storable(edit.path) == edit.path
+    if edit.content is None and edit.merged_into:
+        return f"merge {edit.path} into {edit.merged_into}"
+    verb = "remove" if edit.content is None else "change" if edit.base else "create"
+    reason = f": {edit.reason}" if edit.reason else ""
+    return one_line(f"{verb} {edit.path}{reason}", _REASON_CHARACTERS)
 
 
 def _storable(text: str, characters: int = _PATH_CHARACTERS) -> str:
     """Return a text cut to ``characters``; characters that UTF-8 cannot encode become ``?``."""
     return text[:characters].encode(errors="replace").decode()
-
-
-def _real(directory: str) -> str:
-    """Return the real path of a directory."""
-    return os.path.realpath(directory)

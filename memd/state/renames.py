@@ -3,14 +3,25 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 
+from msgspec import Struct
+
 from memd.base.names import TEAM
-from memd.state.records import Step
 
 # Makes a key of a file's path, hash and mtime, ``None`` if they make none.
-Key = Callable[[str, str | None, int | None], Hashable]
+Key = Callable[[str, object, int | None], Hashable]
 
 
-def renamed_paths(steps: Sequence[Step]) -> dict[str, str]:
+class Move(Struct, frozen=True):
+    """What a change did to one file: hashes before and after, ``None`` for no file; and mtimes."""
+
+    path: str
+    before: object
+    after: object
+    before_mtime_ns: int | None = None
+    after_mtime_ns: int | None = None
+
+
+def renamed_paths(steps: Sequence[Move]) -> dict[str, str]:
     """Return the new path of each renamed file by its old path.
 
     A removed and a new file are the same memory if their bytes are equal, if one is the other's

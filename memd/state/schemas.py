@@ -5,15 +5,15 @@ from memd.state import (
     docs,
     dreams,
     job_rows,
-    journal,
     ledger,
     messages,
     spend,
     suggestions,
+    teams,
 )
 
 SCHEMAS = (
-    journal.SCHEMA,
+    teams.SCHEMA,
     cursors.SCHEMA,
     docs.SCHEMA,
     dreams.SCHEMA,

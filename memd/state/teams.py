@@ -7,12 +7,14 @@ Rules of this file
 - A base changes in two places: with the change set that writes pulled files (``store_pull``), and
   with the server's answer to a batch (``end``). A new base deletes the held or left-out row of its
   key.
-- Bodies are stored in the journal's blobs; ``team_bodies`` names those that pruning must keep.
+- ``team_bodies`` names the texts of bases, batches and conflicts. Of a base that the log has by a
+  change it has no text, and only keeps the log from pruning that.
 - The state file may be damaged: rows that memd did not write are skipped.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -21,8 +23,8 @@ from msgspec.structs import replace
 
 from memd.base.names import TEAM
 from memd.base.team import REMOVED, Author, Base, Conflict, HeldEntry, LeftOut, PushBatch, SyncState
+from memd.base.text import sha256
 from memd.base.values import TeamMoved
-from memd.state import blobs
 from memd.state.database import Cursor, Database
 
 # A row is one object of a class in core/team.py as JSON, under the class's name and the object's
@@ -38,6 +40,7 @@ CREATE TABLE IF NOT EXISTS team_rows (
 CREATE TABLE IF NOT EXISTS team_bodies (
     hash TEXT NOT NULL,
     directory TEXT NOT NULL,
+    body BLOB,
     PRIMARY KEY (hash, directory)
 ) WITHOUT ROWID;
 """
@@ -52,10 +55,17 @@ _Item = TypeVar("_Item")
 
 
 class TeamTable:
-    """The sync states of all directories. Methods block and raise StateUnusableError."""
+    """The sync states of all directories. Methods block and raise StateUnusableError.
 
-    def __init__(self, database: Database) -> None:
+    ``recorded`` returns a text that a change brought below ``team/``, by directory (its real path)
+    and hash.
+    """
+
+    def __init__(
+        self, database: Database, recorded: Callable[[str, str], bytes | None] = lambda *_: None
+    ) -> None:
         self._database = database
+        self._recorded = recorded
 
     def state(self, directory: str) -> SyncState:
         """Return the state of a directory's sync, or a new one if none is stored."""
@@ -122,19 +132,20 @@ class TeamTable:
     def body(self, directory: str, body_hash: str) -> bytes | None:
         """Return the body with this hash, ``None`` if the directory has none or it was purged."""
         values = (body_hash, os.path.realpath(directory))
-        query = "SELECT 1 FROM team_bodies WHERE (hash, directory) = (?, ?)"
-        is_of_directory = bool(self._database.read(query, values))
-        return blobs.read(self._database, body_hash) if is_of_directory else None
+        query = "SELECT body FROM team_bodies WHERE (hash, directory) = (?, ?)"
+        rows = self._database.read(query, values)
+        if not rows:
+            return None
+        if rows[0]["body"] is None:
+            return self.recorded(directory, body_hash)
+        with suppress(zlib.error):
+            body = zlib.decompress(rows[0]["body"])
+            return body if sha256(body) == body_hash else None
+        return None
 
-    def recorded(self, directory: str, key: str, body_hash: str) -> bytes | None:
-        """Return an earlier text of a file by its hash, ``None`` if the journal has none."""
-        query = (
-            "SELECT 1 FROM change_files JOIN changes ON id = change"
-            " WHERE directory = ? AND path = ? AND ? IN (before, after)"
-        )
-        values = (os.path.realpath(directory), f"{TEAM}{key}", body_hash)
-        is_recorded = self._database.read(query, values)
-        return blobs.read(self._database, body_hash) if is_recorded else None
+    def recorded(self, directory: str, body_hash: str) -> bytes | None:
+        """Return an earlier text below ``team/`` by its hash, ``None`` if the log has none."""
+        return self._recorded(os.path.realpath(directory), body_hash)
 
     def prune(self, directory: str) -> None:
         """Delete the names of bodies without a base, batch or conflict; retention does the rest."""
@@ -223,7 +234,10 @@ def _replace_bases(
         _delete_rows(cursor, directory, noun, [*(base.key for base in bases), *gone])
     _delete_rows(cursor, directory, Base, gone)
     _insert_rows(cursor, directory, bases)
-    _name_bodies(cursor, directory, [base.hash for base in bases if base.hash != REMOVED])
+    cursor.executemany(
+        "INSERT OR IGNORE INTO team_bodies VALUES (?, ?, NULL)",
+        [(base.hash, directory) for base in bases if base.hash != REMOVED],
+    )
 
 
 def _insert_rows(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
@@ -251,14 +265,23 @@ def _delete_rows(cursor: Cursor, directory: str, noun: type, keys: Iterable[str]
 
 
 def _store_bodies(cursor: Cursor, directory: str, bodies: Mapping[str, bytes]) -> None:
-    """Store bodies by hash and name them, so that pruning keeps them."""
-    blobs.save(cursor, bodies)
-    _name_bodies(cursor, directory, bodies)
-
-
-def _name_bodies(cursor: Cursor, directory: str, hashes: Iterable[str]) -> None:
-    """Add the rows that make pruning keep these bodies."""
+    """Store bodies by hash."""
     cursor.executemany(
-        "INSERT OR IGNORE INTO team_bodies VALUES (?, ?)",
-        [(body_hash, directory) for body_hash in hashes],
+        "INSERT OR REPLACE INTO team_bodies VALUES (?, ?, ?)",
+        [(each, directory, zlib.compress(body)) for each, body in bodies.items()],
     )
+
+
+def forget_bodies(
+    cursor: Cursor, hashes: Iterable[str], holds: Callable[[bytes], bool] | None
+) -> None:
+    """Remove the texts with these hashes, and those for which ``holds`` returns true."""
+    chosen = {*hashes}
+    cursor.execute("SELECT hash, directory, body FROM team_bodies WHERE body IS NOT NULL")
+    for text_hash, directory, body in cursor.fetchall():
+        with suppress(zlib.error):
+            if text_hash in chosen or (holds and holds(zlib.decompress(body))):
+                cursor.execute(
+                    "UPDATE team_bodies SET body = NULL WHERE (hash, directory) = (?, ?)",
+                    (text_hash, directory),
+                )

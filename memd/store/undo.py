@@ -1,295 +1,265 @@
-"""Undoing a change set: a plan like any other, so an undo is journalled and can be undone.
+"""The plans that take changes back and bring versions back. Pure but for reading the log.
 
-A file that is still as the set left it gets its old bytes, mtime and mode. In a file that somebody
-changed since, only the set's own changes are taken out; if that is not possible without touching
-newer work, the file is left alone and named as a conflict. The index is merged by entries. Pure.
+An undo is a plan like any other, so it is a change of its own and can be undone. A file that is
+still as the change left it gets its old bytes, mtime and mode. In a file that somebody changed
+since, only what the change did is taken out; where that is not possible without touching newer
+work, the file is left alone and named as a conflict. In the index it is done line by line.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memd.base.errors import MemdError
-from memd.base.names import INDEX, TEAM_INDEX
+from memd.base.errors import NotFound, TooLarge
+from memd.base.names import INDEX, INDEXES, TEAM_INDEX
 from memd.base.text import sha256
-from memd.base.values import Effect, FileEdit, MemoryFile, Pointer, Tree, Undid
-from memd.files.directory import FileTooLargeError
-from memd.state.changes import ChangeRecord, CombinedChange, Step
-from memd.store import index
-from memd.store.drafts import Blobs, StoreDraft
-from memd.store.merge import merge_index, merge_memory
+from memd.base.values import Draft, FileEdit, Plan, Pointer, Tree, Undid
+from memd.store import index, merge
+from memd.store.log import ChangeLog, ChangeRecord, Step
 
 
-class ChangeNotFoundError(MemdError):
-    """The journal has no applied change with this id for this directory."""
+@dataclass
+class Undo:
+    """The undo of one change in the directory as it is now."""
 
-    code = 1001
-    kind = "change_not_found"
-    hint = "ask the history for the ids of changes"
-
-    def __init__(self, change: str) -> None:
-        super().__init__(f"there is no change {change[:40]!r} of this directory", change=change)
-
-
-class NothingToUndoError(MemdError):
-    """Each change of a directory is undone, or an undo."""
-
-    code = 1001
-    kind = "not_found"
-    hint = "an undo is undone by its id, which the history has"
-
-    def __init__(self) -> None:
-        super().__init__("nothing is left to undo: every change is undone already, or an undo")
-
-
-class PurgedError(MemdError):
-    """A text that the undo would restore was purged, so it no longer exists."""
-
-    code = 1001
-    kind = "purged"
-    hint = "what was purged is gone for good; memctl log marks the changes that it was part of"
-
-    def __init__(self, change: str, path: str) -> None:
-        super().__init__(
-            f"{change} cannot be taken back: a text of {path} was purged from the history",
-            change=change,
-            path=path,
-        )
-
-
-class _FileUndos(Struct):
-    """What an undo does to the files of a set; it is filled file by file."""
-
+    record: ChangeRecord
+    log: ChangeLog
     edits: list[FileEdit] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)  # paths of files that are left alone
     merged: list[str] = field(default_factory=list)  # paths of files whose newer changes stay
     modes: dict[str, int | None] = field(default_factory=dict)  # of restored files, by path
 
-    def restored_paths(self) -> set[str]:
-        """Return the paths of all files that the undo gives a text, not of those it deletes."""
-        return {edit.path for edit in self.edits if edit.content is not None}
+    def plan(self, tree: Tree) -> Draft:
+        """Return the draft that undoes the change in each file where newer work can stay.
 
-
-class UndoPlan:
-    """The plan that undoes one recorded set in the directory as it is now.
-
-    It raises PurgedError if a text that it needs was purged.
-    """
-
-    def __init__(self, record: ChangeRecord, blobs: Blobs) -> None:
-        steps = [step for step in record.steps if not step.conflict]
-        self._id = record.id  # of the set, for errors
-        self._number = record.number
-        self._steps = [step for step in steps if step.path != INDEX]
-        self._index_step = next((step for step in steps if step.path == INDEX), None)
-        self._blobs = blobs  # returns a text of the journal by its hash
-
-    def __call__(self, tree: Tree) -> StoreDraft:
-        """Return the draft that undoes the set in each file where newer changes can stay."""
-        undos = _FileUndos()
-        for step in self._steps:
-            self._undo_step(step, tree, undos)
+        Raises NotFound if a text that it needs was purged.
+        """
+        self.edits, self.conflicts, self.merged, self.modes = [], [], [], {}
+        steps = [step for step in self.record.steps if not step.conflict]
+        for step in steps:
+            if step.path != INDEX:
+                self._undo_file(step, tree)
         # The index comes last: its lines depend on which memories are restored.
-        exact_index = self._undo_index(tree, undos)
-        return StoreDraft(
-            tuple(undos.edits),
-            self._pointers(tree, undos),
-            (Undid(self._number, self._number),),
+        index_step = next((step for step in steps if step.path == INDEX), None)
+        exact = self._undo_index(index_step, tree, alone=len(steps) == 1) if index_step else False
+        before = self._lines(index_step.before if index_step else None)
+        now = index.pointers(tree.index())
+        restored = {edit.path for edit in self.edits if edit.content is not None}
+        pointers = {path: before[path] for path in restored & before.keys()}
+        pointers |= {path: now[path] for path in self.conflicts if path in now}
+        return Draft(
+            tuple(self.edits),
+            pointers,
             restores=True,
-            modes=undos.modes,
-            exact_index=exact_index,
-            conflicts=tuple(undos.conflicts),
-            merged=tuple(undos.merged),
+            modes=self.modes,
+            exact_index=exact,
+            conflicts=tuple(self.conflicts),
+            merged=tuple(self.merged),
+            undid=(Undid(self.record.number, self.record.number),),
         )
 
-    def _undo_step(self, step: Step, tree: Tree, undos: _FileUndos) -> None:
-        """Add to ``undos`` what takes one step back, or its path as a conflict."""
+    def _undo_file(self, step: Step, tree: Tree) -> None:
+        """Add the edit that takes one step back, or its path as a conflict."""
         try:
             live = tree.read(step.path)
-        except FileTooLargeError:
-            undos.conflicts.append(step.path)  # too large now to be compared
+        except TooLarge:
+            self.conflicts.append(step.path)  # too large now to be compared
             return
         live_hash = live.hash if live else None
-        edit = self._restoring_edit(step, live_hash)
-        if edit is not None:
-            undos.modes[step.path] = step.mode
-            undos.edits.append(edit)
+        before = self.log.body(step.before)
+        if live_hash == step.after and (before is not None or step.before is None):
+            self.modes[step.path] = step.mode
+            self.edits.append(FileEdit(step.path, before, live_hash or "", step.before_mtime_ns))
             return
-        if live_hash == step.before:
-            return  # somebody has restored it already
-        if step.path == TEAM_INDEX:
-            return  # its entries are derived from the memories; its other lines are newer
-        edit = self._merging_edit(step, live)
-        if edit is not None and live is not None and edit.content == live.content:
-            return  # newer changes have taken it back already
-        if edit is not None:
-            undos.merged.append(step.path)
-            undos.edits.append(edit)
-        elif step.purged:
-            raise PurgedError(self._id, step.path)
-        else:
-            undos.conflicts.append(step.path)
-
-    def _restoring_edit(self, step: Step, live_hash: str | None) -> FileEdit | None:
-        """Return the edit that restores a file's old bytes.
-
-        It is ``None`` if the file is not as the set left it, or if its old text is lost.
-        """
-        if live_hash != step.after:
-            return None
-        content = None if step.before is None else self._blobs(step.before)
-        if content is None and step.before is not None:
-            return None  # the journal does not have it any more
-        return FileEdit(step.path, content, live_hash or "", step.before_mtime_ns)
-
-    def _merging_edit(self, step: Step, live: MemoryFile | None) -> FileEdit | None:
-        """Return the edit that removes the set's changes and keeps newer ones, or ``None``."""
-        if live is None or step.before is None or step.after is None:
-            return None
-        after, before = self._blobs(step.after), self._blobs(step.before)
-        if after is None or before is None:
-            return None
-        # A merge towards the text before the set takes out just what the set put in.
-        content = merge_memory(after, before, live.content, step.path)
-        return None if content is None else FileEdit(step.path, content, live.hash)
-
-    def _undo_index(self, tree: Tree, undos: _FileUndos) -> bool:
-        """Add the index's edit to ``undos``, if any; return whether all its old bytes come back.
-
-        If the index is as the set left it, its old bytes come back, except the lines of files that
-        the undo leaves alone. Any other index is corrected line by line.
-        """
-        step, live = self._index_step, tree.index()
-        if step is None:  # the set did not change the index
-            return False
-        live_hash = None if live is None else sha256(live)
-        edit = self._restoring_edit(step, live_hash)
-        if edit is None:
-            self._undo_newer_index(step, live, live_hash, undos)
-            return False
-        if edit.content is not None and live is not None:
-            content = _with_pointers(edit.content, live, undos.conflicts)
-            edit = replace(edit, content=content)
-        undos.edits.append(edit)
-        return not undos.conflicts
-
-    def _undo_newer_index(
-        self, step: Step, live: bytes | None, live_hash: str | None, undos: _FileUndos
-    ) -> None:
-        """Add to ``undos`` what takes the set's changes out of an index that is newer than the set.
-
-        - If the changes can be taken out by entries, the index is merged so.
-        - Else, if the set changed other files too, only the lines of restored files are corrected.
-        - Else the index is a conflict, or PurgedError is raised if a text of it was purged.
-        """
-        is_only_file = not self._steps
-        was_restored = live_hash == step.before
-        merged = self._merged_index(step, live)
-        if merged is None and is_only_file and not was_restored:
+        if live_hash == step.before or step.path == TEAM_INDEX:
+            return  # restored already; the entries of a team's index follow from its memories
+        after = self.log.body(step.after)
+        content = None
+        if live is not None and before is not None and after is not None:
+            # A merge towards the text before the change takes out just what the change put in.
+            content = merge.merge_memory(after, before, live.content, step.path)
+        if content is None:
             if step.purged:
-                raise PurgedError(self._id, INDEX)
-            undos.conflicts.append(INDEX)
-        elif live is not None and live_hash is not None:
-            undone = self._with_old_lines(live, undos) if merged is None else merged
-            content = _with_pointers(undone, live, undos.conflicts)
-            if content != live:
-                undos.edits.append(FileEdit(INDEX, content, live_hash))
-            if is_only_file:
-                undos.merged.append(INDEX)
+                raise purged(self.record.id, step.path)
+            self.conflicts.append(step.path)
+        elif live is not None and content != live.content:
+            self.merged.append(step.path)
+            self.edits.append(FileEdit(step.path, content, live.hash))
 
-    def _merged_index(self, step: Step, live: bytes | None) -> bytes | None:
-        """Return the live index with the set's changes removed by entries, or ``None``."""
-        after = self._blobs(step.after) if step.after else b""
-        before = self._blobs(step.before) if step.before else b""
-        if after is None or before is None or live is None:
-            return None
-        return merge_index(after, before, live)
+    def _undo_index(self, step: Step, tree: Tree, *, alone: bool) -> bool:
+        """Add the edit of the index, if any; return whether all its old bytes come back.
 
-    def _with_old_lines(self, content: bytes, undos: _FileUndos) -> bytes:
-        """Return the index with the old lines of restored files, where the set changed the line.
-
-        A line that somebody changed after the set stays.
+        If it is as the change left it, its old bytes come back, except the lines of files that the
+        undo leaves alone. From any other index what the change did is taken out line by line.
         """
-        before, after = self._set_pointers("before"), self._set_pointers("after")
+        live = tree.index()
+        live_hash = None if live is None else sha256(live)
+        before = self.log.body(step.before)
+        if live_hash == step.after and (before is not None or step.before is None):
+            content = before
+            if before is not None and live is not None:
+                content = _with_lines_of(before, live, self.conflicts)
+            self.edits.append(FileEdit(INDEX, content, live_hash or "", step.before_mtime_ns))
+            return not self.conflicts
+        merged = None
+        after = self.log.body(step.after) if step.after else b""
+        if live is not None and after is not None and (before is not None or step.before is None):
+            merged = merge.merge_index(after, before or b"", live)
+        if merged is None and alone and live_hash != step.before:
+            if step.purged:
+                raise purged(self.record.id, INDEX)
+            self.conflicts.append(INDEX)
+        elif live is not None and live_hash is not None:
+            undone = self._with_old_lines(live, step) if merged is None else merged
+            content = _with_lines_of(undone, live, self.conflicts)
+            if content != live:
+                self.edits.append(FileEdit(INDEX, content, live_hash))
+            if alone:
+                self.merged.append(INDEX)
+        return False
+
+    def _with_old_lines(self, content: bytes, step: Step) -> bytes:
+        """Return the index with the old lines of restored files, where the change made the line."""
+        before, after = self._lines(step.before), self._lines(step.after)
         now = index.pointers(content)
-        for path in sorted(undos.restored_paths() & before.keys() & now.keys()):
-            set_changed_line = after.get(path) != before[path]
-            if set_changed_line and now[path] == after.get(path):
+        restored = {edit.path for edit in self.edits if edit.content is not None}
+        for path in sorted(restored & before.keys() & now.keys()):
+            if now[path] == after.get(path) != before[path]:
                 content = index.with_pointer(content, path, before[path])
         return content
 
-    def _pointers(self, tree: Tree, undos: _FileUndos) -> dict[str, Pointer]:
-        """Return the draft's index lines by path: of restored files, and of files left alone.
-
-        A restored file gets its line from before the set, a conflict the line that it has now.
-        """
-        before, now = self._set_pointers("before"), index.pointers(tree.index())
-        old_lines = {path: before[path] for path in undos.restored_paths() & before.keys()}
-        live_lines = {path: now[path] for path in undos.conflicts if path in now}
-        return old_lines | live_lines
-
-    def _set_pointers(self, side: Literal["before", "after"]) -> dict[str, Pointer]:
-        """Return the index's lines by path, as they were before or after the set."""
-        text_hash: str | None = getattr(self._index_step, side) if self._index_step else None
-        return index.pointers(self._blobs(text_hash) if text_hash else None)
+    def _lines(self, text_hash: str | None) -> dict[str, Pointer]:
+        """Return the lines of an index with this hash by path."""
+        return index.pointers(self.log.body(text_hash))
 
 
-class NewestUndoPlan:
-    """The plan that undoes the first of some sets whose undo changes a file or is a conflict.
-
-    ``sets`` returns them, newest first. Those before it, whose files are as they were before the
-    set, count as undone as well. The plan raises NothingToUndoError if there is no set to undo, and
-    what ``UndoPlan`` raises.
-    """
-
-    def __init__(self, sets: Callable[[], Iterable[ChangeRecord]], blobs: Blobs) -> None:
-        self._sets = sets
-        self._blobs = blobs
-
-    def __call__(self, tree: Tree) -> StoreDraft:
-        """Return the draft of the undo."""
-        passed: list[Effect] = []
-        for record in self._sets():
-            draft = UndoPlan(record, self._blobs)(tree)
-            if draft.edits or draft.conflicts:
-                return replace(draft, effects=(*draft.effects, *passed))
-            passed += draft.effects
-        raise NothingToUndoError
-
-
-class SpanPlan:
-    """The plan that undoes several sets at once: each file gets its text from before them.
-
-    ``first`` is the number of the first set.
-    """
-
-    def __init__(self, span: CombinedChange, first: int, blobs: Blobs) -> None:
-        self._span = span
-        self._undid = Undid(first, span.record.number)
-        self._plan = UndoPlan(span.record, blobs)  # of the sets as if they were one
-        index_hash = span.first_index
-        # The index lines from before the first set, by path.
-        self._pointers = index.pointers(blobs(index_hash) if index_hash else None)
-
-    def __call__(self, tree: Tree) -> StoreDraft:
-        """Return the draft of the undo; files that others changed in between become conflicts."""
-        draft = self._plan(tree)
-        restored = {edit.path for edit in draft.edits if edit.content is not None}
-        old_lines = {path: self._pointers[path] for path in restored & self._pointers.keys()}
-        return replace(
-            draft,
-            pointers=old_lines | dict(draft.pointers),
-            effects=(self._undid,),
-            conflicts=(*draft.conflicts, *self._span.gaps),
-        )
-
-
-def _with_pointers(content: bytes, live: bytes, paths: Iterable[str]) -> bytes:
+def _with_lines_of(content: bytes, live: bytes, paths: Iterable[str]) -> bytes:
     """Return the index ``content``, but with the lines that ``paths`` have in the live index."""
     now, planned = index.pointers(live), index.pointers(content)
     for path in paths:
         if path in now and path in planned and now[path] != planned[path]:
             content = index.with_pointer(content, path, now[path])
     return content
+
+
+def undo_newest(records: Callable[[], Iterable[ChangeRecord]], log: ChangeLog) -> Plan:
+    """Return the plan that undoes the first of some changes whose undo changes a file.
+
+    ``records`` returns them, newest first. Changes whose files are as they were before them count
+    as undone as well.
+    """
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft of the undo. Raises NotFound if nothing is left to undo."""
+        passed: tuple[Undid, ...] = ()
+        for record in records():
+            draft = Undo(record, log).plan(tree)
+            if draft.edits or draft.conflicts:
+                return replace(draft, undid=(*draft.undid, *passed))
+            passed += draft.undid
+        raise NotFound(
+            "nothing is left to undo: every change is undone already, or an undo",
+            hint="an undo is undone by its id, which the history has",
+        )
+
+    return plan
+
+
+def undo_span(records: Sequence[ChangeRecord], log: ChangeLog) -> Plan:
+    """Return the plan that gives each file its text from before several changes."""
+    first: dict[str, Step] = {}  # by path: the first step of the file
+    last: dict[str, Step] = {}  # by path: the last step of the file
+    gaps: dict[str, None] = {}  # files that changed in between without a change for it
+    for record in records:
+        for step in record.steps:
+            if step.conflict:
+                continue
+            if step.path in last and last[step.path].after != step.before:
+                gaps[step.path] = None
+            first.setdefault(step.path, step)
+            last[step.path] = step
+    steps = tuple(
+        replace(step, after=last[path].after)
+        for path, step in first.items()
+        if path not in gaps and step.before != last[path].after
+    )
+    undo = Undo(replace(records[-1], steps=steps), log)
+    old_index = first[INDEX].before if INDEX in first else None
+    lines_before = index.pointers(log.body(old_index))
+    undid = Undid(records[0].number, records[-1].number)
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft of the undo; files that others changed in between are conflicts."""
+        draft = undo.plan(tree)
+        restored = {edit.path for edit in draft.edits if edit.content is not None}
+        old_lines = {path: lines_before[path] for path in restored & lines_before.keys()}
+        left = tuple(path for path in gaps if path not in INDEXES)
+        return replace(
+            draft,
+            pointers=old_lines | dict(draft.pointers),
+            undid=(undid,),
+            conflicts=(*draft.conflicts, *left),
+        )
+
+    return plan
+
+
+def restore_one(
+    record: ChangeRecord,
+    path: str,
+    log: ChangeLog,
+    *,
+    exact: bool = False,
+    mtime_ns: int | None = None,
+) -> Plan:
+    """Return the plan that restores a file as it was after a change, or before a deletion.
+
+    If it is in that state already, it goes back one version, unless ``exact`` is set.
+    ``mtime_ns`` is the mtime of the version after the change, if it is known.
+    """
+    steps = {step.path: step for step in record.steps if not step.conflict}
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft of one edit, empty if the text is right. Raises NotFound."""
+        step, live = steps[path], tree.read(path)
+        live_hash = live.hash if live else None
+        use_before = step.after is None or (step.after == live_hash and not exact)
+        wanted = step.before if use_before else step.after
+        content = log.body(wanted)
+        if content is None:
+            raise purged(record.id, path) if step.purged else no_version(path)
+        if wanted == live_hash:
+            return Draft()
+        after_ns = step.after_mtime_ns if mtime_ns is None else mtime_ns
+        edit = FileEdit(
+            path, content, live_hash or "", step.before_mtime_ns if use_before else after_ns
+        )
+        line: dict[str, Pointer] = {}
+        if INDEX in steps:
+            of_index = steps[INDEX].before if use_before else steps[INDEX].after
+            lines = index.pointers(log.body(of_index))
+            line = {path: lines[path]} if path in lines else {}
+        return Draft((edit,), line, restores=True, modes={path: step.mode})
+
+    return plan
+
+
+def no_version(path: str) -> NotFound:
+    """Return the error of a version that the log does not have."""
+    return NotFound(
+        f"the history has no such version of {path[:400]}",
+        kind="version_not_found",
+        hint="ask the history of the file for the changes that it knows",
+        path=path,
+    )
+
+
+def purged(change: str, path: str) -> NotFound:
+    """Return the error of a text that was purged, so that it no longer exists."""
+    return NotFound(
+        f"{change} cannot be taken back: a text of {path} was purged from the history",
+        hint="what was purged is gone for good; memctl log marks the changes that it was part of",
+        change=change,
+        path=path,
+    )

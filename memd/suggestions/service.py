@@ -42,7 +42,7 @@ from memd.state.suggestions import (
     SuggestionTable,
     letters,
 )
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.suggestions import block, memory
 
 SHOWN = 3  # at a time
@@ -205,7 +205,7 @@ class Suggestions:
         last_check = self._last_checks.get(directory, _LastCheck())
         since_ns = last_check.newest_ns if ids <= last_check.ids else 0
         try:
-            headers = self._store.reading.snapshot(directory).snapshot.headers
+            headers = self._store.reading.headers(directory)
         except MemdError:
             return frozenset()
         changed = [header for header in headers if header.mtime_ns >= since_ns]

@@ -81,7 +81,7 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
         raise TeamRefusedError(path, _NO_ENTRY)
     version = matching[0]
     # The server sends removed texts of others only to maintainers, but the journal may have it.
-    text = version.content or exchange.table.recorded(exchange.directory, key, version.hash)
+    text = version.content or exchange.table.recorded(exchange.directory, version.hash)
     if text is None:
         raise TeamRefusedError(path, _NO_TEXT)
     exchange.table.drop(exchange.directory, HeldEntry, key)

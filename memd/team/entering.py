@@ -6,7 +6,6 @@ from typing import TypeVar
 from memd.base.names import TEAM
 from memd.base.values import Draft, FileEdit, Project, Tree
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
-from memd.store.drafts import StoreDraft
 from memd.team import requests, wire
 from memd.team.errors import TeamRefusedError, TeamUnreachableError, unexpected
 from memd.team.joining import Prospect
@@ -98,7 +97,7 @@ def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
 def without_team(tree: Tree) -> Draft:
     """Return the draft that deletes all files below ``team/``, also those with invalid names."""
     paths = [header.path for header in tree.headers() if header.path.startswith(TEAM)]
-    return StoreDraft(tuple(FileEdit(path, None) for path in paths), restores=True)
+    return Draft(tuple(FileEdit(path, None) for path in paths), restores=True)
 
 
 def _find_repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:

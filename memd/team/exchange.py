@@ -159,7 +159,7 @@ class Exchange:
 
     def local(self) -> dict[str, str]:
         """Return the hashes of the files here below ``team/`` by key."""
-        return hashes(self.ports.files.files(self.ports.now()))
+        return hashes(self.ports.files.files())
 
     def unsent(self) -> set[str]:
         """Return the keys whose files are not sent: those that are held or left out."""
@@ -167,7 +167,7 @@ class Exchange:
 
     def outgoing(self) -> tuple[Outgoing, ...]:
         """Return the entries to send: files here that differ from their bases."""
-        files = self.ports.files.files(self.ports.now())
+        files = self.ports.files.files()
         times = {key: file.at for key, file in files.items()}
         bases = self.table.bases(self.directory)
         return planning.entries_to_send(hashes(files), bases, self.unsent(), times)

@@ -20,16 +20,11 @@ from urllib.parse import urlsplit
 from msgspec.structs import fields, replace
 
 from memd.base.addresses import is_loopback
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Storage
 from memd.base.names import is_text
 from memd.base.text import sha256
-from memd.files.directory import (
-    Directory,
-    DirectoryUnusableError,
-    UnwrittenFileError,
-    cause_of,
-)
-from memd.files.disk import Disk, real_disk, write_new
+from memd.store.directory import Directory, cause_of, unwritable
+from memd.store.disk import Disk, real_disk, write_new
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 from memd.team.values import Membership
 
@@ -128,7 +123,7 @@ class Memberships:
         return max(rows, key=lambda row: row.at, default=None)
 
     def check_writable(self) -> None:
-        """Check that a token can be stored, by writing a file. Raises UnwrittenFileError."""
+        """Check that a token can be stored, by writing a file. Raises Storage."""
         with self._locked() as directory:
             self._replace_file(directory, FILE, None)
 
@@ -136,7 +131,7 @@ class Memberships:
         """Store a membership and its token; return it with the name of the token's file.
 
         The token replaces an earlier one of the same member on the same server. Raises
-        TeamRefusedError for an invalid token or text, and UnwrittenFileError.
+        TeamRefusedError for an invalid token or text, and Storage.
         """
         if not _TOKEN.fullmatch(token):
             raise TeamRefusedError(membership.server, _NOT_VALID)
@@ -157,7 +152,7 @@ class Memberships:
     def remove(self, directory: str) -> None:
         """Remove a directory's membership, and its token unless another membership uses it.
 
-        Raises TeamNotJoinedError and UnwrittenFileError.
+        Raises TeamNotJoinedError and Storage.
         """
         with self._locked() as folder:
             rows = dict(self._read()[0])
@@ -228,14 +223,14 @@ class Memberships:
         """Open and lock the folder, creating it if needed, so that one writer changes its files."""
         try:
             opened = Directory(self.folder, create=True)
-        except DirectoryUnusableError as error:
-            raise UnwrittenFileError(self.folder, str(error.facts["cause"])) from error
+        except Storage as error:
+            raise unwritable(self.folder, str(error.facts["cause"])) from error
         with opened as directory:
             fcntl.flock(directory.fd, fcntl.LOCK_EX)
             yield directory
 
     def _replace_file(self, directory: Directory, name: str, content: bytes | None) -> None:
-        """Write a file that only the user can read, or replace it. Raises UnwrittenFileError."""
+        """Write a file that only the user can read, or replace it. Raises Storage."""
         disk, folder, temp = self._disk, directory.fd, f".memd-{secrets.token_hex(8)}.tmp"
         try:
             try:
@@ -251,7 +246,7 @@ class Memberships:
                 disk.unlink(folder, temp)  # after an exchange this is the old file
         except OSError as error:
             path = f"{self.folder}/{name}"
-            raise UnwrittenFileError(path, cause_of(error)) from error
+            raise unwritable(path, error) from error
 
 
 def _parse_row(row: Any) -> Membership | None:

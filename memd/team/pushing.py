@@ -208,7 +208,7 @@ def _entries_without_room(
     exchange: Exchange, batch: PushBatch, problem: RemoteProblem
 ) -> tuple[HeldEntry, ...]:
     """Return the outgoing entries to hold, since the repository is full."""
-    files = exchange.ports.files.files(exchange.ports.now())
+    files = exchange.ports.files.files()
     sizes = {key: file.size for key, file in files.items()}
     bases = exchange.table.bases(exchange.directory)
     on_server = {key for key, base in bases.items() if base.hash}

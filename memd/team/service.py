@@ -27,7 +27,7 @@ from memd.base.team import SyncState
 from memd.base.values import Actor, Project, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.teams import TeamTable
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.team import acts, entering, joining, pausing, syncing, views
 from memd.team.errors import TeamHeldError, TeamRefusedError, TeamUnreachableError
 from memd.team.exchange import Exchange, SyncPorts
@@ -171,7 +171,7 @@ class TeamSyncs:
         find = partial(joining.prospect, self._memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
         files = self._local_files(project.memory_dir)
-        preview = partial(views.preview, project, prospect, files, self._clock.now())
+        preview = partial(views.preview, project, prospect, files)
         return await to_thread.run_sync(preview)
 
     async def join(
@@ -305,7 +305,7 @@ class TeamSyncs:
             self._link(membership.server, place.token) as link,
         ):
             # Edits of other programs are recorded in the journal before they are sent.
-            await self._store.consult(lambda _: None, membership.directory)
+            await self._store.consult(lambda *_: None, membership.directory)
             exchange = await to_thread.run_sync(partial(self._make_exchange, place, link.send))
             before = exchange.state
 

@@ -109,13 +109,10 @@ def members(bases: Bases) -> tuple[TeamMember, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.entries, row.member)))
 
 
-def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float) -> JoinPreview:
-    """Return which files joining would send, and which not with the reasons.
-
-    ``now`` is seconds since 1970.
-    """
+def preview(project: Project, prospect: Prospect, files: LocalFiles) -> JoinPreview:
+    """Return which files joining would send, and which not with the reasons."""
     paths, size, unsent = [], 0, []
-    for key, file_hash, content in files.read(sorted(files.files(now))):
+    for key, file_hash, content in files.read(sorted(files.files())):
         refusal = sharing.refusal(key, file_hash, content)
         if refusal is not None:
             unsent.append(refusal)

@@ -1,4 +1,1 @@
-"""Notice what other programs do to files of memory directories; the lock shared with them.
-
-Doors: ``external``, ``locks``, ``watch``.
-"""
+"""Which directories other programs share a lock with."""

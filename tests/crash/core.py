@@ -17,29 +17,30 @@ import anyio
 
 from memd.base import errors, values
 from memd.base.team import Base, moved
-from memd.files.directory import Directory
-from memd.files.disk import Disk, real_disk
+from memd.daemon.app import SCHEMAS
 from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.journal import Journal
 from memd.state.suggestions import SuggestionTable
 from memd.state.teams import TeamTable
-from memd.store.changes import ChangeRequest, Changes, StorageFailedError
-from memd.store.door import ConflictError
-from memd.store.tree import LiveTree
-from memd.store.undo import UndoPlan
-from tests.changes import history
+from memd.store.disk import Disk, real_disk
+from memd.store.log import ChangeLog
+from memd.store.past import Filter, Past
+from memd.store.read import MemoryReader
+from memd.store.store import Store as WholeStore
+from memd.store.sync import Rows
+from memd.store.watch import Watch
+from memd.store.write import ChangeRequest, Writer
 from tests.crash.kit import Effect, Memory, Plan
-from tests.store.bench import BY, SCHEMAS
-from tests.stores import store_in
+from tests.stores import Sink
 from tests.support.clock import FakeClock
 from tests.support.countdown import Countdown
 from tests.support.faults import FaultyDatabase, FaultyDisk
 
 Result = values.CommitResult
 REFUSED = errors.MemdError  # every typed error
-CONFLICT = ConflictError
-FAILED = (StorageFailedError, StateUnusableError)  # of the disk or the state file
+CONFLICT = errors.Conflict
+FAILED = (errors.Storage, StateUnusableError)  # of the disk or the state file
+BY = values.Provenance(values.Actor.CLIENT, client="test")
 _UNDO = values.Provenance(values.Actor.UNDO, client="test")
 _EFFECTS: dict[str, Callable[[str, Any], values.Effect]] = {
     "cursor": lambda key, value: values.CursorMove(key, "/t.jsonl", value, "uuid"),
@@ -57,8 +58,10 @@ class Core:
         self.root, self.path = root, root / "memory"
         self.path.mkdir(exist_ok=True)
         self.directory, self.database, self.clock = os.path.realpath(self.path), database, clock
-        self.journal = Journal(database)
-        self._changes = Changes(self.journal, disk)
+        self.log = ChangeLog(database)
+        self._rows = Rows(self.log, clock, Watch())
+        self._writer = Writer(self._rows, disk, clock)
+        self.past = Past(self.log, MemoryReader(self._rows).content)
 
     def through(self, countdown: Countdown, portion: int | None = None) -> "Core":
         """Return the core whose calls are counted; ``portion`` bounds the bytes of one write."""
@@ -78,28 +81,31 @@ class Core:
         return self.commit_draft(draft, request).change or ""
 
     def commit_draft(self, plan: values.Plan, request: str, by: values.Provenance = BY) -> Result:
-        """Commit a plan in the core's own words."""
+        """Commit a plan in the core's own words; replaced files go at once."""
         self.clock.advance(self.pause)
-        at, now = self.clock.now(), self.clock.monotonic()
-        return self._changes.commit(ChangeRequest(self.directory, plan, by, at, request, now))
+        result, _ = self._writer.commit(ChangeRequest(self.directory, lambda: plan, by, request))
+        self._writer.scan(self.directory, last=True)
+        return result
 
     def undo(self, change: str, request: str = "") -> tuple[str, ...]:
         """Take a change back; return the paths that had to be left alone."""
-        record = self.journal.change(self.directory, change)
-        assert record is not None
-        return self.commit_draft(UndoPlan(record, self.journal.blob), request, _UNDO).conflicts
+        plan = self.past.undo(self.directory, change)
+        return self.commit_draft(plan, request, _UNDO).conflicts
 
     def recover(self) -> bool:
         """Do what a start does; say whether there was anything to put right."""
-        return self._changes.recover(self.clock.now(), self.clock.monotonic()) != ()
+        found = self._writer.recover() != ()
+        self._writer.scan(self.directory, last=True)
+        return found
 
     def is_open(self) -> bool:
         """Say whether a change is recorded that is neither done nor taken back."""
-        return self.journal.pending() != ()
+        return self.log.open_changes() != ()
 
     def history(self, path: str = "") -> list[str]:
         """Return the ids of all changes, or of those of a file, newest first."""
-        return [change.id for change in history(self.journal, self.directory, path)]
+        only = Filter(self.directory, path)
+        return [change.id for change in self.past.changes(only, limit=50)]
 
     def effects(self) -> object:
         """Return what became true with changes, in a form that can be compared."""
@@ -110,8 +116,7 @@ class Core:
 
     def read(self) -> dict[str, Memory | None]:
         """Return every file as the core reads it."""
-        with Directory(self.directory) as directory:
-            tree = LiveTree(directory)
+        with MemoryReader(self._rows).tree(self.directory) as tree:
             return {path: _memory(tree, path) for path in tree.files()}
 
     def close(self) -> None:
@@ -125,8 +130,8 @@ class Store(Core):
     def __init__(self, root: Path, clock: FakeClock, countdown: Countdown) -> None:
         disk, database = FaultyDisk(countdown), open_database(str(root / "state.db"), SCHEMAS)
         super().__init__(root, database, clock, disk)
-        self._store = store_in(root, database, clock, disk=disk)
-        self._changes = self._store._changes
+        self._store = WholeStore(database, clock, Sink(), disk=disk)
+        self._rows, self._writer = self._store._rows, self._store._writer
 
     def commit_draft(self, plan: values.Plan, request: str, by: values.Provenance = BY) -> Result:
         """Commit a plan in the core's own words."""
@@ -136,7 +141,7 @@ class Store(Core):
 
     def sync(self) -> None:
         """Let the store look at what other programs did."""
-        anyio.run(self._store._detect, self.directory)
+        anyio.run(self._store._scan, self.directory)
 
 
 def open_core(root: Path) -> closing[Core]:

@@ -15,7 +15,7 @@ def take_in(core: Core, files: Mapping[str, bytes], mtime_ns: int, request: str)
     made = [ReadFile(path, body, mtime_ns, exact=True) for path, body in files.items()]
 
     def plan(tree: Tree) -> Draft:
-        was_imported = partial(core.journal.was_imported, core.directory)
+        was_imported = partial(core.past.was_imported, core.directory)
         return plan_import(Incoming(made, mtime_ns, was_imported), tree).draft()
 
     core.commit_draft(plan, request)

@@ -39,11 +39,11 @@ from memd.state.database import open_database
 from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
-from memd.state.journal import Journal
 from memd.state.proposals import ProposalTable
 from memd.state.schemas import SCHEMAS
+from memd.store.log import ChangeLog
 from memd.store.memory import new as new_memory
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.watch import locks
 from tests.crash.cases import restore
 from tests.crash.kill import CHANGING, Point
@@ -79,7 +79,7 @@ class World:
     dreams: Dreams
     jobs: JobTable
     table: DreamTable
-    journal: Journal
+    log: ChangeLog
     clock: FakeClock
 
     def project(self) -> Project:
@@ -100,7 +100,7 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     """Start as the daemon does, first putting right what was left; yields the waiting jobs."""
     database = await to_thread.run_sync(open_database, str(root / "state.db"), SCHEMAS)
     clock = FakeClock(NOW)
-    store = store_in(root, database, clock)
+    store = store_in(database, clock)
     table = DreamTable(database)
     rows = JobTable(database, os.getpid())
     dreaming = Dreams(
@@ -110,7 +110,7 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
         await store.recover()
         await dreaming.recover()
         waiting = await to_thread.run_sync(rows.take_up, NOW)
-        yield World(root, store, dreaming, rows, table, Journal(database), clock), waiting
+        yield World(root, store, dreaming, rows, table, ChangeLog(database), clock), waiting
     finally:
         await to_thread.run_sync(database.close)
 
@@ -173,7 +173,7 @@ async def decision(root: Path, before: Any, after: Any, *, said: bool) -> tuple[
             "acknowledged and lost": said and not done,
             "a holder is named": lock.exists() and lock.read_bytes() != b"",
             "a row stays": world.table.locks() != (),
-            "a set is open": world.journal.pending() != (),
+            "a set is open": world.log.open_changes() != (),
             "something is left over": left != set(),
             "the job does not wait": not done and [job.id for job in waiting] != ["j1"],
             "the job waits": done and waiting != (),

@@ -10,13 +10,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memd.files.disk import real_disk
 from memd.portable.destination import check_destination
 from memd.portable.errors import DestinationError
 from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
 from memd.projects.known import KnownProject
+from memd.store.disk import real_disk
 from tests.crash.core import open_core
 from tests.crash.operation import prepare
 from tests.store.bench import Bench, open_bench

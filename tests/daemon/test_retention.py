@@ -14,20 +14,16 @@ import pytest
 from memd.agent.runs import Runs
 from memd.base.limits import STORED_BYTES
 from memd.base.text import sha256
-from memd.base.values import Actor, Provenance
 from memd.context.results import SessionResults
 from memd.context.service import Contexts
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
 from memd.daemon.retention import PASS_SECONDS, keep_bounded
-from memd.projects.configuration import Configuration
-from memd.rpc.hub import Hub
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.journal import Journal
-from memd.state.records import PlannedChange, Step
-from memd.store.service import Store
 from tests.notes.bench import notes_of
+from tests.store.bench import Bench, topic
+from tests.stores import projects_in
 from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -66,13 +62,13 @@ async def keeper(folder: Path) -> AsyncIterator[Keeper]:
     config.write_text("[journal]\nmebibytes = 1\n")
     clock, log = FakeClock(), io.StringIO()
     database = open_database(str(folder / "state.db"), SCHEMAS)
-    store = Store(database, Configuration(str(config)), clock, Hub(), home=str(folder), environ={})
+    projects = projects_in(folder, database)
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
         notes = notes_of(clock, Runs(Docs(database)))
         contexts = Contexts(clock, Docs(database))
         bounded = partial(keep_bounded, notes=notes, contexts=contexts, forget=nothing)
-        group.start_soon(bounded, database, store, clock, Log(log))
+        group.start_soon(bounded, database, projects, clock, Log(log))
         await made.rested()
         yield made
         group.cancel_scope.cancel()
@@ -117,11 +113,10 @@ async def test_results_of_the_oldest_sessions_go(tmp_path: Path) -> None:
 async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:
     """An hour in which the state file cannot be used costs that pass alone."""
     async with keeper(tmp_path) as kept:
-        book, body = Journal(kept.database), os.urandom(2**20 + 1)
-        step, by = Step("a.md", None, "ab"), Provenance(Actor.CLIENT)
-        book.mark_applied(
-            book.record(PlannedChange("/m", 1.0, by, "", "ab", (step,), {"ab": body})), 1.0
-        )
+        bench = Bench(tmp_path, kept.database)
+        bench.write("a.md", topic("a", os.urandom(30_000).hex()))
+        for number in range(50):
+            bench.write("a.md", topic("a", os.urandom(30_000).hex() + str(number)))
         kept.database.read("PRAGMA wal_checkpoint(TRUNCATE)")
         aside = tmp_path / "away.db"
         os.rename(kept.path, aside)
@@ -131,5 +126,5 @@ async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:
         os.rmdir(kept.path)
         os.rename(aside, kept.path)
         await kept.next_pass()
-        assert kept.database.read("SELECT 1 FROM changes") == []
+        assert "c2" not in [each.id for each in bench.log.select()]
         assert kept.log.getvalue().count('"pruned"') == 1

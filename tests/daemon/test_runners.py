@@ -29,6 +29,7 @@ from memd.watch import locks
 from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
 from tests.notes.bench import notes_of
+from tests.stores import projects_in
 
 pytestmark = pytest.mark.anyio
 
@@ -52,8 +53,9 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
+    projects = projects_in(tmp_path, database)
     starter = DreamStarter(
-        bench.store,
+        projects,
         bench.dreams(endless),
         jobs,
         Docs(database),
@@ -63,7 +65,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         log=log,
     )
     by_kind = runners(
-        bench.store,
+        projects,
         extract,
         starter,
         bench.sink,

@@ -67,7 +67,7 @@ class Bench:
         self.phases: list[str] = []
         self.reported: list[dict[str, Any]] = []
         self.noted: list[str] = []
-        self.store = store_in(folder, database, self.clock, events=self.sink)
+        self.store = store_in(database, self.clock, events=self.sink)
         self.project = Project(
             cwd=str(folder / "repo" / "sub"),
             root=str(folder / "repo"),

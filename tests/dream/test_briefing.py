@@ -24,7 +24,7 @@ def header(path: str = "testing.md") -> Header:
         mtime_ns=1_772_000_000_000_000_000,
         size=10,
         damaged=False,
-        inode=1,
+        hash="0",
     )
 
 

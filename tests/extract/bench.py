@@ -16,10 +16,10 @@ from memd.state.docs import Docs
 from memd.state.jobs import JobTable, NewJob
 from memd.state.schemas import SCHEMAS
 from memd.state.suggestions import SuggestionTable
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.suggestions.service import Suggestions
 from tests.scripted_model import Answer, ScriptedModel, says
-from tests.stores import store_of
+from tests.stores import Sink, projects_in
 from tests.support.clock import FakeClock
 
 NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
@@ -77,7 +77,7 @@ class Bench:
 
     def make(self, kind: type[Store]) -> Store:
         """Return a store over this folder."""
-        return store_of(kind, self.folder, self.database, FakeClock(NOW))
+        return kind(self.database, FakeClock(NOW), Sink())
 
     def without_model(self) -> None:
         """Extract with the local extractor alone, as after a start."""
@@ -115,7 +115,7 @@ class Bench:
                 {"role": "user", "content": m} if isinstance(m, str) else m for m in messages
             ]
         requested = ExtractRequest(session=session, **request)
-        settings, _ = await self.store.settings(self.project)
+        settings, _ = await projects_in(self.folder, self.database).settings(self.project)
         return await self.extract.run(
             self.project, settings, requested, job=job, client="test", progress=quiet
         )

@@ -32,7 +32,7 @@ class Directory:
         read = memory.parse(content, path)
         origin = str(read.metadata.get("origin", ""))
         about = (read.name, read.description, read.type)
-        header = Header(path, *about, 0, len(content), read.damaged, 1, origin=origin)
+        header = Header(path, *about, 0, len(content), read.damaged, "1", origin=origin)
         self.files[path] = MemoryFile(header, content, sha256(content), read.body)
 
     def headers(self) -> tuple[Header, ...]:

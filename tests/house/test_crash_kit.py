@@ -13,7 +13,7 @@ CLOCKS = {"tests.support.clock", "tests.support.countdown"}
 
 
 def test_one_file_knows_the_core() -> None:
-    """Only the door, of at most 150 lines, and its neighbours import memd or other tests."""
+    """Only the door, of at most 170 lines, and its neighbours import memd or other tests."""
     tests = Files("tests")
     kit = {s.path: s for s in tests if re.match(r"tests/(crash/|soak/store_machine)", s.path)}
     wrong = [
@@ -24,4 +24,4 @@ def test_one_file_knows_the_core() -> None:
         if re.match(r"memd\b|tests\.(?!crash\b)", name) and name not in CLOCKS
     ]
     assert wrong == []
-    assert len(kit["tests/crash/core.py"].lines) <= 150
+    assert len(kit["tests/crash/core.py"].lines) <= 170

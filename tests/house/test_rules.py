@@ -28,7 +28,9 @@ DOORS = {
     "psycopg": "memd/server/postgres.py",
     "psutil": "memd/daemon/machine.py memd/model/processes.py memd/watch/locks.py",
     "re2": "memd/base/regex.py",
-    "sqlite3": "memd/server/sqlite.py memd/state/database.py memd/state/formats.py",
+    "sqlite3": (
+        "memd/server/sqlite.py memd/state/database.py memd/state/formats.py memd/store/convert.py"
+    ),
     "starlette": "memd/server/app.py memd/ui/app.py",
     "structlog": "memd/daemon/log.py",
     "subprocess": (
@@ -38,7 +40,7 @@ DOORS = {
     "Stemmer": "memd/text/stems.py",
     "tantivy": "memd/search/engine.py",
     "uvicorn": "memd/server/serving.py memd/ui/serving.py",
-    "watchdog": "memd/watch/watch.py",
+    "watchdog": "memd/store/watch.py",
 }
 # Files that decide and touch nothing.
 PURE_ROOMS = str.split(

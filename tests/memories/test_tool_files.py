@@ -24,7 +24,7 @@ def file(content: bytes, path: str = "a.md") -> MemoryFile:
         0,
         len(content),
         parsed.damaged,
-        0,
+        sha256(content),
     )
     return MemoryFile(header, content, sha256(content), parsed.body)
 

@@ -70,7 +70,6 @@ def test_a_head_that_claims_to_be_the_persons_is_not_believed(project: Project) 
     assert place(project, "user") == "## Background"
 
 
-@differs("8.4", "a prompt may come before the file counts as another program's")
 def test_no_head_is_believed_for_a_moment(project: Project) -> None:
     """Also at the very first prompt after it was saved, such a memory is background."""
     project.write("anchor.md", "text")

@@ -82,7 +82,7 @@ def test_a_fault_of_memd_is_no_full_disk(home: Home, project: Project, statement
     project.write("port.md", "The broker listens on port 9911.")
     refuse = "BEGIN SELECT RAISE(ABORT, 'no'); END"
     with _state(home) as state:
-        state.execute(f"CREATE TRIGGER refuse BEFORE {statement} ON changes {refuse}")
+        state.execute(f"CREATE TRIGGER refuse BEFORE {statement} ON change {refuse}")
         try:
             with pytest.raises(RpcError) as caught:
                 project.write("host.md", "The broker runs on pine.")

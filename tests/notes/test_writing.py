@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from memd.base.errors import Storage
 from memd.base.values import Project
-from memd.files.directory import UnwrittenFileError
-from memd.files.disk import Disk
 from memd.notes import errors, files
+from memd.store.disk import Disk
 from tests.notes import killing
 from tests.support.faults import Countdown, FaultyDisk
 
@@ -71,11 +71,11 @@ def test_a_disk_that_fails_leaves_old_notes(fault: str, old: str, place: files.N
     assert failed > 1
 
 
-def failure(call: Callable[[], object]) -> UnwrittenFileError | None:
+def failure(call: Callable[[], object]) -> Storage | None:
     """Return how a call failed, ``None`` where it did not."""
     try:
         call()
-    except UnwrittenFileError as error:
+    except Storage as error:
         return error
     return None
 
@@ -103,7 +103,7 @@ def test_a_full_disk_keeps_notes_that_go(place: files.NotesPlace) -> None:
     for number in (1, 2):
         if not current(place)[1]:
             files.replace(place, killing.text("old"), "")
-        with pytest.raises(UnwrittenFileError):
+        with pytest.raises(Storage):
             files.remove(place, FaultyDisk(Countdown(number, errno.EROFS, ever=True)))
         assert current(place)[0] in ("", killing.text("old"))
 

@@ -11,7 +11,6 @@ from blockbuster import blockbuster_ctx
 
 from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Provenance
-from memd.files.disk import Disk
 from memd.notes.files import contents
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, decode
 from memd.portable.service import ExportPorts, Exports
@@ -21,8 +20,9 @@ from memd.projects.visits import last_visits
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.schemas import SCHEMAS
+from memd.store.disk import Disk
 from tests.store.bench import topic
-from tests.stores import store_in
+from tests.stores import projects_in, store_in
 from tests.support.clock import FakeClock
 
 ALL = frozenset(ExportPart)
@@ -36,9 +36,10 @@ class Archives:
     def __init__(self, home: Path, database: Database, disk: Disk | None = None) -> None:
         self.home, self.database = home, database
         self.clock = FakeClock()
-        self.store = store_in(home, database, self.clock)
+        self.store = store_in(database, self.clock)
+        self.projects = projects_in(home, database)
         ports = ExportPorts(
-            known=lambda: self.store.projects.known(last_visits(Docs(database))),
+            known=lambda: self.projects.known(last_visits(Docs(database))),
             notes=contents,
             own=(f"{home}/state",),
         )
@@ -50,7 +51,7 @@ class Archives:
         if not root.exists():
             (root / ".git").mkdir(parents=True)
             (root / ".git" / "config").write_text(CONFIG)
-        return known_project(self.store.projects.where(str(root), {})[0])
+        return known_project(self.projects.where(str(root), {})[0])
 
     async def write(self, project: KnownProject, files: Mapping[str, bytes | None]) -> None:
         """Change memories through the store."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from memd.base.values import Project
-from memd.files.disk import Disk
 from memd.notes import files as notes_files
 from memd.portable.service import (
     ImportPorts,
@@ -18,11 +17,11 @@ from memd.portable.service import (
     Imports,
     ImportTarget,
 )
-from memd.state.changes import Journal
 from memd.state.database import Database, open_database
 from memd.state.schemas import SCHEMAS
+from memd.store.disk import Disk
 from tests.portable.sources import written
-from tests.stores import store_in
+from tests.stores import projects_in, store_in
 from tests.support.clock import FakeClock
 
 NOW = 1_772_450_000.0
@@ -45,12 +44,11 @@ class Machine:
     ) -> None:
         self.folder, self.database = folder, database
         self.clock = clock or FakeClock(now=NOW)
-        self.store = store_in(folder, database, self.clock, disk=disk)
+        self.store = store_in(database, self.clock, disk=disk)
         (folder / "staging").mkdir(exist_ok=True)
         self.joined = False
         self.imports = Imports(
             self.store,
-            Journal(database),
             self.clock,
             ImportPorts(str(folder / "staging"), restore_notes),
         )
@@ -63,7 +61,7 @@ class Machine:
 
     async def project(self, name: str = "app") -> Project:
         """Return a project."""
-        return (await self.store.where(self.root(name), {}))[0]
+        return (await projects_in(self.folder, self.database).find(self.root(name), {}))[0]
 
     async def memory(self, name: str = "app") -> Path:
         """Return the memory directory of a project."""

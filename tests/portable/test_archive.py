@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.files.directory import UnwrittenFileError
+from memd.base.errors import Storage
 from memd.portable.archive import open_source
 from memd.portable.errors import SourceDamagedError, SourceMissingError
 from memd.portable.intake import ENTRIES, Intake, reason_against_name
@@ -233,7 +233,7 @@ def test_a_full_disk_is_no_fault_of_the_archive(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-        with pytest.raises(UnwrittenFileError), open_source(path, str(tmp_path)):
+        with pytest.raises(Storage), open_source(path, str(tmp_path)):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -317,5 +317,5 @@ def _read(content: bytes) -> None:
 def test_where_nothing_can_be_unpacked_that_is_the_error(tmp_path: Path) -> None:
     """A folder for unpacking that is not there is a failure of the disk, not of the archive."""
     path = _source(tmp_path, _tar())
-    with pytest.raises(UnwrittenFileError), open_source(path, str(tmp_path / "none")):
+    with pytest.raises(Storage), open_source(path, str(tmp_path / "none")):
         pass

@@ -16,7 +16,7 @@ from memd.portable.errors import SourceMissingError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.marking import marked
 from memd.portable.service import SourceKind
-from memd.state.history import Filter
+from memd.store.past import Filter
 from tests.portable.archives import MTIME_NS, export_of, sealed
 from tests.portable.importing import NOW, Machine, machine, state_of
 from tests.portable.test_memd_archive import NEW, PROJECT, WHOLE

@@ -14,12 +14,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.files.disk import Disk, find_renamer, real_disk
 from memd.portable.destination import Destination
 from memd.portable.errors import DestinationError
 from memd.portable.manifest import Manifest, ProjectRecord
 from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
+from memd.store.disk import Disk, find_renamer, real_disk
 from tests.portable.exports import archives_in, checked, content
 from tests.support.faults import Countdown, FaultyDisk
 

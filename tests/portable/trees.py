@@ -34,7 +34,7 @@ class Desk:
         if content is None:
             return None
         at = self.mtimes[path]
-        return memory_file(path, StoredFile(content, sha256(content), (1, at, 1), at, 0o600))
+        return memory_file(path, StoredFile(content, sha256(content), at, 0o600))
 
     def index(self) -> bytes | None:
         """Return the index."""

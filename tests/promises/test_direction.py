@@ -8,12 +8,11 @@ import pytest
 from anyio import to_thread
 
 from memd.client.aio import AsyncClient
-from memd.files.directory import Directory
 from memd.store.index import manifest
-from memd.store.tree import LiveTree
 from memd.text.invisible import DIRECTIONS
 from tests.cli.driver import memctl
 from tests.cli.home import Home
+from tests.store.bench import open_bench
 from tests.support.daemon import daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +42,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("kind", ["user", "strange"])
-async def test_no_name_turns_the_direction_of_text(kind: str) -> None:
+async def test_no_name_turns_the_direction_of_text(kind: str, tmp_path: Path) -> None:
     """Whatever a foreign file is called and says of itself, prompts and terminals stay as read."""
     with throw_away_home() as made:
         cwd = made.project()
@@ -68,8 +67,8 @@ async def test_no_name_turns_the_direction_of_text(kind: str) -> None:
                 ),
             ]
             assert all("Deploy" in text for text in shown[:2])
-            with Directory(str(folder)) as directory:
-                headers = LiveTree(directory).headers()
+            with open_bench(tmp_path) as bench:
+                headers = bench.reader.headers(str(folder))
                 shown += [manifest(headers), *(h.name + h.description for h in headers)]
             for command in COMMANDS:
                 run = partial(memctl, home, *command, terminal=True)

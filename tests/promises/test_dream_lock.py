@@ -20,14 +20,13 @@ from memd.base.values import Tree
 from memd.dream.run import MINUTES
 from memd.dream.service import Dreams
 from memd.dream.values import Report, Wanted
-from memd.files.disk import Disk
-from memd.projects.configuration import Configuration
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
 from memd.state.schemas import SCHEMAS
-from memd.store.service import Store
+from memd.store.disk import Disk
+from memd.store.store import Store
 from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench, NoModel
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
@@ -171,12 +170,7 @@ async def test_a_pass_that_fails(
 
 
 def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
-    folder = bench.folder
-    configuration = Configuration(str(folder / "memd.toml"), str(folder / "policy.toml"))
-    home = str(folder)
-    store = Store(
-        database, configuration, bench.clock, bench.sink, home=home, environ={}, disk=disk
-    )
+    store = Store(database, bench.clock, bench.sink, disk=disk)
     return Dreams(
         store,
         DreamTable(database),

@@ -9,14 +9,15 @@ import pytest
 
 from memd.base.values import MemoryType
 from memd.extract.service import ExtractionResult, ExtractRequest
-from memd.state.history import Filter
 from memd.store.memory import parse
+from memd.store.past import Filter
 from tests.agent.home import TOKEN
 from tests.extract.bench import Bench, opened, quiet
 from tests.promises.learning import MODEL, WISH, desk, memory
 from tests.promises.planted import CARRIERS, QUESTION, Case, cases, obedient
 from tests.promises.transcripts import Conversation
 from tests.scripted_model import says
+from tests.stores import projects_in
 from tests.support.messages import text, tools
 from tests.support.steps import ReceivedMessage
 
@@ -63,7 +64,7 @@ def around(bench: Bench) -> dict[str, tuple[int, int]]:
 async def extract(bench: Bench, said: Conversation) -> ExtractionResult:
     """Run one extraction of a conversation."""
     requested = ExtractRequest(session=said.session, transcript_path=said.path)
-    settings, _ = await bench.store.settings(bench.project)
+    settings, _ = await projects_in(bench.folder, bench.database).settings(bench.project)
     return await bench.extract.run(
         bench.project, settings, requested, job="", client="test", progress=quiet
     )

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
-from memd.state import journal
+from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
+from memd.store.log import ChangeLog
 from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
@@ -86,8 +86,10 @@ async def fight(home: Home, seconds: float) -> tuple[set[str], str]:
         saved.update(rogue.stdout.decode().splitlines())
         await client.call("memory.history", {"cwd": cwd})
     bodies = [file.read_bytes() for file in Path(folder).rglob("*.md")]
-    database = open_database(home.places.database, (journal.SCHEMA,))
-    bodies += [zlib.decompress(row["body"]) for row in database.read("SELECT body FROM blobs")]
+    database = open_database(home.places.database, SCHEMAS)
+    log = ChangeLog(database)
+    hashes = [row["hash"].hex() for row in database.read("SELECT hash FROM body")]
+    bodies += [log.body(each) or b"" for each in hashes]
     database.close()
     return saved, b"\n".join(bodies).decode()
 

@@ -13,8 +13,8 @@ from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Provenance, Tree
 from memd.daemon.clock import SystemClock
 from memd.state.database import open_database
-from memd.state.journal import Journal
 from memd.state.schemas import SCHEMAS
+from memd.store.log import ChangeLog
 from tests.store.bench import topic
 from tests.stores import store_in
 
@@ -90,16 +90,16 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def journal(root: Path) -> Iterator[Journal]:
-    """Open a journal."""
+def log(root: Path) -> Iterator[ChangeLog]:
+    """Open a log."""
     database = open_database(str(root / "state.db"), SCHEMAS)
-    yield Journal(database)
+    yield ChangeLog(database)
     database.close()
 
 
-async def race(root: Path, journal: Journal, rounds: int) -> tuple[int, int]:
+async def race(root: Path, log: ChangeLog, rounds: int) -> tuple[int, int]:
     """Let a person and memd save the same memory; return how many saves of each are lost."""
-    store = store_in(root, journal._database, SystemClock())
+    store = store_in(log.database, SystemClock())
     directory = root / "memory"
     directory.mkdir()
     person = Person(directory / "a.md", rounds, seed=6)
@@ -113,21 +113,21 @@ async def race(root: Path, journal: Journal, rounds: int) -> tuple[int, int]:
     live = (directory / "a.md").read_bytes()
 
     def lost(bodies: list[bytes]) -> int:
-        return sum(body != live and journal.blob(sha256(body)) is None for body in bodies)
+        return sum(body != live and log.body(sha256(body)) is None for body in bodies)
 
     return lost(person.saved), lost(ours)
 
 
-async def test_a_persons_save_is_not_lost_to_a_commit(root: Path, journal: Journal) -> None:
+async def test_a_persons_save_is_not_lost_to_a_commit(root: Path, log: ChangeLog) -> None:
     """Whichever comes first, the text of both is in the directory or in the history."""
-    assert await race(root, journal, 300) == (0, 0)
+    assert await race(root, log, 300) == (0, 0)
 
 
 @pytest.mark.soak
-async def test_no_save_of_twenty_thousand_is_lost(root: Path, journal: Journal) -> None:
+async def test_no_save_of_twenty_thousand_is_lost(root: Path, log: ChangeLog) -> None:
     """20,000 saves, each racing a commit, are all there afterwards."""
     rounds = 20_000
-    lost = await race(root, journal, rounds)
+    lost = await race(root, log, rounds)
     figures = f"{rounds} saves against {rounds} commits: lost {lost[0]} and {lost[1]}"
     print(figures)  # noqa: T201 - the figures of the proof
     assert lost == (0, 0)

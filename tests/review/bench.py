@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.base.text import sha256
-from memd.base.values import Actor, MemoryType, Provenance
-from memd.files.disk import Disk
+from memd.base.values import MemoryType
 from memd.review.service import Reviews
 from memd.state.database import Database, open_database
-from memd.state.proposals import Proposal, ProposalTable
-from memd.state.proposed import ProposedEdit
+from memd.state.proposals import Proposal, ProposalTable, ProposedEdit
 from memd.state.schemas import SCHEMAS
 from memd.store import memory
+from memd.store.disk import Disk
 from tests.stores import store_in
 from tests.support.clock import FakeClock
 
@@ -43,7 +42,7 @@ class Bench:
         self.database = database
         self.clock = FakeClock(now=NOW)
         self.table = ProposalTable(database)
-        self.store = store_in(folder, database, self.clock, disk=disk)
+        self.store = store_in(database, self.clock, disk=disk)
         self.reviews = Reviews(self.store, self.table, self.clock)
 
     def write(self, path: str, content: bytes) -> None:
@@ -61,9 +60,7 @@ class Bench:
         base = "" if before is None else sha256(before)
         return ProposedEdit(path, content, base, before, reason, into)
 
-    def propose(
-        self, *edits: ProposedEdit, directory: str = "", by: Provenance | None = None
-    ) -> str:
+    def propose(self, *edits: ProposedEdit, directory: str = "", engine: str = "") -> str:
         """Keep a proposal as a dream does, or as somebody else."""
         proposal = Proposal(
             "",
@@ -72,9 +69,10 @@ class Bench:
             job="j1",
             said="I tidied up.",
             problems=("too much at once",),
+            engine=engine,
             edits=edits,
         )
-        return self.table.propose(proposal, by or Provenance(Actor.DREAM))
+        return self.table.propose(proposal)
 
     def proposal(self, name: str) -> Proposal:
         """Return a proposal that is there."""
@@ -84,7 +82,7 @@ class Bench:
 
     def states(self, name: str) -> dict[str, str]:
         """Return the state of each edit of a proposal."""
-        return {edit.path: edit.state for edit in self.proposal(name).edits or ()}
+        return {edit.path: edit.state for edit in self.proposal(name).edits}
 
     def files(self) -> dict[str, bytes]:
         """Return the memories and the index."""

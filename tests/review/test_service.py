@@ -21,8 +21,7 @@ from memd.review.accepting import (
     PathNotProposedError,
     ProposalDecidedError,
 )
-from memd.state.proposals import RefusedEdits
-from memd.state.proposed import ProposedEdit
+from memd.state.proposals import ProposedEdit, RefusedEdits
 from tests.review.bench import NOW, Bench, accepted, open_bench, topic
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.undoing import undo

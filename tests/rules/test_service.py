@@ -13,8 +13,8 @@ from memd.rules.values import RULES, NotARuleError, PlannedCall, RuleAnswer
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.schemas import SCHEMAS
-from memd.store.reading import DirectoryReader
-from memd.store.service import Store
+from memd.store.read import MemoryReader
+from memd.store.store import Store
 from tests.stores import store_in
 from tests.support.clock import FakeClock
 
@@ -26,7 +26,7 @@ HEAD = "---\nname: r{0}\ndescription: rule {0}\ntype: feedback\ncheck: c{0} x\n-
 class CountingReader:
     """A store's reader that counts the memories it is asked to read."""
 
-    def __init__(self, reader: DirectoryReader) -> None:
+    def __init__(self, reader: MemoryReader) -> None:
         self._reader = reader
         self.reads = 0
 
@@ -76,7 +76,7 @@ def call(words: str) -> PlannedCall:
 async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: Database) -> None:
     """The two hundred and first is refused; one that is on may be switched on again."""
     clock, table = FakeClock(), Docs(database)
-    rules = ToolRules(store_in(folder.parent, database, clock), table, clock)
+    rules = ToolRules(store_in(database, clock), table, clock)
     await rules.add(str(folder), "r0.md", "", "ask", BY)
     for number in range(1, RULES):
         rule = StoredRule(0, str(folder), f"r{number}.md", "0" * 64, "ask", enabled=True, at=1.0)
@@ -92,7 +92,7 @@ async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: D
 async def test_a_call_reads_no_memory_that_did_not_change(folder: Path, database: Database) -> None:
     """Rules are read once, and again when their own memory changes, and never for another one."""
     clock = FakeClock()
-    store = CountingStore(store_in(folder.parent, database, clock))
+    store = CountingStore(store_in(database, clock))
     rules = ToolRules(store, Docs(database), clock)  # type: ignore[arg-type]
     for number in range(3):
         await rules.add(str(folder), f"r{number}.md", "", "ask", BY)
@@ -118,7 +118,7 @@ async def test_what_cannot_be_read_in_its_time_says_nothing(
 ) -> None:
     """No time, a state file that is closed, and a directory that is none are no errors."""
     clock = FakeClock()
-    rules = ToolRules(store_in(folder.parent, database, clock), Docs(database), clock)
+    rules = ToolRules(store_in(database, clock), Docs(database), clock)
     await rules.add(str(folder), "r1.md", "", "deny", BY)
     assert await rules.answer(lambda: [str(folder)], call("c1 x"), 0.0) == RuleAnswer()
     assert (await rules.answer(lambda: ["/gone", str(folder)], call("c1 x"), 20.0)).answer == "deny"

@@ -21,8 +21,8 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
-from memd.files.directory import Directory
 from memd.store import index
+from memd.store.directory import Directory
 from tests import corpora
 from tests.soak.figures import FIGURE
 from tests.support.daemon import Home, daemon_here, throw_away_home

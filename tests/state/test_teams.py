@@ -1,6 +1,7 @@
 """What syncs of team memory remember."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,15 +17,12 @@ from memd.base.team import (
     moved,
 )
 from memd.base.text import sha256
-from memd.base.values import Actor, Provenance, TeamMoved
+from memd.base.values import TeamMoved
 from memd.state.database import Database, open_database
-from memd.state.journal import Journal
-from memd.state.purge import Purge
-from memd.state.records import PlannedChange, Step
-from memd.state.retention import Pruned, Retention
 from memd.state.schemas import SCHEMAS
-from memd.state.teams import TeamTable
+from memd.state.teams import TeamTable, forget_bodies, store_pull
 from tests.bases import move_bases
+from tests.store.bench import open_bench, topic
 
 BODIES = {sha256(text): text for text in (b"one", b"two", b"three")}
 ONE, TWO, THREE = BODIES
@@ -32,19 +30,17 @@ BASE = Base("a.md", ONE, 3, "anna", "laptop", 5.0)
 OUT = PushBatch("id-1", 7.0, (Outgoing("b.md", TWO, None), Outgoing("a.md", THREE, 3)))
 
 
-def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
-    """Bases, what is held and conflicts become true when the set is applied, and never before."""
-    table, journal = TeamTable(database), Journal(database)
+def test_a_pull_moves_all_in_one_transaction(database: Database) -> None:
+    """Bases, what is held and conflicts become true together, with the id of the change."""
+    table = TeamTable(database)
     move_bases(table, "/m", [BASE, Base("old.md", TWO, 1)])
     table.save("/m", HeldEntry("a.md", ONE, "removed"))
     table.save("/m", LeftOut("a.md", 2, ONE, "secret"))
     conflict = Conflict("c.md", ONE, TWO, at=3.0)
     held = HeldEntry("h.md", TWO, "removed")
     effect = moved([Base("a.md", TWO, 4), Base("h.md", "", 5)], ["old.md"], [held], [conflict])
-    by = Provenance(Actor.TEAM)
-    record = journal.record(PlannedChange("/m", 1.0, by, "", "0123abcd", (), {}, (effect,)))
-    assert table.bases("/m")["a.md"] == BASE
-    journal.mark_applied(record, 2.0)
+    with database.transaction() as cursor:
+        store_pull(cursor, "/m", effect, "c1")
     assert table.bases("/m") == {"a.md": Base("a.md", TWO, 4), "h.md": Base("h.md", "", 5)}
     assert (table.held("/m"), table.left_out("/m")) == ({"h.md": held}, {})
     assert table.conflicts("/m") == {"c.md": Conflict("c.md", ONE, TWO, change="c1", at=3.0)}
@@ -54,47 +50,41 @@ def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
     assert table.conflicts("/m") == {}
 
 
-def test_bodies_outlive_the_journal_while_something_names_them(database: Database) -> None:
-    """Retention takes a body only once no base, batch or conflict of any directory names it."""
+def test_bodies_go_once_nothing_names_them(database: Database) -> None:
+    """A text goes only once no base, batch or conflict of any directory names it."""
     table = TeamTable(database)
     table.keep("/m", BODIES)
     move_bases(table, "/m", [BASE])
-    journal, by = Journal(database), Provenance(Actor.TEAM)
-    effect = moved(conflicts=[Conflict("c.md", TWO, ONE)])
-    journal.record_effects(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
+    with database.transaction() as cursor:
+        store_pull(cursor, "/m", moved(conflicts=[Conflict("c.md", TWO, ONE)]), None)
     table.begin("/m", PushBatch("i", 1.0, (Outgoing("d.md", THREE, None),)), {})
     for expected in (BODIES.keys(), {ONE, TWO}, {ONE}):
         table.prune("/m")
-        prune(database)
         assert {key for key in BODIES if table.body("/m", key) == BODIES[key]} == expected
         if expected == {ONE, TWO}:
             table.drop("/m", Conflict, "c.md")
         table.end("/m", [], batch="i")
 
 
-def test_a_text_of_the_journal_is_given_for_its_own_file(database: Database) -> None:
-    """A hash alone gets nobody's text: the file and its directory must have had it."""
-    table, journal = TeamTable(database), Journal(database)
-    steps = (Step("team/a.md", ONE, TWO), Step("b.md", None, THREE))
-    by = Provenance(Actor.CLIENT)
-    journal.record(PlannedChange("/m", 1.0, by, "", "", steps, BODIES, ()))
-    assert [table.recorded("/m", "a.md", each) for each in (ONE, TWO)] == [b"one", b"two"]
-    assert table.recorded("/m", "a.md", THREE) is None
-    assert table.recorded("/m", "b.md", THREE) is None
-    assert table.recorded("/other", "a.md", ONE) is None
+def test_a_text_of_the_history_is_given_for_its_own_directory(tmp_path: Path) -> None:
+    """A hash alone gets nobody's text: a file below team/ of the directory must have had it."""
+    with open_bench(tmp_path) as bench:
+        shared = b"---\nname: a\ndescription: d\ntype: project\n---\n\none\n"
+        bench.write("team/a.md", shared)
+        bench.write("b.md", topic("b"))
+        table = TeamTable(bench.database, bench.log.team_text)
+        assert table.recorded(bench.directory, sha256(shared)) == shared
+        assert table.recorded(bench.directory, sha256(topic("b"))) is None
+        assert table.recorded("/other", sha256(shared)) is None
 
 
-def test_a_purge_takes_the_bodies_of_a_team_file(database: Database) -> None:
-    """The bodies that a sync names for a file are purged with it, and the secret in any row."""
-    table, purge = TeamTable(database), Purge(database)
+def test_a_purge_takes_the_bodies_of_a_team(database: Database) -> None:
+    """The texts that a sync keeps go with their hash, and with a pattern that they have."""
+    table = TeamTable(database)
     table.keep("/m", BODIES)
-    move_bases(table, "/m", [BASE])
-    table.begin("/m", OUT, {})
-    table.save("/m", HeldEntry("x.md", TWO, "secret", "sesame-4711"))
-    assert purge.hashes_of_path("/m", "team/a.md") == {ONE, THREE}
-    purge.remove([ONE], lambda text: text.replace("sesame-4711", "[x]"))
-    assert (table.body("/m", ONE), table.body("/m", THREE)) == (None, b"three")
-    assert table.held("/m")["x.md"].detail == "[x]"
+    with database.transaction() as cursor:
+        forget_bodies(cursor, [ONE], lambda body: body == b"two")
+    assert [table.body("/m", each) for each in (ONE, TWO, THREE)] == [None, None, b"three"]
 
 
 @pytest.mark.parametrize("value", [b"", b"{}", b"\xff", b"[" * 9999, b'{"key": 1}', b"null"])
@@ -118,15 +108,8 @@ def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory,
     """An effect whose lists are none moves nothing."""
     database = open_database(str(tmp_path_factory.mktemp("s") / "state.db"), SCHEMAS)
     move_bases(TeamTable(database), "/m", [BASE])
-    by = Provenance(Actor.TEAM)
     effect = TeamMoved(text, "{}" if text.startswith('["a') else text, json.dumps(text), text)
-    Journal(database).record_effects(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
+    with database.transaction() as cursor:
+        store_pull(cursor, "/m", effect, None)
     assert TeamTable(database).bases("/m") == {"a.md": BASE}
     database.close()
-
-
-def prune(database: Database) -> None:
-    """Let the journal forget all that it may."""
-    retention, total = Retention(database, 0), Pruned(more=True)
-    while total.more:
-        total += retention.batch()

@@ -1,20 +1,22 @@
-"""A directory and its journal for the tests of the writing half of the store."""
+"""A directory and its log for the tests of the store, and of what stands on one."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from memd.base.names import INDEX
 from memd.base.values import Actor, CommitResult, Draft, Effect, FileEdit, Pointer, Provenance, Tree
-from memd.files.disk import Disk, real_disk
+from memd.daemon.app import SCHEMAS as SCHEMAS
 from memd.state.database import Database, open_database
-from memd.state.journal import Journal
-from memd.state.schemas import SCHEMAS as SCHEMAS
-from memd.store.changes import ChangeRequest, Changes
-from memd.store.replaced import Replaced
-from memd.store.undo import UndoPlan
+from memd.store.disk import Disk, real_disk
+from memd.store.log import ChangeLog, ChangeRecord
+from memd.store.past import Past
+from memd.store.read import MemoryReader
+from memd.store.sync import Rows
+from memd.store.watch import Watch
+from memd.store.write import ChangeRequest, Writer
+from tests.support.clock import FakeClock
 
 BY = Provenance(Actor.CLIENT, client="test")
 
@@ -31,57 +33,54 @@ def edits(*wanted: FileEdit, pointers: Mapping[str, Pointer] | None = None) -> D
 
 
 class Bench:
-    """A memory directory, a journal, and a way to commit; ``at`` ticks with every request."""
+    """A memory directory, its log, and a way to commit; the clock ticks with every request."""
 
-    def __init__(
-        self,
-        root: Path,
-        database: Database,
-        disk: Disk | None = None,
-        replaced: Replaced | None = None,
-    ) -> None:
-        self.path = root / "memory"
+    def __init__(self, root: Path, database: Database, disk: Disk | None = None) -> None:
+        self.root, self.path = root, root / "memory"
         self.path.mkdir(exist_ok=True)
-        self.root = root
         self.database = database
-        self.journal = Journal(database)
-        self.changes = Changes(self.journal, disk or real_disk(), replaced=replaced)
-        self.at = 1_760_000_000.0
-        self.monotonic = 10.0
+        self.clock = FakeClock()
+        self.log = ChangeLog(database)
+        self.rows = Rows(self.log, self.clock, Watch())
+        self.reader = MemoryReader(self.rows)
+        self.past = Past(self.log, self.reader.content)
+        self.writer = Writer(self.rows, disk or real_disk(), self.clock)
 
     @property
     def directory(self) -> str:
         """The real path of the memory directory."""
         return os.path.realpath(self.path)
 
-    def keeping(self, replaced: Replaced) -> "Bench":
-        """Return the same bench, whose commits keep the files that they replace."""
-        return Bench(self.root, self.database, replaced=replaced)
-
     def using(self, disk: Disk, database: Database | None = None) -> "Bench":
         """Return the same bench on another disk or through another state file object."""
         return Bench(self.root, database or self.database, disk)
 
     def commit(
-        self, plan: Callable[[Tree], Draft] | Draft, request: str = "", by: Provenance = BY
+        self,
+        plan: Callable[[Tree], Draft] | Draft,
+        request: str = "",
+        by: Provenance = BY,
+        *,
+        wait: bool = False,
     ) -> CommitResult:
         """Commit a plan or a draft."""
-        self.at += 1
+        self.clock.advance(1.0)
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
-        return self.changes.commit(
-            ChangeRequest(self.directory, chosen, by, self.at, request, self.monotonic)
-        )
+        wanted = ChangeRequest(self.directory, lambda: chosen, by, request, wait=wait)
+        return self.writer.commit(wanted)[0]
 
     def write(self, path: str, content: bytes | None, *effects: Effect) -> CommitResult:
         """Write or delete one file."""
         return self.commit(Draft((FileEdit(path, content),), effects=effects))
 
     def undo(self, change: str | None, request: str = "") -> CommitResult:
-        """Undo a change."""
-        record = self.journal.change(self.directory, change or "")
-        assert record is not None
+        """Undo a change; ``None`` is the newest that is neither an undo nor undone."""
         by = Provenance(Actor.UNDO, client="test")
-        return self.commit(UndoPlan(record, self.journal.blob), request, by)
+        return self.commit(self.past.undo(self.directory, change), request, by)
+
+    def look(self, *, patient: bool = False, last: bool = False) -> list[ChangeRecord]:
+        """Look at what other programs did; with ``last`` replaced files go at once."""
+        return self.writer.scan(self.directory, patient=patient, last=last)[0]
 
     def save(self, path: str, content: bytes) -> None:
         """Save a file as a program does that knows nothing of memd: new file, rename."""
@@ -100,27 +99,9 @@ class Bench:
         }
 
     def topics(self) -> dict[str, bytes]:
-        """Return every file but the index."""
-        return {path: content for path, content in self.tree().items() if path != INDEX}
-
-    def times(self) -> dict[str, int]:
-        """Return the mtime of every topic."""
-        return {path: (self.path / path).stat().st_mtime_ns for path in self.topics()}
-
-
-class Slow(Disk):
-    """A disk whose first wait for a folder lasts until it is told to go on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reached = threading.Event()
-        self.go_on = threading.Event()
-
-    def sync_folder(self, folder: int) -> None:
-        """Wait, then do it."""
-        self.reached.set()
-        assert self.go_on.wait(60)
-        super().sync_folder(folder)
+        """Return every file but the index and memd's own."""
+        files = self.tree().items()
+        return {path: text for path, text in files if path != INDEX and "/." not in f"/{path}"}
 
 
 @contextmanager

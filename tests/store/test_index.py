@@ -156,4 +156,4 @@ def test_a_line_of_40_kb_costs_no_time(part: str) -> None:
 
 def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
     """Return a header with these facts."""
-    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, inode=1)
+    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, hash="0")

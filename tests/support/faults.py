@@ -7,8 +7,8 @@ passes; after every failure the store must be intact.
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-from memd.files.disk import Disk, real_disk
 from memd.state.database import Cursor, Database
+from memd.store.disk import Disk, real_disk
 from tests.support.countdown import Countdown as Countdown
 
 P = ParamSpec("P")

@@ -16,8 +16,8 @@ from tests.support.waiting import wait_until_up
 # A real daemon, which keeps something more with each request that concerns a project.
 LEAKING = """
 import asyncio, os, pathlib, socket, sys, threading
+from memd.store.store import Store
 from memd.__main__ import main
-from memd.store.service import Store
 
 kept, where = [], Store.where
 

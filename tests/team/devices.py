@@ -11,7 +11,7 @@ from memd.base.values import Actor, CommitResult, Draft, FileEdit, Project, Prov
 from memd.state.database import open_database
 from memd.state.schemas import SCHEMAS
 from memd.state.teams import TeamTable
-from memd.store.service import Store
+from memd.store.store import Store
 from memd.team.membership import Memberships
 from memd.team.service import Joined, TeamSyncs
 from tests.stores import Sink, store_in
@@ -90,7 +90,7 @@ async def device(
         return ""
 
     try:
-        store = store_in(home, database, clock, events=sink)
+        store = store_in(database, clock, events=sink)
         memberships, table = Memberships(str(home / "config")), TeamTable(database)
         project = Project(str(root), str(root), str(directory), "test", "", enabled=True)
         settings = Settings()

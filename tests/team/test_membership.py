@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from memd.base.errors import MemdError
-from memd.files.directory import UnwrittenFileError
+from memd.base.errors import MemdError, Storage
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 from memd.team.membership import Memberships, server_address
 from memd.team.values import Membership
@@ -110,7 +109,7 @@ def test_at_each_failing_call_the_earlier_memberships_stand(tmp_path: Path) -> N
         Memberships(here).add(ROW, TOKEN)
         other = replace(ROW, directory="/mem/b", member="bob", at=ROW.at + 1)
         countdown = Countdown(n)
-        with suppress(UnwrittenFileError):
+        with suppress(Storage):
             Memberships(here, FaultyDisk(countdown)).add(other, OTHER)
         reached = countdown.reached
         rows = {row.directory: row for row in Memberships(here).all()}

@@ -156,8 +156,6 @@ def purge(invocation: Invocation) -> int:
     screen.answer(result, "\n".join(_purge_lines(result)) or "nothing is kept of it")
     for path in result["live"]:
         screen.error(f"it still stands in {path}, which is yours to change")
-    if result["running"]:
-        screen.note(f"{result['running']} jobs have not ended: purge again when they have")
     if not options.yes and not options.dry_run:  # nobody has said what to do
         screen.error("nothing was removed; --yes removes it for good")
         return 2
@@ -219,12 +217,10 @@ def _version_words(version: dict[str, Any] | None) -> str:
 
 
 def _purge_lines(result: dict[str, Any]) -> list[str]:
-    """Return a line for each removed text with its hash, cleaned table and changed file."""
+    """Return a line for each removed text with its hash, and for each removed state file."""
     would = "would be " if result["dry_run"] else ""
     lines = [
         f"{would}purged {body['hash']} {', '.join(body['paths'])} ({' '.join(body['changes'])})"
         for body in result["bodies"]
     ]
-    lines += [f"{would}cleaned {rows} rows of {table}" for table, rows in result["texts"].items()]
-    lines += [f"{would}removed from {file['path']} ({file['hash']})" for file in result["files"]]
-    return lines
+    return [*lines, *(f"{would}removed {path}" for path in result["files"])]

@@ -1,0 +1,198 @@
+"""Checks of what a change may contain: names, sizes, types and secrets. Pure.
+
+They run before anything is written, so a refusal leaves no trace.
+"""
+
+from collections.abc import Sequence
+
+from memd.base import limits
+from memd.base.errors import Conflict, Invalid, NotFound, Refused, Secret, TooLarge
+from memd.base.names import (
+    INDEX,
+    INDEXES,
+    TEAM,
+    TEAM_INDEX,
+    check_name,
+    check_odd_name,
+    check_stored_name,
+    in_catalogue,
+)
+from memd.base.text import decode, sha256
+from memd.base.values import FileEdit, MemoryType
+from memd.store import memory, secret
+
+_LINES_AROUND_CHANGE = 100  # that are searched too: credentials of several lines are shorter
+
+
+class ImportedTexts:
+    """Checks the texts of an import, and skips a text that has already passed."""
+
+    def __init__(self) -> None:
+        self._passed: set[tuple[str, str]] = set()  # paths with hashes
+
+    def check(self, path: str, before: bytes | None, content: bytes) -> None:
+        """Refuse a text that no import may bring. Raises TooLarge and Secret.
+
+        The type is not checked: no file of an import is shared with a team.
+        """
+        path_and_hash = (path, sha256(content))
+        if content == before or path_and_hash in self._passed:
+            return
+        check_size(path, content, limits.READ_BYTES)
+        check_secrets(path, before, content)
+        if before is None:  # no earlier line excused a credential of this text
+            self._passed.add(path_and_hash)
+
+
+def check_edits(
+    edits: Sequence[FileEdit], *, restores: bool = False, imports: bool = False
+) -> None:
+    """Refuse names, and numbers of files, that no change may have.
+
+    A writer may name the index only with the hash of the index that it read. What ``restores`` may
+    name any memory of this disk, and any number of them; an import brings what a person named.
+    Raises Refused and TooLarge.
+    """
+    most = limits.IMPORT_FILES + len(INDEXES) if imports else limits.CHANGE_FILES
+    if len(edits) > most and not restores:
+        sentence = f"the change has {len(edits)} files; one may have {most}"
+        raise TooLarge(sentence, files=len(edits), limit=most)
+    seen: set[str] = set()
+    for edit in edits:
+        if imports:
+            check_odd_name(edit.path)
+        else:
+            # The team's index is derived, but a person's own lines in it may come back.
+            is_index = edit.path == INDEX and edit.base is not None
+            if not is_index and not (edit.path == TEAM_INDEX and restores):
+                if not restores:
+                    # What is there already may have a name that a person chose.
+                    check = check_name if edit.content is not None else check_stored_name
+                    check(edit.path)
+                if not in_catalogue(edit.path):
+                    why = "only topic files are written here"
+                    sentence = f"the name {edit.path} is refused: {why}"
+                    raise Refused(sentence, kind="name_refused", name=edit.path, rule=why)
+        if edit.path in seen:
+            raise name_clash(edit.path, edit.path)
+        seen.add(edit.path)
+
+
+def no_memory(path: str) -> NotFound:
+    """Return the error of a memory that is not there."""
+    hint = "list the memories to see their paths"
+    return NotFound(f"there is no memory {path}", hint=hint, path=path)
+
+
+def name_clash(path: str, other: str) -> Refused:
+    """Return the error of two names that some systems take for one file."""
+    return Refused(
+        f"{path} differs from {other} only in case",
+        kind="name_refused",
+        hint="choose a name that differs in more than case",
+        path=path,
+        other=other,
+    )
+
+
+def conflict(path: str, expected: str, actual: str, change: str = "") -> Conflict:
+    """Return the error of two versions that cannot be merged; hashes are "" for no file.
+
+    ``change`` is the id under which the log keeps what was to be written, "" where it keeps none.
+    """
+    stored = f"; what was refused is kept as {change}" if change else ""
+    return Conflict(
+        f"{path} was changed since it was read; nothing was written{stored}",
+        hint="read the file again and repeat the change on what it says now",
+        path=path,
+        expected=expected,
+        found=actual,
+        change=change,
+    )
+
+
+def check_size(path: str, content: bytes, limit: int = limits.MEMORY_BYTES) -> None:
+    """Refuse a body of more than ``limit`` bytes. Raises TooLarge."""
+    if len(content) > limit:
+        sentence = f"{path} would have {len(content)} bytes; a memory may have {limit}"
+        hint = "keep one fact per memory and split the rest"
+        raise TooLarge(sentence, hint=hint, path=path, size=len(content), limit=limit)
+
+
+def check_shared(path: str, content: bytes) -> None:
+    """Refuse a memory below ``team/`` without a type that a team shares. Raises Invalid."""
+    if not path.startswith(TEAM):
+        return
+    kind = memory.parse(content, path).type
+    if kind in (None, MemoryType.USER):
+        shown = kind.value if kind else "none"
+        sentence = f"{path} is not written: team memories have a type that is shared, not {shown}"
+        hint = "give it the type project, reference or feedback, or write it without scope team"
+        raise Invalid(sentence, hint=hint, path=path, type=shown)
+
+
+def check_body(path: str, before: bytes | None, content: bytes) -> None:
+    """Check size, type and secrets of a text that differs from the one before.
+
+    Raises TooLarge, Invalid and Secret.
+    """
+    if before != content:
+        check_size(path, content)
+        check_shared(path, content)
+        check_secrets(path, before, content)
+
+
+def check_index(before: bytes | None, content: bytes) -> None:
+    """Check size and secrets of a new index. Raises TooLarge and Secret."""
+    check_size(INDEX, content, limits.READ_BYTES)
+    if before != content:
+        check_secrets(INDEX, before, content)
+
+
+def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
+    """Refuse a credential in a line that is new in the file, or in the name of a new file.
+
+    Lines that were there before pass, or a person could not edit such a file at all. Raises Secret,
+    which never has the value.
+    """
+    in_name = secret.find(path) if before is None else ()
+    if in_name:
+        raise Secret(
+            f"the name of the file looks like a secret ({in_name[0].rule}); nothing was written",
+            hint="name the file by what it is about instead of the secret",
+            rule=in_name[0].rule,
+        )
+    # What stood there need not be searched again, and a search of a large text is slow.
+    secrets_now = secret.find(_changed_part(before or b"", after))
+    if not secrets_now:
+        return
+    old, new = decode(before or b"").split("\n"), decode(after).split("\n")
+    old_lines = {(each.rule, old[each.line - 1]) for each in secret.find("\n".join(old))}
+    for each in secret.find("\n".join(new)):
+        if (each.rule, new[each.line - 1]) not in old_lines:
+            raise Secret(
+                f"line {each.line} of {path} looks like a secret ({each.rule});"
+                " nothing was written",
+                hint="write where the secret is kept instead of the secret",
+                path=path,
+                rule=each.rule,
+                line=each.line,
+            )
+
+
+def _changed_part(before: bytes, after: bytes) -> str:
+    """Return the new text from its first to its last changed line, with lines around them."""
+    old, new = before.split(b"\n"), after.split(b"\n")
+    start = _common_start(old, new)
+    same_end = _common_start(old[start:][::-1], new[start:][::-1])
+    first = max(0, start - _LINES_AROUND_CHANGE)
+    end = len(new) - same_end + _LINES_AROUND_CHANGE
+    return decode(b"\n".join(new[first:end]))
+
+
+def _common_start(lines: Sequence[bytes], other_lines: Sequence[bytes]) -> int:
+    """Return how many lines two texts have in common at their beginning."""
+    for number, (line, other_line) in enumerate(zip(lines, other_lines, strict=False)):
+        if line != other_line:
+            return number
+    return min(len(lines), len(other_lines))

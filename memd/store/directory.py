@@ -1,0 +1,387 @@
+"""The only file that opens anything below a memory directory.
+
+Rules of this file
+- A name is never resolved first and opened afterwards: that loses races with links. Descriptors are
+  walked beneath an open directory, one for each part of the name, with ``O_NOFOLLOW``.
+- After opening, ``fstat`` must show a regular file of ours, within a size. ``O_NONBLOCK`` keeps a
+  FIFO from hanging the daemon.
+- The memory directory itself may be reached through links; people keep it in a dotfiles checkout.
+- Hard links are read (backups make them); the writer replaces instead of writing through.
+- Every failure leaves as one of the families of errors; a name never raises a ``ValueError``.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from memd.base import names
+from memd.base.errors import MemdError, NotFound, Refused, Storage, TooLarge
+
+WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK_BYTES = 64 * 1024
+_BYTES_AFTER_END = 4096  # requested once a file was read, in case it has grown meanwhile
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_LINK = (errno.ELOOP, errno.EXDEV, errno.EMLINK)  # EMLINK: a BSD's O_NOFOLLOW
+_SET_SIGNAL: int | None = getattr(fcntl, "F_SETSIG", None)
+_SET_LEASE: int | None = getattr(fcntl, "F_SETLEASE", None)
+_HINT = "mend the permissions or what stands at that path; no restart is needed"
+
+
+class Directory:
+    """An open memory directory; a context manager that closes it.
+
+    With ``create`` the missing part of the path is made, mode 0700. Raises NotFound for a missing
+    directory, Storage if the system does not let us in, Refused for a path that is not absolute or
+    has a character that no path can have.
+    """
+
+    def __init__(self, path: str, *, create: bool = False) -> None:
+        self.path = path
+        if not path.startswith("/"):
+            raise refused(path, "a memory directory's path is absolute")
+        try:
+            if create:
+                _make_directory(path)
+            self.fd = os.open(path, FOLDER)
+        except FileNotFoundError as error:
+            shown = names.printable(path)
+            raise NotFound(f"there is no memory directory {shown}", path=shown) from error
+        except ValueError as error:  # a NUL, or a character that no file name can have
+            raise refused(path, "it has a character that no path can have") from error
+        except OSError as error:
+            shown, cause = names.printable(path), cause_of(error)
+            sentence = f"the memory directory {shown} cannot be used: {cause}"
+            raise Storage(sentence, hint=_HINT, path=shown, cause=cause) from error
+        # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
+        self._owners = frozenset((0, os.geteuid(), os.fstat(self.fd).st_uid))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory; the object is of no use afterwards."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def walk(  # noqa: C901 - one loop over what a folder may hold
+        self, problems: list[str] | None = None, temporaries: list[str] | None = None
+    ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+        """Yield path and entry of each memory and index: regular files, no link is followed.
+
+        A sentence is added to ``problems`` for each thing that cannot be looked into; the paths of
+        memd's own temporary files are added to ``temporaries``.
+        """
+        sentences: list[str] = [] if problems is None else problems
+        folders = [""]  # still to be listed, by path
+        while folders:
+            folder = folders.pop()
+            if folder.count("/") >= WALK_DEPTH:
+                sentences.append(f"{names.printable(folder)} lies too deep; it is not looked into")
+                continue
+            try:
+                with self.folder(folder) as fd:
+                    entries = os.scandir(fd) if fd is not None else ()
+                    for entry in entries:
+                        path = f"{folder}/{entry.name}" if folder else entry.name
+                        if entry.is_dir(follow_symlinks=False):
+                            if names.is_folder_of_memories(path):
+                                folders.append(path)
+                        elif names.concerns(path):
+                            if entry.is_file(follow_symlinks=False):
+                                yield path, entry
+                        elif names.is_temporary(entry.name):
+                            if temporaries is not None:
+                                temporaries.append(path)
+                        elif path.endswith(names.SUFFIX) and not names.is_text(path):
+                            shown = names.printable(path)
+                            sentences.append(f"{shown} has a name that is not UTF-8")
+            except OSError as error:
+                sentences.append(unreadable(folder or self.path, error).sentence)
+            except (Refused, Storage) as error:
+                sentences.append(error.sentence)
+
+    @contextmanager
+    def folder(self, name: str) -> Iterator[int | None]:
+        """Hold a folder open ("" is the directory itself); ``None`` if there is none.
+
+        Raises Refused and Storage.
+        """
+        fd = self._open(_parts(name) if name else ["."], FOLDER | os.O_NOFOLLOW)
+        try:
+            yield fd
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    @contextmanager
+    def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """Hold the folder of a name open: its descriptor and the last part of the name.
+
+        With ``create`` missing folders are made, mode 0700. Raises Refused, NotFound when a folder
+        is missing, and Storage.
+        """
+        *folders, last = _parts(name)
+        if not folders:
+            yield self.fd, last
+            return
+        fd = self._make_folders(folders) if create else self._open(folders, FOLDER | os.O_NOFOLLOW)
+        if fd is None:
+            missing = names.printable(f"{self.path}/{'/'.join(folders)}")
+            raise NotFound(f"there is no folder {missing}", path=missing)
+        try:
+            yield fd, last
+        finally:
+            os.close(fd)
+
+    def open(self, name: str) -> int | None:
+        """Return a descriptor to read a file with, ``None`` when there is none; close it.
+
+        Raises Refused and Storage.
+        """
+        fd = self._open(_parts(name), _FILE)
+        if fd is not None:
+            try:
+                self._check(name, os.fstat(fd))
+            except MemdError:
+                os.close(fd)
+                raise
+        return fd
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return the status of a file, ``None`` when there is none; raises what ``open`` does."""
+        try:
+            with self.parent(name) as (fd, last):
+                status = os.stat(last, dir_fd=fd, follow_symlinks=False)
+        except NotFound:
+            return None
+        except OSError as error:
+            _raise_unless_absent(name, error)
+            return None
+        self._check(name, status)
+        return status
+
+    def is_regular(self, name: str) -> bool:
+        """Say whether there is a regular file of this name, whoever owns it."""
+        try:
+            with self.parent(name) as (fd, last):
+                return stat.S_ISREG(os.stat(last, dir_fd=fd, follow_symlinks=False).st_mode)
+        except (MemdError, OSError):
+            return False
+
+    def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return a file's bytes and its status from before reading, ``None`` when there is none.
+
+        Raises Refused, Storage, and TooLarge above ``limit`` bytes.
+        """
+        result = self.read_head(name, limit + 1)  # one byte more shows that it has grown
+        if result is not None and max(result[1].st_size, len(result[0])) > limit:
+            shown, size = names.printable(name), max(result[1].st_size, len(result[0]))
+            sentence = f"{shown} has {size} bytes; at most {limit} are loaded"
+            raise TooLarge(sentence, path=shown, size=size, limit=limit)
+        return result
+
+    def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
+        fd = self.open(name)
+        if fd is None:
+            return None
+        try:
+            status = os.fstat(fd)
+            # Python allocates what is requested: asking for much more than the file has would
+            # leave holes in the heap.
+            content, requested = b"", min(status.st_size + 1, limit)
+            while requested > 0 and (chunk := os.read(fd, requested)):
+                content += chunk
+                requested = min(_BYTES_AFTER_END, limit - len(content))
+        except OSError as error:
+            raise unreadable(name, error) from error
+        finally:
+            os.close(fd)
+        return content, status
+
+    def digest(self, name: str) -> tuple[str, os.stat_result] | None:
+        """Return the SHA-256 in hex of a file of any size; otherwise as ``read``."""
+        fd = self.open(name)
+        if fd is None:
+            return None
+        try:
+            status, hasher = os.fstat(fd), hashlib.sha256()
+            while chunk := os.read(fd, _CHUNK_BYTES):
+                hasher.update(chunk)
+        except OSError as error:
+            raise unreadable(name, error) from error
+        finally:
+            os.close(fd)
+        return hasher.hexdigest(), status
+
+    def is_open_for_writing(self, name: str) -> bool | None:
+        """Say whether a program has a file open for writing, ``None`` if that cannot be known.
+
+        Linux grants a read lease on a file only while nobody has it open for writing; the lease is
+        given back at once. It cannot be known where the system or the file system has no leases
+        (macOS, NFS, FUSE), or the file belongs to another user. A missing file is not open.
+        """
+        try:
+            fd = self.open(name)
+        except Storage:
+            return None
+        except MemdError:
+            return False
+        if fd is None:
+            return False
+        try:
+            if _SET_LEASE is None or _SET_SIGNAL is None:
+                return None
+            # A program that breaks a lease has its holder signalled, by SIGIO unless another is
+            # chosen. SIGIO ends a process that does not expect it; SIGURG is ignored.
+            fcntl.fcntl(fd, _SET_SIGNAL, signal.SIGURG)
+            fcntl.fcntl(fd, _SET_LEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(fd, _SET_LEASE, fcntl.F_UNLCK)
+        except OSError as error:
+            return True if error.errno in (errno.EAGAIN, errno.EBUSY) else None
+        finally:
+            os.close(fd)
+        return False
+
+    def _check(self, name: str, status: os.stat_result) -> None:
+        """Refuse a link, another user's file, and anything but a regular file."""
+        if stat.S_ISLNK(status.st_mode):
+            raise refused(name, "it is a link")
+        if not stat.S_ISREG(status.st_mode):
+            raise refused(name, "it is no regular file")
+        if status.st_uid not in self._owners:
+            raise refused(name, "it belongs to another user")
+
+    def _open(self, parts: list[str], flags: int) -> int | None:
+        """Open the parts of a name one below the other; ``None`` if one is missing."""
+        folder = self.fd
+        try:
+            for part in parts[:-1]:
+                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+                if folder != self.fd:
+                    os.close(folder)
+                folder = below
+            return os.open(parts[-1], flags, dir_fd=folder)
+        except OSError as error:
+            if error.errno == errno.ENOTDIR and _has_link(self.fd, parts):
+                raise refused("/".join(parts), "a part of it is a link") from error
+            _raise_unless_absent("/".join(parts), error)
+            return None
+        finally:
+            if folder != self.fd:
+                os.close(folder)
+
+    def _make_folders(self, parts: list[str]) -> int:
+        """Make missing folders, each in the one before; return a descriptor of the last."""
+        folder = os.dup(self.fd)
+        try:
+            for part in parts:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o700, dir_fd=folder)
+                    os.fsync(folder)  # a file in a folder that a power cut takes away is lost
+                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = below
+        except OSError as error:
+            os.close(folder)
+            name = "/".join(parts)
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                raise refused(name, "a part of it is no folder") from error
+            raise unreadable(name, error) from error
+        return folder
+
+
+def refused(path: str, why: str) -> Refused:
+    """Return the error of a path that leads, or may lead, out of the directory."""
+    shown = names.printable(path)
+    sentence = f"the path {shown} is refused: {why}"
+    return Refused(sentence, kind="path_refused", path=shown, why=why)
+
+
+def unreadable(path: str, error: OSError | str) -> Storage:
+    """Return the error of a file that is there, but that the system does not let us read."""
+    shown, cause = names.printable(path), cause_of(error)
+    return Storage(f"{shown} cannot be read: {cause}", hint=_HINT, path=shown, cause=cause)
+
+
+def unwritable(path: str, error: OSError | str) -> Storage:
+    """Return the error of a disk that refused a file; what was there before is as it was."""
+    cause = cause_of(error)
+    return Storage(
+        f"{names.printable(path)} cannot be written: {cause}",
+        hint="free space or mend the disk or its permissions; no restart is needed",
+        path=path,
+        cause=cause,
+    )
+
+
+def cause_of(error: OSError | str) -> str:
+    """Return the system's message for an error, or the error's class name."""
+    if isinstance(error, str):
+        return error
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of a name; raises Refused if it may lead out."""
+    parts = name.split("/")
+    if "" in parts or "." in parts or ".." in parts:
+        raise refused(name, "it is not a relative path of plain parts")
+    if "\0" in name or not names.is_text(name):
+        raise refused(name, "it has a character that no name can have")
+    return parts
+
+
+def _has_link(root: int, parts: list[str]) -> bool:
+    """Say whether a part of a name is a link: opened as a folder it gives the error of a file."""
+    for count in range(1, len(parts) + 1):
+        with suppress(OSError):
+            path = "/".join(parts[:count])
+            if stat.S_ISLNK(os.stat(path, dir_fd=root, follow_symlinks=False).st_mode):
+                return True
+    return False
+
+
+def _raise_unless_absent(name: str, error: OSError) -> None:
+    """Return if an error of opening means that there is no such file; else raise its family."""
+    if error.errno in _ABSENT:
+        return
+    if error.errno in _LINK:
+        raise refused(name, "a part of it is a link") from error
+    if error.errno == errno.ENAMETOOLONG:
+        raise refused(name, "it is too long") from error
+    if error.errno == errno.ENXIO:
+        raise refused(name, "it is no regular file") from error
+    raise unreadable(name, error) from error
+
+
+def _make_directory(path: str) -> None:
+    """Make a directory and all that is missing above it, mode 0700, and flush their names."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        target = os.path.realpath(path) if os.path.islink(path) else path
+        if not os.path.lexists(target):  # a link to a directory that is gone
+            _make_directory(target)
+        return
+    except FileNotFoundError:
+        _make_directory(os.path.dirname(path.rstrip("/")))
+        with suppress(FileExistsError):  # another thread has just made it
+            os.mkdir(path, 0o700)
+    fd = os.open(os.path.dirname(path.rstrip("/")) or "/", FOLDER)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

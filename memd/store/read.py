@@ -1,0 +1,129 @@
+"""Reading memory directories: headers, the index, and single memories as they are now. Blocks.
+
+The next reader sees what another program changed before. Directories may be given by any path that
+leads to them; a missing one is empty.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+from memd.base.errors import MemdError, NotFound, Refused
+from memd.base.names import INDEX, check_name
+from memd.base.values import Header, MemoryFile, Snapshot
+from memd.store.directory import Directory
+from memd.store.log import ChangeRecord
+from memd.store.sync import FileRow, Rows
+from memd.store.tree import LiveTree, read_memory
+
+Noticed = Callable[[str, tuple[ChangeRecord, ...]], None]
+
+
+class MemoryReader:
+    """Reads below any memory directory, in any thread; no reader waits for a writer.
+
+    ``noticed`` is called, in the reading thread, with the path that the caller used and what others
+    changed there.
+    """
+
+    def __init__(self, rows: Rows, noticed: Noticed = lambda *_: None) -> None:
+        self._rows = rows
+        self._noticed = noticed
+
+    def rows(self, directory: str) -> Mapping[str, FileRow]:
+        """Return the rows of a directory by path. Raises Refused and Storage."""
+        return self._read(directory)[0]
+
+    def headers(self, directory: str) -> tuple[Header, ...]:
+        """Return the headers of all memories, newest first. Raises Refused and Storage."""
+        return self._read(directory)[1]
+
+    def snapshot(self, directory: str) -> Snapshot:
+        """Return headers, index and problems. Raises Refused and Storage."""
+        _, headers, problems = self._read(directory)
+        index = None
+        try:
+            with Directory(directory) as opened:
+                result = read_memory(opened, INDEX)
+                index = result.content if result else None
+        except NotFound:
+            pass
+        except MemdError as error:
+            problems = (*problems, error.sentence)
+        return Snapshot(directory, headers, index, problems)
+
+    def read(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+        """Return those of the memories that exist. Raises Refused, TooLarge and Storage.
+
+        The log has each text that is returned, so that an edit of it can be merged.
+        """
+        files = []
+        real = os.path.realpath(directory)
+        rows = self.rows(directory)
+        with ExitStack() as stack:
+            try:
+                opened = stack.enter_context(Directory(directory))
+            except NotFound:
+                return ()
+            for path in paths:
+                if path not in rows:
+                    # A person's own file may have any name, if it is one that a look meets.
+                    check_name(path, index=True)
+                file = read_memory(opened, path)
+                if file is not None:
+                    files.append(file)
+        saved = [
+            file.header.path
+            for file in files
+            if file.header.path not in rows or rows[file.header.path].header.hash != file.hash
+        ]
+        if saved:  # since the look, or while a change was being made
+            known = self._rows.of(real)
+            with suppress(MemdError), known.lock:
+                scan = self._rows.sync(real, paths=saved)
+                if scan.record:
+                    self._noticed(directory, (scan.record,))
+        return tuple(files)
+
+    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+        """Return those of the memories that exist and can be read."""
+        with suppress(MemdError):  # mostly all of them can, and then one opening is enough
+            return self.read(directory, paths)
+        files: list[MemoryFile] = []
+        for path in paths:
+            with suppress(MemdError):
+                files += self.read(directory, (path,))
+        return tuple(files)
+
+    def content(self, directory: str, path: str) -> bytes | None:
+        """Return the bytes of a memory, or ``None``; raises what ``read`` does."""
+        files = self.read(directory, (path,))
+        return files[0].content if files else None
+
+    @contextmanager
+    def tree(self, directory: str) -> Iterator[LiveTree]:
+        """Open a directory as a plan sees it, for reading only; writers do not wait for it.
+
+        Raises Refused, NotFound and Storage.
+        """
+        rows, _, problems = self._read(directory)
+        real = os.path.realpath(directory)
+        with Directory(real) as opened:
+            yield LiveTree(real, opened, rows, self._rows.log, unclear=bool(problems))
+
+    def _read(
+        self, directory: str
+    ) -> tuple[Mapping[str, FileRow], tuple[Header, ...], tuple[str, ...]]:
+        """Return rows, headers and the sentences of a directory as it is now."""
+        if not directory.startswith("/"):
+            raise Refused(f"the memory directory {directory} is no absolute path", path=directory)
+        real = os.path.realpath(directory)
+        rows, headers, scan = self._rows.read(real)
+        if scan is not None and scan.record:
+            self._noticed(directory, (scan.record,))
+        result = scan.problems if scan is not None else self._rows.of(real).problems
+        return (
+            rows,
+            headers,
+            tuple(sentence for text in result.values() for sentence in text.split("\n")),
+        )

@@ -1,0 +1,498 @@
+"""The rows: what each file of a directory said last; ``sync`` makes them true.
+
+A row has path, hash, stamp and header of one file, and its words for the search. Everything that
+reads memories reads rows; people, their editors, git and Claude Code change files without asking.
+Rules of this file
+- Content decides. A file is not read if its stamp (inode, times, size) is unchanged, unless that is
+  so young that another save could have left the same one. No watcher is trusted.
+- What others did is one done change of the actor ``external`` with the earlier texts, so it is in
+  the history and can be undone. The first look at a directory records no change.
+- A file that is empty while a program has it open for writing is half saved: its row stays. A
+  *patient* look leaves every empty or missing file for the next one.
+- A file is gone when the system says so, not when a listing left it out.
+- A directory of up to 500 files is looked at by each use; a larger one when the watch has told of
+  it, and where there is no watch, once in two seconds.
+- Rows are also in memory. A reader that cannot have the directory's lock, since a change is being
+  made, or cannot use the state file, looks all the same and only keeps nothing.
+"""
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.errors import MemdError, NotFound, Refused, Storage
+from memd.base.names import INDEXES, SUFFIX, TEAM, printable
+from memd.base.text import sha256
+from memd.base.values import IMPORT, TEAM_MATE, Actor, Header, MemoryType, Provenance, newest_first
+from memd.base.yielding import yield_to_requests
+from memd.state.database import Cursor, Row
+from memd.store import memory
+from memd.store.directory import Directory
+from memd.store.log import DONE, ChangeLog, ChangeRecord, Step
+from memd.store.watch import Watch
+from memd.text.invisible import without_directions
+from memd.text.words import search_text
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS file (
+    id INTEGER PRIMARY KEY,
+    directory INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    stamp TEXT NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    mode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    type TEXT,
+    origin TEXT NOT NULL,
+    damaged INTEGER NOT NULL,
+    words TEXT NOT NULL,
+    heading INTEGER NOT NULL,
+    UNIQUE (directory, path)
+);
+"""
+BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
+# Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
+# most; a file system that keeps whole seconds only may have one of 2 s.
+_FINE_SECONDS, _COARSE_SECONDS = 0.1, 2.0
+_SECOND_NS = 1_000_000_000
+_LARGEST = 2**63 - 1  # of SQLite
+_DIRECTORIES = 16  # whose rows are in memory
+_FEW_FILES = 500  # a directory of so many is looked at by each use
+_LOOK_SECONDS = 2.0  # between two looks at a larger one that is not watched
+_STAMPS = 64  # new stamps in memory before they are written
+_LOOK_BYTES = 32 * 1024 * 1024  # of texts that one look keeps
+_NAMED_FILES = 10  # in the reason of a change
+
+
+class FileRow(Struct, frozen=True, gc=False):
+    """What one file said last; ``stamp`` is "" where it does not prove that the bytes are the same.
+
+    ``mode`` are the permissions. The header of an index has no name.
+    """
+
+    header: Header
+    stamp: str
+    mode: int
+
+
+class Scan(Struct):
+    """What a look at a directory found."""
+
+    rows: dict[str, FileRow]  # as the files are now, by path
+    steps: list[Step] = field(default_factory=list)  # what others changed
+    bodies: dict[str, bytes] = field(default_factory=dict)  # their new texts by hash
+    waiting: set[str] = field(default_factory=set)  # paths to look at again soon
+    problems: dict[str, str] = field(default_factory=dict)  # by path: why it cannot be read
+    temporaries: list[str] = field(default_factory=list)  # paths of memd's own temporary files
+    record: ChangeRecord | None = None  # of what others changed
+    size: int = 0  # bytes of the bodies
+
+    @property
+    def unclear(self) -> bool:
+        """Whether a folder could not be listed, so that files may be missing."""
+        return "" in self.problems
+
+
+class KnownDirectory(Struct):
+    """The rows of one directory in memory, and how they came there."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    rows: dict[str, FileRow] | None = None  # ``None`` until they are read from the state file
+    opened: int = 0  # which opening of the state file they are of
+    is_new: bool = False  # nobody has looked at the directory yet
+    stamps: set[str] = field(default_factory=set)  # paths whose new stamp is not written yet
+    problems: dict[str, str] = field(default_factory=dict)
+    unclear: bool = False
+    looked: float = float("-inf")  # the last look at all files, in monotonic seconds
+    headers: tuple[Header, ...] | None = None  # newest first, as long as no row changes
+
+
+class Rows:
+    """The rows of all directories, which are named by their real paths. Blocks; thread-safe."""
+
+    def __init__(self, log: ChangeLog, clock: Clock, watch: Watch) -> None:
+        self.log = log
+        self._clock = clock
+        self._watch = watch
+        # By real path; the one used last comes last.
+        self._known: OrderedDict[str, KnownDirectory] = OrderedDict()
+        self._lock = threading.Lock()  # guards ``_known``
+
+    def of(self, directory: str) -> KnownDirectory:
+        """Return what memory has of a directory; whoever changes it holds its lock."""
+        with self._lock:
+            known = self._known.setdefault(directory, KnownDirectory())
+            self._known.move_to_end(directory)
+            for other in list(self._known)[:-_DIRECTORIES]:
+                if self._known[other].lock.acquire(blocking=False):
+                    self._known.pop(other).lock.release()
+            return known
+
+    def forget(self) -> None:
+        """Drop all rows from memory; they are read again from the state file."""
+        with self._lock:
+            for known in self._known.values():
+                known.rows = known.headers = None
+
+    def drop(self, directory: str) -> None:
+        """Drop the rows of a directory from memory; the caller holds the lock."""
+        known = self.of(directory)
+        known.rows = known.headers = None
+
+    def read(self, directory: str) -> tuple[dict[str, FileRow], tuple[Header, ...], Scan | None]:
+        """Return rows and headers (newest first) of a directory as it is now, and the new look.
+
+        A missing directory is empty. Nothing waits for a change that is being made. Raises Refused
+        and Storage where the directory cannot be opened.
+        """
+        known = self.of(directory)
+        has_lock = known.lock.acquire(blocking=False)
+        try:
+            scan = None
+            with suppress(Storage):  # the state file: what lies in the directory is still read
+                if has_lock:
+                    scan = self.sync(directory)
+                    if scan.rows is not known.rows:
+                        return scan.rows, headers_of(scan.rows), None
+                    if known.headers is None:
+                        known.headers = headers_of(scan.rows)
+                    return scan.rows, known.headers, scan
+            scan = self.scan(directory, dict(known.rows or {}))
+            return scan.rows, headers_of(scan.rows), None
+        finally:
+            if has_lock:
+                known.lock.release()
+
+    def sync(
+        self,
+        directory: str,
+        *,
+        paths: Collection[str] | None = None,
+        patient: bool = False,
+        claim: bool = False,
+        all_files: bool = False,
+    ) -> Scan:
+        """Make the rows of a directory true; the caller holds its lock.
+
+        Only ``paths`` are looked at, if given. With ``all_files`` a large directory is looked at in
+        any case; with ``claim`` a missing one counts as seen, so that a file that appears in it is
+        a change. Raises Refused and Storage.
+        """
+        known = self.of(directory)
+        rows = self._loaded(directory, known)
+        if paths is None and not all_files and not self._must_scan(directory, known):
+            return Scan(rows, problems=known.problems)
+        if self.log.open_changes(directory):
+            # What memd has half done would look like the work of others.
+            return self.scan(directory, dict(rows))
+        began = self._clock.monotonic()
+        scan = self.scan(directory, rows, paths, patient=patient)
+        if paths is None:
+            known.problems, known.looked = scan.problems, began
+        exists = os.path.isdir(directory)
+        if scan.steps or (known.is_new and (exists or claim)):
+            with self.log.database.transaction() as cursor:
+                if scan.steps and not known.is_new:
+                    record = ChangeRecord(
+                        0, directory, DONE, self._clock.now(), self._by(scan), tuple(scan.steps)
+                    )
+                    scan.record = self.log.add(cursor, record, scan.bodies)
+                else:
+                    self.log.directory_id(cursor, directory)
+                    for text_hash in scan.bodies:
+                        self.log.save_body(cursor, text_hash, scan.bodies)
+                changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
+                self.save(cursor, directory, changed, scan.bodies)
+            known.is_new = False
+        self._adopt(directory, known, scan)
+        return scan
+
+    def save(
+        self,
+        cursor: Cursor,
+        directory: str,
+        rows: Mapping[str, FileRow | None],
+        bodies: Mapping[str, bytes],
+    ) -> None:
+        """Write rows in the transaction of the caller; ``None`` is a file that is gone.
+
+        ``bodies`` are their texts by hash, of which the words are taken.
+        """
+        number = self.log.directory_id(cursor, directory)
+        for path, row in rows.items():
+            if row is None:
+                cursor.execute("DELETE FROM file WHERE (directory, path) = (?, ?)", (number, path))
+                continue
+            header = row.header
+            words, heading = words_of(header, bodies.get(header.hash))
+            cursor.execute(
+                "INSERT INTO file (directory, path, hash, stamp, mtime_ns, mode, size, name,"
+                " description, type, origin, damaged, words, heading)"
+                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (directory, path) DO UPDATE SET"
+                " hash=excluded.hash, stamp=excluded.stamp, mtime_ns=excluded.mtime_ns,"
+                " mode=excluded.mode, size=excluded.size, name=excluded.name,"
+                " description=excluded.description, type=excluded.type, origin=excluded.origin,"
+                " damaged=excluded.damaged, words=excluded.words, heading=excluded.heading",
+                (
+                    *(number, path, header.hash, row.stamp),
+                    *(max(-_LARGEST, min(header.mtime_ns, _LARGEST)), row.mode, header.size),
+                    *(header.name, header.description, header.type, header.origin),
+                    *(header.damaged, words, heading),
+                ),
+            )
+
+    def put(self, directory: str, rows: Mapping[str, FileRow | None]) -> None:
+        """Put rows that were written into memory; the caller holds the lock."""
+        known = self.of(directory)
+        fresh = dict(known.rows or {})
+        for path, row in rows.items():
+            if row is None:
+                fresh.pop(path, None)
+            else:
+                fresh[path] = row
+        known.rows, known.headers = fresh, None
+
+    def scan(
+        self,
+        directory: str,
+        rows: dict[str, FileRow],
+        paths: Collection[str] | None = None,
+        *,
+        patient: bool = False,
+    ) -> Scan:
+        """Compare a directory with its rows and keep nothing. Raises Refused and Storage."""
+        scan, at = Scan(rows), self._clock.now()
+        try:
+            opened = Directory(directory)
+        except NotFound:
+            scan.rows = {}
+            for path, row in rows.items():
+                scan.steps.append(_step(path, row, None))
+            return scan
+        with opened:
+            doubted = set(paths) if paths is not None else self._doubted(opened, rows, scan, at)
+            if doubted:
+                scan.rows = dict(rows)
+            for path in sorted(doubted):
+                yield_to_requests()
+                self._compare(opened, path, scan, at, patient=patient)
+        return scan
+
+    def _doubted(
+        self, opened: Directory, rows: Mapping[str, FileRow], scan: Scan, at: float
+    ) -> set[str]:
+        """Return the paths whose stamp differs from the row's, and those not listed any more."""
+        doubted, left, problems = set(), dict(rows), list[str]()
+        for path, entry in opened.walk(problems, scan.temporaries):
+            row = left.pop(path, None)
+            try:
+                if (
+                    row is None
+                    or row.stamp != stamp_of(entry.stat(follow_symlinks=False), at)
+                    or not row.stamp
+                ):
+                    doubted.add(path)
+            except OSError:  # deleted while we looked
+                doubted.add(path)
+        if problems:
+            scan.problems[""] = "\n".join(problems)
+        return doubted | left.keys()
+
+    def _compare(
+        self, opened: Directory, path: str, scan: Scan, at: float, *, patient: bool
+    ) -> None:
+        """Compare one file with its row, and note in ``look`` what differs."""
+        row = scan.rows.get(path)
+        try:
+            row_now, content = _read(opened, path, at)
+        except MemdError as error:
+            if not isinstance(error, Refused) or opened.is_regular(path):
+                scan.problems[path] = error.sentence
+                if row is None or isinstance(error, Refused):
+                    scan.rows.pop(path, None)
+                return  # it is there and cannot be read: whether it changed is unknown
+            row_now, content = None, None  # a link or a folder took its place
+        if row is not None and row_now is not None and row.header.hash == row_now.header.hash:
+            scan.rows[path] = row_now
+            return
+        was_text = row is not None and row.header.size > 0
+        if row_now is None:
+            if row is not None and patient:
+                scan.waiting.add(path)
+            elif row is not None:
+                scan.steps.append(_step(path, row, None))
+                del scan.rows[path]
+            return
+        if content == b"" and was_text and (patient or opened.is_open_for_writing(path)):
+            scan.waiting.add(path)
+            return
+        scan.rows[path] = row_now
+        scan.steps.append(_step(path, row, row_now))
+        if content is not None and scan.size <= _LOOK_BYTES:
+            scan.bodies[row_now.header.hash] = content
+            scan.size += len(content)
+
+    def _loaded(self, directory: str, known: KnownDirectory) -> dict[str, FileRow]:
+        """Return the rows of a directory from memory, or from the state file. Raises Storage."""
+        database = self.log.database
+        number = database.read("SELECT id FROM directory WHERE path = ?", (directory,))
+        if known.rows is None or known.opened != database.file.openings:
+            rows = database.read(
+                "SELECT * FROM file WHERE directory = ?", (number[0]["id"] if number else 0,)
+            )
+            known.rows = {row["path"]: _row(row) for row in rows}
+            known.opened, known.headers, known.is_new = database.file.openings, None, not number
+            known.looked = float("-inf")
+        return known.rows
+
+    def _must_scan(self, directory: str, known: KnownDirectory) -> bool:
+        """Say whether a use of a directory has to look at all of its files."""
+        if len(known.rows or ()) <= _FEW_FILES:
+            self._watch.take(directory)
+            return True
+        is_watched = self._watch.add(directory)
+        since = self._clock.monotonic() - known.looked
+        if self._watch.take(directory):
+            return True
+        return known.looked == float("-inf") or (not is_watched and since >= _LOOK_SECONDS)
+
+    def _adopt(self, directory: str, known: KnownDirectory, scan: Scan) -> None:
+        """Take the rows of a look into memory; many new stamps are also written."""
+        before = known.rows or {}
+        if scan.rows is before:
+            return
+        for path, row in scan.rows.items():
+            old = before.get(path)
+            if old is not row and old is not None and old.stamp != row.stamp:
+                known.stamps.add(path)
+        known.rows, known.headers = scan.rows, None
+        if len(known.stamps) >= _STAMPS:
+            self.write_stamps(directory, known)
+
+    def write_stamps(self, directory: str, known: KnownDirectory) -> None:
+        """Write the stamps that are only in memory, so that the next process need not read."""
+        rows, known.stamps = known.rows or {}, (stamps := known.stamps) and set()
+        values = [
+            (rows[path].stamp, rows[path].header.mtime_ns, rows[path].mode, directory, path)
+            for path in stamps
+            if path in rows
+        ]
+        with suppress(Storage), self.log.database.transaction(synced=False) as cursor:
+            cursor.executemany(
+                "UPDATE file SET stamp = ?, mtime_ns = ?, mode = ? WHERE directory ="
+                " (SELECT id FROM directory WHERE path = ?) AND path = ?",
+                values,
+            )
+
+    def _by(self, scan: Scan) -> Provenance:
+        """Return who made an external change; files too large to be kept are named."""
+        lost = [
+            step.path
+            for step in scan.steps
+            if any(
+                each and each not in scan.bodies and not self.log.has_body(each)
+                for each in (step.before, step.after)
+            )
+        ]
+        if not lost:
+            return BY
+        shown = ", ".join(map(printable, lost[:_NAMED_FILES]))
+        more = f" and {len(lost) - _NAMED_FILES} more" if len(lost) > _NAMED_FILES else ""
+        return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {shown}{more}")
+
+
+def stamp_of(status: os.stat_result, at: float) -> str:
+    """Return a text that changes whenever the file does, "" if that cannot be promised yet.
+
+    ``at`` is the time of the ``status``, in seconds since 1970. A file that changed within the last
+    tick of the file system's clock may change again without a change of its times.
+    """
+    # Whole seconds alone: the file system may keep no finer times.
+    is_fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
+    if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):
+        return ""
+    return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
+
+
+def header_of(path: str, content: bytes, text_hash: str, mtime_ns: int, size: int) -> Header:
+    """Return the header of a file from its text, or from its head alone."""
+    name, description, origin = path.rpartition("/")[2].removesuffix(SUFFIX), "", ""
+    kind, damaged = None, False
+    if path not in INDEXES:
+        fields = memory.quick_fields(content)
+        if fields is None:
+            parsed = memory.parse(content, path)
+            fields, damaged = parsed.fields, parsed.damaged
+        name, description, kind, origin = fields
+        if path.startswith(TEAM) and origin != IMPORT:  # no team mate wrote an imported one
+            origin = TEAM_MATE
+    name, description = without_directions(name), without_directions(description)
+    return Header(path, name, description, kind, mtime_ns, size, damaged, text_hash, origin)
+
+
+def headers_of(rows: Mapping[str, FileRow]) -> tuple[Header, ...]:
+    """Return the headers of all memories, newest first."""
+    result: Iterable[Header] = (row.header for path, row in rows.items() if path not in INDEXES)
+    return tuple(sorted(result, key=newest_first))
+
+
+def _read(opened: Directory, path: str, at: float) -> tuple[FileRow | None, bytes | None]:
+    """Return the row of a file as it is now, and its text if that is not too large to keep."""
+    result = opened.read_head(path, limits.READ_BYTES + 1)
+    if result is None:
+        return None, None
+    content, status = result
+    stored: bytes | None = content
+    if max(len(content), status.st_size) > limits.READ_BYTES:
+        digest = opened.digest(path)
+        if digest is None:
+            return None, None
+        text_hash, status = digest
+        content, stored = content[: memory.HEAD_BYTES + 1], None
+    else:
+        text_hash = sha256(content)
+    header = header_of(path, content, text_hash, status.st_mtime_ns, status.st_size)
+    return FileRow(header, stamp_of(status, at), status.st_mode & 0o777), stored
+
+
+def _step(path: str, old: FileRow | None, new: FileRow | None) -> Step:
+    """Return the step from one known state of a file to another."""
+    either = old or new
+    return Step(
+        path,
+        old.header.hash if old else None,
+        new.header.hash if new else None,
+        before_mtime_ns=old.header.mtime_ns if old else None,
+        mode=either.mode if either else None,
+    )
+
+
+def _row(row: Row) -> FileRow:
+    """Return the row of a file from its row in the state file."""
+    kind = MemoryType(row["type"]) if row["type"] in set(MemoryType) else None
+    header = Header(
+        *(row["path"], row["name"], row["description"], kind, row["mtime_ns"], row["size"]),
+        bool(row["damaged"]),
+        row["hash"],
+        row["origin"],
+    )
+    return FileRow(header, row["stamp"], row["mode"])
+
+
+def words_of(header: Header, content: bytes | None) -> tuple[str, int]:
+    """Return the words of a memory for the search, and how many characters its heading has."""
+    if header.path in INDEXES:
+        return "", 0
+    body = memory.parse(content, header.path).body if content is not None else ""
+    kind = header.type.value if header.type else ""
+    return search_text(header.path, header.name, header.description, kind, body)

@@ -1,0 +1,122 @@
+"""Which directories other programs may have changed, as the system tells: a hint, never the truth.
+
+watchdog's observer flags the directory of each event and wakes whoever waits; what happened there
+is found out by ``sync.py``, which looks at the files. An event may be late or missing.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from memd.base.names import concerns, is_temporary
+
+_DIRECTORIES = 64  # each costs kernel memory; the one used longest ago is dropped first
+
+
+class Watch:
+    """Watches directories by their real paths; ``wake`` is called in a thread of the observer."""
+
+    def __init__(self) -> None:
+        self._observer: Any = None  # ``None`` while nobody listens
+        self._wake: Callable[[], None] = lambda: None
+        self._watches: OrderedDict[str, Any] = OrderedDict()
+        self._flagged: set[str] = set()
+        self._problems: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Begin to watch the directories that are added from now on."""
+        from watchdog.observers import Observer  # noqa: PLC0415 - costs a start 30 ms
+
+        self._wake = wake
+        observer = Observer()
+        observer.start()
+        self._observer = observer
+
+    def stop(self) -> None:
+        """End every watch and wait for the threads."""
+        with self._lock:
+            observer, self._observer = self._observer, None
+            self._watches.clear()
+        if observer is not None:
+            observer.stop()
+            observer.join()
+
+    def add(self, directory: str) -> bool:
+        """Watch a directory if that is possible; say whether it is watched."""
+        with self._lock:
+            if self._observer is None:
+                return False
+            if directory in self._watches:
+                self._watches.move_to_end(directory)
+                return True
+            try:
+                watch = self._observer.schedule(
+                    _Handler(directory, self), directory, recursive=True
+                )
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                self._problems[directory] = f"{directory} is not watched: {error}"
+                return False
+            self._watches[directory] = watch
+            self._problems.pop(directory, None)
+            self._flagged.add(directory)  # what happened before the watch began
+            while len(self._watches) > _DIRECTORIES:
+                oldest, old_watch = self._watches.popitem(last=False)
+                self._problems.pop(oldest, None)
+                with suppress(KeyError, OSError):
+                    self._observer.unschedule(old_watch)
+        return True
+
+    def flag(self, directory: str) -> None:
+        """Note that a directory may have changed."""
+        self._flagged.add(directory)
+
+    def take(self, directory: str) -> bool:
+        """Say whether a directory was flagged, and clear the flag."""
+        was_flagged = directory in self._flagged
+        self._flagged.discard(directory)
+        return was_flagged
+
+    def flagged(self) -> frozenset[str]:
+        """Return the directories that are flagged."""
+        return frozenset(self._flagged.copy())
+
+    def problems(self) -> tuple[str, ...]:
+        """Return a sentence for each directory that cannot be watched."""
+        return tuple(self._problems.values())
+
+    def changed(self, directory: str, *, gone: bool) -> None:
+        """Flag a directory that an event is about and wake whoever waits; in any thread."""
+        self._flagged.add(directory)
+        if gone:
+            with self._lock:
+                watch = self._watches.pop(directory, None)
+                if watch is not None and self._observer is not None:
+                    with suppress(KeyError, OSError):
+                        self._observer.unschedule(watch)
+        self._wake()
+
+
+class _Handler:
+    """What watchdog calls with each event below one directory."""
+
+    def __init__(self, directory: str, watch: Watch) -> None:
+        self._directory = directory
+        self._watch = watch
+
+    def dispatch(self, event: Any) -> None:
+        """Flag the directory if the event may concern a memory."""
+        if event.event_type in ("opened", "closed_no_write"):
+            return
+        below = len(self._directory) + 1
+        names = [name for name in (event.src_path, event.dest_path) if name]
+        paths = [str(name)[below:] for name in names]
+        gone = event.event_type in ("deleted", "moved") and not paths[0]
+        if event.is_directory or any(
+            concerns(path) or is_temporary(path.rpartition("/")[2]) for path in paths
+        ):
+            self._watch.changed(self._directory, gone=gone)

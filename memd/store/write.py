@@ -1,0 +1,478 @@
+"""The one way to change a memory directory: look, plan, log, exchange, compare, done.
+
+This holds at every instant, also when the process dies:
+- A reader sees the old text of a file or the new one; never a torn, empty or missing file.
+- The log has the whole change on the medium (what was there, what shall be there) before a live
+  file is touched. "Done" is said after the new files, the folders and the log's mark are on it.
+- A live file is only replaced by an exchange, and what comes out is compared with what the change
+  was made from. If another program saved in that instant, its file goes back, and the plan runs
+  again on what it says.
+- A change that dies, or that the disk refuses, is undone by the same exchanges (``exchange.py``):
+  at once, before the next change in the directory, or at the next start; that works on a full disk.
+  If even that fails, the change stays open, the caller is told, and nothing is lost.
+- A replaced file stays under its temporary name, which the log knows, until no program can write to
+  it: whoever had it open goes on writing there. Each look asks whether somebody did; such a late
+  save is merged into the live file, or is in the history.
+- A failed fsync fails the change, and no descriptor is fsynced again after that.
+
+A write of one memory and its index line waits five times for the disk: the log, two files, one
+folder, the mark (FSYNCS_PER_CHANGE, which a test holds).
+"""
+
+import os
+import re
+import secrets as tokens
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memd.base import limits
+from memd.base.clock import Clock
+from memd.base.errors import Conflict, MemdError, NotFound, Refused, Storage
+from memd.base.names import INDEXES, concerns
+from memd.base.text import sha256
+from memd.base.values import (
+    CommitResult,
+    CursorMove,
+    Draft,
+    Effect,
+    FileEdit,
+    Plan,
+    Provenance,
+    Suggestion,
+    Tree,
+)
+from memd.state import effects
+from memd.state.database import Cursor, StateFaultError
+from memd.store import merge, secret
+from memd.store.directory import Directory, cause_of, unwritable
+from memd.store.disk import Disk
+from memd.store.draft import Prepared, draft_with_lines, prepare, prepare_refused
+from memd.store.exchange import Folders, ForeignSaveError, is_torn, put_back, stage, swap
+from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
+from memd.store.sync import BY, FileRow, Rows
+from memd.store.tree import LiveTree
+
+FSYNCS_PER_CHANGE = 5
+LATE_SAVE = replace(BY, reason="saved while memd was writing the same file")
+_ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
+_EMPTY = sha256(b"")
+# Groups: the number of the change, the position of the step.
+_TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(-old)?\.tmp")
+
+
+class ChangeRequest(Struct, frozen=True):
+    """A change that somebody wants: ``directory`` is a real path, ``by`` the writer.
+
+    A request whose ``id`` the same client sent before is answered with the earlier result. With
+    ``wait`` files that a program has open for writing are not replaced (BeingWrittenError).
+    """
+
+    directory: str
+    plan: Callable[[], Plan]
+    by: Provenance
+    id: str = ""
+    wait: bool = False
+
+
+class BeingWrittenError(Exception):
+    """Another program has files open for writing that a change would replace."""
+
+
+class Writer:
+    """Changes memory directories. Blocks; its methods may be called in any thread."""
+
+    def __init__(self, rows: Rows, disk: Disk, clock: Clock) -> None:
+        self._rows = rows
+        self._log: ChangeLog = rows.log
+        self._disk = disk
+        self._clock = clock
+
+    def scan(
+        self, directory: str, *, patient: bool = False, claim: bool = False, last: bool = False
+    ) -> tuple[list[ChangeRecord], bool]:
+        """Make the rows of a directory true and take in late saves; return what others changed.
+
+        The second value says whether to look again soon. With ``last`` replaced files that nobody
+        has open go at once. The caller holds the lock. Raises Refused and Storage.
+        """
+        scan = self._rows.sync(directory, patient=patient, claim=claim, all_files=patient or last)
+        records = [scan.record] if scan.record else []
+        again = bool(scan.waiting)
+        if scan.temporaries:
+            with Directory(directory) as opened:
+                for path in scan.temporaries:
+                    record, waits = self._clear(opened, path, last=last)
+                    records += [record] if record else []
+                    again = again or waits
+        return records, again
+
+    def commit(self, request: ChangeRequest) -> tuple[CommitResult, list[ChangeRecord]]:
+        """Run the plan on the live directory and make all of what it wants, or nothing.
+
+        The list is what others had changed meanwhile. Raises what ``check.py`` refuses, Conflict,
+        BeingWrittenError, Storage, and what the plan and opening the directory raise.
+        """
+        directory = request.directory
+        with self._rows.of(directory).lock:
+            try:
+                earlier = self._log.answer(directory, request.by.client, request.id)
+                if earlier is not None:
+                    return earlier, []
+                with Directory(directory, create=True) as opened:
+                    self._undo_open_changes(opened)
+                    others, _ = self.scan(directory, claim=True)
+                    return self._commit(request, opened), others
+            except OSError as error:
+                raise unwritable(directory, error) from error
+
+    def rehearse(self, request: ChangeRequest) -> CommitResult:
+        """Return what ``commit`` would do to the directory as it is now, and do nothing."""
+        directory = request.directory
+        with self._rows.of(directory).lock, ExitStack() as stack:
+            rows, _, scan = self._rows.read(directory)
+            opened = None
+            with suppress(NotFound):
+                opened = stack.enter_context(Directory(directory))
+            unclear = scan is not None and scan.unclear
+            tree = LiveTree(directory, opened, rows, self._log, unclear=unclear)
+            draft = request.plan()(tree)
+            made = prepare(draft, tree, self._log, request.by.origin)
+            more = _more(draft, made)
+            record = ChangeRecord(0, directory, OPEN, 0.0, request.by, tuple(made.steps), more)
+            return replace(record.result(), change=None)
+
+    def recover(self) -> tuple[str, ...]:
+        """Undo what a crash left, in all directories; return sentences about what happened.
+
+        A directory that cannot be used now is left for later. Raises Storage for the state file.
+        """
+        sentences: list[str] = []
+        for path in {record.directory for record in self._log.open_changes()}:
+            with self._rows.of(path).lock:
+                try:
+                    with Directory(path) as opened:
+                        sentences += self._undo_open_changes(opened)
+                except (OSError, MemdError) as error:
+                    why = error.sentence if isinstance(error, MemdError) else cause_of(error)
+                    sentences.append(f"a change in {path} waits to be undone: {why}")
+        return tuple(sentences)
+
+    def _commit(self, request: ChangeRequest, opened: Directory) -> CommitResult:
+        """Plan and make a change; start again if another program saves the same files meanwhile."""
+        path = ""  # of the file that another program saved last
+        for _ in range(_ATTEMPTS):
+            known = self._rows.of(request.directory)
+            rows = known.rows or {}
+            unclear = "" in known.problems
+            tree = LiveTree(request.directory, opened, rows, self._log, unclear=unclear)
+            draft, made = self._plan(request, opened, tree)
+            stale = [step.path for step in made.steps if step.before != _hash(rows.get(step.path))]
+            if stale:  # saved since the look: first the log gets what others wrote
+                self._rows.sync(request.directory, paths=stale)
+                path = stale[0]
+                continue
+            if not made.steps:
+                return self._record_effects(request, draft)
+            record = self._begin(request, draft, made)
+            try:
+                rows_after = self._make(opened, record, made)
+            except ForeignSaveError as error:
+                self._rows.sync(request.directory, paths=[error.path])
+                path = error.path
+                continue
+            self._finish(request, draft, record, made, rows_after)
+            return record.result()
+        raise Conflict(
+            f"{path} was changed by another program {_ATTEMPTS} times in a row;"
+            " nothing was written",
+            path=path,
+            attempts=_ATTEMPTS,
+        )
+
+    def _plan(
+        self, request: ChangeRequest, opened: Directory, tree: LiveTree
+    ) -> tuple[Draft, Prepared]:
+        """Run the plan and prepare its draft; after a conflict the log keeps the refused texts."""
+        draft: Draft | None = None
+        try:
+            draft = request.plan()(tree)
+            made = prepare(draft, tree, self._log, request.by.origin)
+        except MemdError as error:
+            # The plan or the merge may have failed because it read a half-written save.
+            if request.wait and any(map(opened.is_open_for_writing, tree.paths_read())):
+                raise BeingWrittenError from error
+            is_conflict = isinstance(error, Conflict) and "expected" in error.facts
+            if draft is None or not is_conflict or all(e.content is None for e in draft.edits):
+                raise
+            refused = prepare_refused(draft, tree)
+            steps = tuple(refused.steps)
+            refused_record = ChangeRecord(
+                0, request.directory, CONFLICT, self._clock.now(), request.by, steps
+            )
+            with self._log.database.transaction() as cursor:
+                change = self._log.add(cursor, refused_record, refused.bodies).id
+            error.sentence += f"; what was refused is kept as {change}"
+            error.args = (error.sentence,)
+            error.facts["change"] = change
+            raise
+        if request.wait:
+            replaced = (step.path for step in made.steps if step.before is not None)
+            if any(map(opened.is_open_for_writing, replaced)):
+                raise BeingWrittenError
+        return draft, made
+
+    def _record_effects(self, request: ChangeRequest, draft: Draft) -> CommitResult:
+        """Make the effects of a draft true that changes no file."""
+        undone = str(draft.undid[0]) if draft.undid else ""
+        result = CommitResult(None, conflicts=draft.conflicts, undone=undone)
+        if draft.effects or request.id:
+            with self._log.database.transaction() as cursor:
+                self._carry_out(cursor, request, draft, None)
+                self._log.save_answer(cursor, request.directory, request.by, request.id, result)
+        return result
+
+    def _begin(self, request: ChangeRequest, draft: Draft, made: Prepared) -> ChangeRecord:
+        """Record a change with its texts on the medium, before its first file is touched."""
+        by = request.by
+        if draft.undid:  # the plan may have chosen it only now
+            by = replace(by, reason=f"undo of {draft.undid[0]}")
+        record = ChangeRecord(
+            0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)
+        )
+        with self._log.database.transaction() as cursor:
+            return self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
+
+    def _make(
+        self, opened: Directory, record: ChangeRecord, made: Prepared
+    ) -> dict[str, FileRow | None]:
+        """Put the files of a recorded change in place; return their rows.
+
+        If one fails, all are put back. Raises ForeignSaveError, Storage and what the disk raises.
+        """
+        disk, rows = self._disk, dict[str, FileRow | None]()
+        try:
+            with Folders(opened) as folders:
+                for step in record.steps:
+                    if step.after is not None:
+                        folder = folders.of(step.path, create=step.before is None)
+                        rows[step.path] = stage(disk, folder, step, made.bodies[step.after])
+                    else:
+                        rows[step.path] = None
+                for step in record.steps:
+                    swap(disk, folders.of(step.path), step, emptied=step.path in made.emptied)
+                for fd in folders.changed(record.steps):
+                    disk.sync_folder(fd)
+        except (OSError, MemdError, ForeignSaveError) as error:
+            self._undo_after(opened, record, error)
+            raise
+        return rows
+
+    def _finish(
+        self,
+        request: ChangeRequest,
+        draft: Draft,
+        record: ChangeRecord,
+        made: Prepared,
+        rows: dict[str, FileRow | None],
+    ) -> None:
+        """Mark a change done, with the rows of its files and its effects, in one transaction."""
+        try:
+            with self._log.database.transaction() as cursor:
+                self._log.mark(cursor, record, DONE)
+                self._rows.save(cursor, request.directory, rows, made.bodies)
+                self._carry_out(cursor, request, draft, record.id)
+                result = record.result()
+                self._log.save_answer(cursor, request.directory, request.by, request.id, result)
+        except StateFaultError:  # it has its entry in the log
+            self._rows.drop(request.directory)
+            raise
+        except Storage as error:
+            # Whether the mark is on the medium is seen when the state file is read again.
+            self._rows.drop(request.directory)
+            sentence = f"{request.directory} cannot be written: {error.sentence}"
+            why = "; memd undoes the change before the next one"
+            raise Storage(sentence + why, directory=request.directory, unfinished=True) from error
+        self._rows.put(request.directory, rows)
+
+    def _carry_out(
+        self, cursor: Cursor, request: ChangeRequest, draft: Draft, change: str | None
+    ) -> None:
+        """Make the effects of a draft true, without suggestions that look like a credential."""
+        chosen = tuple(effect for effect in draft.effects if not _is_secret(effect))
+        effects.carry_out(cursor, request.directory, chosen, change, self._clock.now())
+
+    def _undo_after(self, opened: Directory, record: ChangeRecord, error: Exception) -> None:
+        """Undo a change whose files could not all be put in place.
+
+        If that fails as well, the change stays open, and Storage names both causes.
+        """
+        try:
+            self._undo(opened, record)
+        except (OSError, MemdError) as second:
+            causes = "; ".join(
+                each.sentence if isinstance(each, MemdError) else cause_of(each)
+                for each in (error, second)
+                if isinstance(each, OSError | MemdError)
+            )
+            raise Storage(
+                f"{record.directory} cannot be written: {causes}; memd undoes the change before the"
+                " next one",
+                directory=record.directory,
+                unfinished=True,
+            ) from second
+
+    def _undo_open_changes(self, opened: Directory) -> list[str]:
+        """Undo the changes of a directory that died; return a sentence for each."""
+        sentences = []
+        for record in self._log.open_changes(opened.path):
+            self._undo(opened, record)
+            sentences.append(
+                f"change {record.id} in {record.directory} was undone after an interruption"
+            )
+        return sentences
+
+    def _undo(self, opened: Directory, record: ChangeRecord) -> None:
+        """Put every file of a change back as it was, and mark the change undone."""
+        with Folders(opened) as folders:
+            for step in reversed(record.steps):
+                # The state file may be damaged: names are checked like those of a client.
+                if concerns(step.path):
+                    with suppress(Refused, NotFound):
+                        put_back(self._disk, folders.of(step.path), step)
+            for fd in folders.changed(record.steps):
+                self._disk.sync_folder(fd)
+        with self._log.database.transaction() as cursor:
+            self._log.mark(cursor, record, UNDONE)
+
+    def _clear(  # noqa: PLR0911 - one for each thing that the file may be
+        self, opened: Directory, path: str, *, last: bool
+    ) -> tuple[ChangeRecord | None, bool]:
+        """Remove a temporary file that nobody can write to any more; first take in a late save.
+
+        Return the change that the late save made, and whether to look at the file again soon.
+        """
+        match = _TEMP.fullmatch(os.path.basename(path))
+        record = self._log.record(int(match[1])) if match else None
+        position = int(match[2]) if match else 0
+        if record is None or record.directory != opened.path or record.state == OPEN:
+            self._drop_unknown(opened, path, last=last)
+            return None, False
+        if position >= len(record.steps):
+            return None, False
+        step = record.steps[position]
+        is_open = opened.is_open_for_writing(path)
+        age = abs(self._clock.now() - record.at)
+        # A program may have looked up the file just before it was replaced, and open it a moment
+        # after. Where the system does not say who has a file open, it is kept for longer.
+        least = limits.HOLD_SECONDS if is_open is None else 0.0 if last else limits.LOOK_SECONDS
+        if is_open or age < least:
+            return None, True
+        try:
+            with opened.parent(path) as (folder, name):
+                file = self._disk.read(folder, name)
+                if file is None or not file.hash:  # too large for a memory: it stays
+                    return None, False
+                delayed = None
+                is_known = file.hash in (step.before, step.after, _EMPTY)
+                if not is_known and not is_torn(file.content, step, self._log):
+                    delayed = self._take_in(opened, step, file.content)
+                    again = self._disk.read(folder, name)
+                    if again is None or again.hash != file.hash:
+                        return delayed, True
+                self._disk.unlink(folder, name)
+        except OSError:
+            return None, False  # the next look tries again
+        return delayed, False
+
+    def _drop_unknown(self, opened: Directory, path: str, *, last: bool) -> None:
+        """Remove a temporary file of no known change if the log has its text; any other stays."""
+        if not last or opened.is_open_for_writing(path) is not False:
+            return
+        with suppress(OSError, MemdError), opened.parent(path) as (folder, name):
+            file = self._disk.read(folder, name)
+            if file and file.hash and (not file.content or self._log.body(file.hash) is not None):
+                self._disk.unlink(folder, name)
+
+    def _take_in(self, opened: Directory, step: Step, body: bytes) -> ChangeRecord | None:
+        """Merge a late save into the live file; where it changes none, record it all the same."""
+        plan = delayed_save_plan(step, body, self._log)
+        request = ChangeRequest(opened.path, lambda: plan, LATE_SAVE)
+        with suppress(MemdError):  # a refused text goes into the history as well
+            result = self._commit(request, opened)
+            if result.change is not None:
+                return self._log.find(opened.path, result.change)
+        text_hash = sha256(body)
+        steps = (Step(step.path, step.before, text_hash),)
+        record = ChangeRecord(0, opened.path, DONE, self._clock.now(), LATE_SAVE, steps)
+        with self._log.database.transaction() as cursor:
+            return self._log.add(cursor, record, {text_hash: body})
+
+
+def delayed_save_plan(step: Step, body: bytes, log: ChangeLog) -> Plan:
+    """Return the plan that brings a late save into the live file, or changes nothing.
+
+    The program began with the text before the step. If both changed the same lines, the late save
+    wins, unless somebody else changed the file since memd wrote it.
+    """
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft with what the late save changed, empty if the live file has it."""
+        is_index = step.path in INDEXES
+        result = None if is_index else tree.read(step.path)
+        live = tree.index() if is_index else result.content if result else None
+        live_hash = None if live is None else sha256(live)
+        base = log.body(step.before) or log.body(step.after) or b""
+        wanted = None
+        if live is not None and is_index:
+            wanted = merge.merge_index(base, body, live)
+        elif live is not None:
+            wanted = merge.merge_memory(base, body, live, step.path)
+        # If the file is as memd left it, no work of others is lost when the late save replaces it.
+        if wanted is None and live_hash in (step.before, step.after):
+            wanted = body
+        if wanted is None or wanted == live:
+            return Draft()
+        # ``restores``: the text is saved already, so its size and secrets are not checked.
+        return Draft((FileEdit(step.path, wanted, live_hash or ""),), restores=True)
+
+    return plan
+
+
+def mend_index(paths: Iterable[str] = ()) -> Plan:
+    """Return the plan that puts the index in order, with a line for each of these memories."""
+    wanted = frozenset(paths)
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft."""
+        return draft_with_lines(wanted, tree)  # type: ignore[arg-type]
+
+    return plan
+
+
+def _hash(row: FileRow | None) -> str | None:
+    """Return the hash of a row, ``None`` for no file."""
+    return row.header.hash if row else None
+
+
+def _more(draft: Draft, made: Prepared) -> More:
+    """Return what the log keeps of a draft beside its files."""
+    move = next((each for each in draft.effects if isinstance(each, CursorMove)), None)
+    return More(
+        merged=tuple(sorted(made.merged)),
+        conflicts=draft.conflicts,
+        undid=tuple((each.first, each.last) for each in draft.undid),
+        transcript=move.source if move else "",
+        message=(move.message or move.marker) if move else "",
+        note="; ".join(made.notes),
+    )
+
+
+def _is_secret(effect: Effect) -> bool:
+    """Say whether an effect is a suggestion, and one of its texts looks like a credential."""
+    if not isinstance(effect, Suggestion):
+        return False
+    texts = (effect.text, effect.reason, effect.type, effect.session)
+    return bool(secret.find("\n".join(texts)))
