@@ -41,7 +41,6 @@ PLAN = {
     "store": 3_400,
     "projects": 900,
     "transcripts": 1_100,
-    "watch": 1_500,
     "files": 600,
     "conversation": 700,
     "search": 1_300,

@@ -22,13 +22,14 @@ from math import inf
 from msgspec import Struct
 
 from memd.base.clock import Clock
+from memd.base.errors import Storage
 from memd.base.recent import Recent
 from memd.base.settings import DreamSettings, Settings
 from memd.base.values import Project
 from memd.projects.project import transcript_folders
+from memd.store import lock
+from memd.store.lock import IsAlive
 from memd.transcripts.sessions import sessions_of
-from memd.watch import locks
-from memd.watch.locks import LockUnusableError
 
 SWITCHES = "switches"
 MEMORY_OFF = "memory_off"
@@ -126,13 +127,13 @@ class Sources(Struct, frozen=True):
     """The functions that the gates read files and processes with.
 
     ``consolidated_at`` and ``sessions`` never raise. ``busy`` takes the directory, the time and
-    ``is_alive``, and may raise LockUnusableError.
+    ``is_alive``, and may raise Storage.
     """
 
-    consolidated_at: Callable[[str], float | None] = locks.consolidated_at
+    consolidated_at: Callable[[str], float | None] = lock.consolidated_at
     sessions: Callable[[str], Mapping[str, float]] = sessions_of
-    busy: Callable[[str, float, locks.Alive], bool] = locks.busy
-    is_alive: locks.Alive = locks.alive
+    busy: Callable[[str, float, IsAlive], bool] = lock.is_busy
+    is_alive: IsAlive = lock.is_alive
 
 
 class Gatekeeper:
@@ -150,7 +151,7 @@ class Gatekeeper:
         """Return the name of the first closed gate, "" if a dream may begin.
 
         ``session`` is the session that asks, which does not count as changed. An unusable lock
-        counts as a closed gate; with ``force`` LockUnusableError is raised instead.
+        counts as a closed gate; with ``force`` Storage is raised instead.
         """
         gate = switch_gate(project, settings)
         if gate.open and not force:
@@ -187,12 +188,12 @@ class Gatekeeper:
     def _lock_gate(self, project: Project, *, raising: bool = False) -> Gate:
         """Return the gate of the lock; a lock that cannot be used closes it.
 
-        With ``raising``, such a lock raises LockUnusableError instead.
+        With ``raising``, such a lock raises Storage instead.
         """
         now, sources = self._clock.now(), self._sources
         try:
             busy = sources.busy(project.memory_dir, now, sources.is_alive)
-        except LockUnusableError as error:
+        except Storage as error:
             if raising:
                 raise
             return Gate(LOCK, open=False, says=error.sentence)

@@ -9,15 +9,14 @@ Rules of this file
 """
 
 from contextlib import suppress
-from dataclasses import replace
 
 from msgspec import Struct
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Storage
 from memd.state.dreams import DreamTable, LockRow
-from memd.watch import locks
-from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restored
+from memd.store import lock
+from memd.store.lock import ConsolidationLock, IsAlive
 
 
 class DreamLock(Struct, frozen=True):
@@ -28,12 +27,12 @@ class DreamLock(Struct, frozen=True):
 
     table: DreamTable
     clock: Clock
-    is_alive: Alive
+    is_alive: IsAlive
 
     def take(self, directory: str) -> ConsolidationLock | None:
         """Take the lock of a directory and return it, or ``None`` if another program holds it.
 
-        Raises LockUnusableError and StateUnusableError.
+        Raises Storage and StateUnusableError.
         """
         self._repair_in(directory)
 
@@ -42,7 +41,7 @@ class DreamLock(Struct, frozen=True):
 
         held = None
         try:
-            held = locks.take(directory, self.clock.now(), remember, self.is_alive)
+            held = lock.take(directory, self.clock.now(), remember, self.is_alive)
         finally:
             if held is None:
                 self._repair_in(directory)
@@ -54,15 +53,12 @@ class DreamLock(Struct, frozen=True):
         If the dream is complete, the lock file gets the dream's time, else the time before it. If
         the disk or the state file fails, the row stays for a later repair.
         """
+        prior_ns = held.prior_ns
         with suppress(MemdError):  # without the row, the lock's own time before is used
             row = self._row(held.directory)
-            held = replace(held, prior_ns=row.prior_ns) if row else held
+            prior_ns = row.prior_ns if row else prior_ns  # the dream's own once it is committed
         with suppress(MemdError):
-            # A row whose time is the dream's own belongs to a dream that was committed.
-            if is_complete or held.prior_ns == held.taken_ns:
-                held.commit()
-            else:
-                held.reset()
+            held.release(held.taken_ns if is_complete else prior_ns)
             self.table.forget(held.directory)
 
     def recover(self) -> tuple[str, ...]:
@@ -76,12 +72,12 @@ class DreamLock(Struct, frozen=True):
     def _repair(self, row: LockRow) -> str:
         """Release the lock of a dream that is over; return a sentence, "" if nothing was done."""
         try:
-            restored = locks.restore(row.directory, row.pid, row.taken_ns, row.prior_ns)
-        except LockUnusableError as error:
+            restored = lock.restore(row.directory, row.pid, row.taken_ns, row.prior_ns)
+        except Storage as error:
             return error.sentence
-        if restored is not Restored.WAITS:
+        if restored is not None:
             self.table.forget(row.directory)
-        if restored is not Restored.PUT_BACK:
+        if not restored:
             return ""
         sequel = "its work is done" if row.finished else "it may run again"
         return f"a dream in {row.directory} had ended with memd; {sequel}"

@@ -19,8 +19,8 @@ from memd.dream.values import Report, Wanted
 from memd.model.port import LOCAL, Model, Usage
 from memd.projects.project import transcript_folders
 from memd.store import secret
+from memd.store.lock import ConsolidationLock
 from memd.store.past import Past
-from memd.watch.locks import ConsolidationLock
 
 ORIGIN = "assistant"  # of what a model writes in a dream
 _SAID_BYTES = 4_000  # of the model's last message

@@ -51,9 +51,9 @@ from memd.model.port import Model, ModelSource
 from memd.state.database import StateUnusableError
 from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
+from memd.store.lock import IsAlive, is_alive
 from memd.store.past import Past
 from memd.store.store import Store
-from memd.watch import locks
 
 __all__ = ["DirectorySize", "Dreams", "Reasoned", "Report"]
 
@@ -85,7 +85,7 @@ class Dreams:
         models: ModelSource,
         runs: Runs,
         work: Work | None = None,
-        is_alive: locks.Alive = locks.alive,
+        is_alive: IsAlive = is_alive,
         note: Note = _ignore_report,
     ) -> None:
         self._store = store
@@ -219,7 +219,7 @@ class Dreams:
             if not first_result.still_holds(tree):
                 result = self._judge_tree(dream, first_result.ready, past, tree)
             dream.check()
-            if not dream.lock.ours():
+            if not dream.lock.is_ours():
                 raise LockLostError(dream.directory)
             # All edits are kept back in a proposal, so there is nothing to commit.
             if result.report.problems and not result.judged.edits:

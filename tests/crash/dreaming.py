@@ -41,10 +41,10 @@ from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.proposals import ProposalTable
 from memd.state.schemas import SCHEMAS
+from memd.store import lock
 from memd.store.log import ChangeLog
 from memd.store.memory import new as new_memory
 from memd.store.store import Store
-from memd.watch import locks
 from tests.crash.cases import restore
 from tests.crash.kill import CHANGING, Point
 from tests.dream.bench import NoModel
@@ -140,8 +140,8 @@ def prepare(root: Path, *, prior: bool) -> None:
         os.utime(memory / name, ns=(OLD_NS, OLD_NS))
     (memory / "MEMORY.md").write_text(INDEX)
     if prior:
-        (memory / locks.LOCK).touch()
-        os.utime(memory / locks.LOCK, ns=(PRIOR_NS, PRIOR_NS))
+        (memory / lock.LOCK).touch()
+        os.utime(memory / lock.LOCK, ns=(PRIOR_NS, PRIOR_NS))
     database = open_database(str(root / "state.db"), SCHEMAS)
     JobTable(database).add(NewJob("dream", str(memory), str(memory), "", {}), NOW)
     database.close()
@@ -153,7 +153,7 @@ def inspect(root: Path) -> list[Any]:
     texts = {path.name: path.read_text() for path in sorted(memory.glob("*.md"))}
     times = {name: (memory / name).stat().st_mtime_ns for name in texts if name != "MEMORY.md"}
     with suppress(FileNotFoundError):
-        return [texts, times, (memory / locks.LOCK).stat().st_mtime_ns]
+        return [texts, times, (memory / lock.LOCK).stat().st_mtime_ns]
     return [texts, times, None]
 
 
@@ -165,13 +165,13 @@ async def decision(root: Path, before: Any, after: Any, *, said: bool) -> tuple[
     async with opened(root) as (world, waiting):
         results = inspect(root)
         done = results == after
-        left = set(os.listdir(root / "memory")) - {locks.LOCK, locks.GUARD, *results[0]}
-        lock = root / "memory" / locks.LOCK
+        left = set(os.listdir(root / "memory")) - {lock.LOCK, lock.GUARD, *results[0]}
+        path = root / "memory" / lock.LOCK
         ended = world.jobs.list()[0]
         checks = {
             "neither before nor after": results not in (before, after),
             "acknowledged and lost": said and not done,
-            "a holder is named": lock.exists() and lock.read_bytes() != b"",
+            "a holder is named": path.exists() and path.read_bytes() != b"",
             "a row stays": world.table.locks() != (),
             "a set is open": world.log.open_changes() != (),
             "something is left over": left != set(),
@@ -237,7 +237,7 @@ def points(
             continue
         thread = seen.setdefault(match[1], Counter())
         thread[match[2]] += 1
-        if match[2] != "openat" or "O_CREAT" in match[3] or (looking and locks.LOCK in match[3]):
+        if match[2] != "openat" or "O_CREAT" in match[3] or (looking and lock.LOCK in match[3]):
             results.append((match[1], Point(match[2], thread[match[2]])))
     log.unlink()
     worker = results[0][0]

@@ -5,7 +5,7 @@ Those of the core under the crash kit are in ``core_mutants.py``, those of other
 
 from dataclasses import dataclass
 
-LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/lock.py"
+LOCKS, HOLDING = "memd/store/lock.py", "memd/dream/lock.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
 KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
 DREAM = ("tests/crash/test_dream.py", "-k", "every_call and kill and yes")
@@ -27,41 +27,39 @@ OTHERS = (
     Mutant(
         "the lock is a PID and nothing else",
         LOCKS,
-        "        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
-        "",
-        ("tests/watch/test_locks.py", "-k", "race"),
+        "fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        ("tests/store/test_lock.py", "-k", "race"),
     ),
     Mutant(
         "a dream that failed leaves its own time",
         LOCKS,
-        "            os.utime(opened, ns=(mtime_ns, mtime_ns))\n",
+        "        os.utime(opened, ns=(mtime_ns, mtime_ns))\n",
         "",
-        ("tests/watch/test_locks.py",),
+        ("tests/store/test_lock.py",),
     ),
     Mutant(
         "a lock's row goes before its file is settled",
         HOLDING,
-        "            if is_complete or held.prior_ns == held.taken_ns:\n",
-        "            self.table.forget(held.directory)\n"
-        "            if is_complete or held.prior_ns == held.taken_ns:\n",
+        "            held.release(",
+        "            self.table.forget(held.directory)\n            held.release(",
         DREAM,
     ),
     Mutant(
         "a lock is taken before its time is written down",
         LOCKS,
-        "            remember(pid, taken_ns, prior_ns)\n"
-        '            _write(folder, directory, f"{pid}\\n".encode(), taken_ns)\n',
-        '            _replace(folder, directory, f"{pid}\\n".encode(), taken_ns)\n'
-        "            remember(pid, taken_ns, prior_ns)\n"
-        "            found = _read(folder, directory)\n"
-        '            _write(folder, directory, f"{pid}\\n".encode(), taken_ns)\n',
+        "        remember(pid, taken_ns, prior_ns)\n",
+        '        _write(folder, f"{pid}\\n", taken_ns)\n'
+        "        _rename(folder)\n"
+        "        remember(pid, taken_ns, prior_ns)\n"
+        "        lock_file = _read(folder)\n",
         DREAM,
     ),
     Mutant(
         "a start ends the dream of a daemon that is leaving",
         HOLDING,
-        "        if restored is not Restored.WAITS:\n            self",
-        "        if restored:\n            self",
+        "        if restored is not None:\n            self",
+        "        if not restored:\n            self",
         ("tests/dream/test_lock.py",),
     ),
     Mutant(

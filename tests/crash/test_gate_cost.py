@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memd.projects.project import slug
-from memd.watch.locks import LOCK
+from memd.store.lock import LOCK
 from tests.crash import kill
 
 DRIVER = Path(__file__).with_name("gate_driver.py")

@@ -24,8 +24,8 @@ from memd.state.cursors import Cursors
 from memd.state.database import open_database
 from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
+from memd.store import lock
 from memd.suggestions.service import Suggestions
-from memd.watch import locks
 from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
 from tests.notes.bench import notes_of
@@ -80,4 +80,4 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     database.close()
     assert scope.cancelled_caught
     assert len(looked) == 3
-    assert list(tmp_path.glob(f"**/{locks.LOCK}")) == []
+    assert list(tmp_path.glob(f"**/{lock.LOCK}")) == []

@@ -16,8 +16,7 @@ from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import ProposalTable
-from memd.store import memory
-from memd.watch import locks
+from memd.store import lock, memory
 from tests.scripted_model import Answer, ScriptedModel
 from tests.stores import Sink, store_in
 from tests.support.clock import FakeClock
@@ -141,7 +140,7 @@ class Bench:
         self.reported.append(facts)
 
     def lock(self, mtime: float, body: bytes = b"") -> Path:
-        path = self.memory / locks.LOCK
+        path = self.memory / lock.LOCK
         path.write_bytes(body)
         os.utime(path, (mtime, mtime))
         return path
@@ -150,5 +149,5 @@ class Bench:
         return {
             path.name: (path.read_bytes(), path.stat().st_mtime_ns)
             for path in self.memory.iterdir()
-            if path.name != locks.GUARD and not is_temporary(path.name)
+            if path.name != lock.GUARD and not is_temporary(path.name)
         }

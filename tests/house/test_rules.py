@@ -26,7 +26,7 @@ DOORS = {
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "psycopg": "memd/server/postgres.py",
-    "psutil": "memd/daemon/machine.py memd/model/processes.py memd/watch/locks.py",
+    "psutil": "memd/daemon/machine.py memd/model/processes.py memd/store/lock.py",
     "re2": "memd/base/regex.py",
     "sqlite3": (
         "memd/server/sqlite.py memd/state/database.py memd/state/formats.py memd/store/convert.py"

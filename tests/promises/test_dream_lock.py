@@ -25,9 +25,9 @@ from memd.state.docs import Docs
 from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
 from memd.state.schemas import SCHEMAS
+from memd.store import lock
 from memd.store.disk import Disk
 from memd.store.store import Store
-from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench, NoModel
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 
@@ -136,8 +136,8 @@ async def test_a_timeout_at_any_wait(tmp_path: Path) -> None:
             assert bench.table.locks() == ()
             ends.add(results == before)
             if results != before:  # the clock may have moved before the lock was taken
-                assert results.pop(locks.LOCK)[1] >= after[locks.LOCK][1]
-                assert results == {name: after[name] for name in after if name != locks.LOCK}, at
+                assert results.pop(lock.LOCK)[1] >= after[lock.LOCK][1]
+                assert results == {name: after[name] for name in after if name != lock.LOCK}, at
     assert ends == {False, True}
 
 

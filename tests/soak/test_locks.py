@@ -1,6 +1,6 @@
 """G7: 200 rounds of eight starters for the consolidation lock and for the right to serve.
 
-Reused PIDs, hostile bodies and times of locks are tables in tests/watch/test_locks.py and
+Reused PIDs, hostile bodies and times of locks are tables in tests/store/test_lock.py and
 tests/daemon/test_instance.py.
 """
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.daemon import test_instance as instances
 from tests.soak.figures import FIGURE
-from tests.watch import lock_race
+from tests.store import lock_race
 
 pytestmark = pytest.mark.soak
 Record = Callable[[str, object], None]

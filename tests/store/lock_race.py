@@ -12,13 +12,13 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.watch import foreign_dream
+from tests.store import foreign_dream
 
 STARTERS = 8
 SPREAD_SECONDS = 0.008  # some takings long, so that they overlap and each kind may come first
 MEMD = """
     import sys, time
-    from memd.watch import locks
+    from memd.store import lock
     folder = sys.argv[1]
     def say(word):
         print(word, flush=True)
@@ -27,11 +27,11 @@ MEMD = """
         until = time.perf_counter() + float(line)
         while time.perf_counter() < until:
             pass
-        held = locks.take(folder, time.time(), lambda *_: None, locks.alive)
+        held = lock.take(folder, time.time(), lambda *_: None, lock.is_alive)
         say("held" if held else "no")
-        say("works" if held and held.ours() else "idle")
+        say("works" if held and held.is_ours() else "idle")
         if held:
-            held.reset()
+            held.release(held.prior_ns)
         print("done", flush=True)
 """
 

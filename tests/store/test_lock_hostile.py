@@ -12,14 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
-from memd.watch import locks
-from memd.watch.locks import GUARD, LOCK, ConsolidationLock, LockUnusableError
+from memd.base.errors import Storage
+from memd.store import lock
+from memd.store.lock import GUARD, LOCK, ConsolidationLock
 
 NS = 1_000_000_000
 MINUTE = 60.0
@@ -29,7 +30,7 @@ as_root = pytest.mark.skipif(not IS_ROOT, reason="only root can give a file away
 
 
 def _take(folder: Path | str, now: float) -> ConsolidationLock | None:
-    return locks.take(str(folder), now, lambda *_: None, locks.alive)
+    return lock.take(str(folder), now, lambda *_: None, lock.is_alive)
 
 
 def _lock(folder: Path, body: bytes, mtime_ns: int) -> Path:
@@ -112,15 +113,15 @@ def test_what_is_no_plain_file_is_left_alone(
         (folder / GUARD).unlink()
     make(folder / name, outside)
     before = _seen(tmp_path)
-    with pytest.raises(LockUnusableError):
+    with pytest.raises(Storage):
         _take(folder, time.time())
     for prior_ns in (None, 1):
-        with pytest.raises(LockUnusableError):
-            locks.restore(str(folder), os.getpid(), 1, prior_ns)
+        with pytest.raises(Storage):
+            lock.restore(str(folder), os.getpid(), 1, prior_ns)
     if name == LOCK:
-        with pytest.raises(LockUnusableError):
-            locks.busy(str(folder), time.time())
-    locks.consolidated_at(str(folder))
+        with pytest.raises(Storage):
+            lock.is_busy(str(folder), time.time())
+    lock.consolidated_at(str(folder))
     assert _seen(tmp_path) == before
 
 
@@ -137,7 +138,7 @@ def test_what_lies_at_the_name_in_between_is_replaced(
     make(folder / f"{LOCK}.new", outside)
     held = _take(folder, time.time())
     assert held is not None
-    held.commit()
+    held.release(held.taken_ns)
     assert sorted(path.name for path in folder.iterdir()) == [LOCK, GUARD]
     assert _seen(outside) == before
 
@@ -153,7 +154,7 @@ def test_a_file_with_another_name_keeps_its_text_and_time(tmp_path: Path) -> Non
     os.link(precious, folder / f"{LOCK}.new")
     held = _take(folder, time.time())
     assert held is not None
-    held.reset()
+    held.release(held.prior_ns)
     assert (folder / LOCK).stat().st_mtime_ns == 5 * NS
     assert (precious.read_text(), precious.stat().st_mtime_ns) == ("not a lock at all", 5 * NS)
     assert precious.stat().st_nlink == 1
@@ -185,15 +186,15 @@ def test_a_file_that_nobody_may_read_is_told(tmp_path: Path, name: str) -> None:
     if IS_ROOT:
         held = _take(tmp_path, time.time())
         assert held is not None
-        held.reset()
+        held.release(held.prior_ns)
         path.chmod(0)
         os.chown(path, NOBODY, NOBODY)
     before = _seen(tmp_path)[str(path)] if IS_ROOT else ()
     with _without_rights(tmp_path) as here:
-        with pytest.raises(LockUnusableError, match="Permission denied"):
+        with pytest.raises(Storage, match="Permission denied"):
             _take(here, time.time())
-        with pytest.raises(LockUnusableError, match="Permission denied"):
-            locks.restore(here, os.getpid(), 1, None)
+        with pytest.raises(Storage, match="Permission denied"):
+            lock.restore(here, os.getpid(), 1, None)
     if IS_ROOT:
         assert _seen(tmp_path)[str(path)] == before
     assert path.lstat().st_mode & 0o777 == 0
@@ -203,14 +204,14 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """In a directory of mode 0500 nothing is taken and nothing changed; root may."""
     tmp_path.chmod(0o500)
     with _without_rights(tmp_path) as here:
-        with pytest.raises(LockUnusableError, match="Permission denied"):
+        with pytest.raises(Storage, match="Permission denied"):
             _take(here, time.time())
-        assert not locks.busy(here, time.time())
+        assert not lock.is_busy(here, time.time())
     assert list(tmp_path.iterdir()) == []
     if IS_ROOT:
         held = _take(tmp_path, time.time())
         assert held is not None
-        held.reset()
+        held.release(held.prior_ns)
     tmp_path.chmod(0o700)
 
 
@@ -222,19 +223,19 @@ def test_a_lock_of_another_user(tmp_path: Path) -> None:
     with _without_rights(tmp_path) as here:
         held = _take(here, time.time())
         assert held is not None
-        held.reset()
+        held.release(held.prior_ns)
     assert (path.stat().st_uid, path.stat().st_mtime_ns) == (NOBODY, 7 * NS)
     os.chown(path, 0, 0)
     path.chmod(0o600)
     with (
         _without_rights(tmp_path) as here,
-        pytest.raises(LockUnusableError, match="Permission denied"),
+        pytest.raises(Storage, match="Permission denied"),
     ):
         _take(here, time.time())
     os.chown(path, NOBODY, NOBODY)
     held = _take(tmp_path, time.time())
     assert held is not None
-    held.reset()
+    held.release(held.prior_ns)
 
 
 def test_one_process_has_one_holder_also_without_a_guard(tmp_path: Path) -> None:
@@ -244,22 +245,22 @@ def test_one_process_has_one_holder_also_without_a_guard(tmp_path: Path) -> None
     assert first is not None
     (tmp_path / GUARD).unlink()
     assert _take(tmp_path, now + 5) is None
-    assert first.ours()
+    assert first.is_ours()
     second = _take(tmp_path, now + 61 * MINUTE)  # the clock was set, or the machine slept
     assert second is not None
-    assert not first.ours()
-    assert second.ours()
-    first.commit()
-    assert second.ours()
-    second.reset()
-    assert locks.consolidated_at(str(tmp_path)) == pytest.approx(now, abs=1e-5)
+    assert not first.is_ours()
+    assert second.is_ours()
+    first.release(first.taken_ns)
+    assert second.is_ours()
+    second.release(second.prior_ns)
+    assert lock.consolidated_at(str(tmp_path)) == pytest.approx(now, abs=1e-5)
 
 
 def test_another_process_is_kept_out_without_a_guard(tmp_path: Path) -> None:
     """Where the guard of a process that holds the lock is deleted, no other one gets in."""
     program = (
-        "import os, sys, time; from memd.watch import locks;"
-        "held = locks.take(sys.argv[1], time.time(), lambda *_: None, locks.alive);"
+        "import os, sys, time; from memd.store import lock;"
+        "held = lock.take(sys.argv[1], time.time(), lambda *_: None, lock.is_alive);"
         "print(held is not None, flush=True); sys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[2]
@@ -277,7 +278,7 @@ def test_another_process_is_kept_out_without_a_guard(tmp_path: Path) -> None:
         process.stdin.close()
     held = _take(tmp_path, time.time())
     assert held is not None
-    held.reset()
+    held.release(held.prior_ns)
 
 
 def test_a_moved_time_alone_does_not_cost_the_lock(tmp_path: Path) -> None:
@@ -285,9 +286,9 @@ def test_a_moved_time_alone_does_not_cost_the_lock(tmp_path: Path) -> None:
     held = _take(tmp_path, time.time())
     assert held is not None
     os.utime(tmp_path / LOCK, (5, 5))
-    assert held.ours()
+    assert held.is_ours()
     (tmp_path / GUARD).unlink()
-    assert not held.ours()
-    assert replace(held, taken_ns=5 * NS).ours()
+    assert not held.is_ours()
+    assert replace(held, taken_ns=5 * NS).is_ours()
     (tmp_path / GUARD).touch()
-    held.reset()
+    held.release(held.prior_ns)

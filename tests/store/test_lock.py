@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.watch import locks
-from memd.watch.locks import GUARD, LOCK, ConsolidationLock, LockUnusableError, Restored
-from tests.watch.lock_race import race
+from memd.base.errors import Storage
+from memd.store import lock
+from memd.store.lock import GUARD, LOCK, ConsolidationLock, IsAlive
+from tests.store.lock_race import race
 
 NOW = 1_760_000_000.0
 NS = 1_000_000_000
@@ -39,28 +40,32 @@ def _write(folder: Path, body: bytes, mtime: float) -> Path:
     return path
 
 
-def _take(folder: Path, is_alive: locks.Alive = _nobody) -> ConsolidationLock | None:
-    return locks.take(str(folder), NOW, _remember, is_alive)
+def _take(folder: Path, is_alive: IsAlive = _nobody) -> ConsolidationLock | None:
+    return lock.take(str(folder), NOW, _remember, is_alive)
 
 
-def _held(folder: Path, is_alive: locks.Alive = _nobody) -> ConsolidationLock:
+def _held(folder: Path, is_alive: IsAlive = _nobody) -> ConsolidationLock:
     held = _take(folder, is_alive)
     assert held is not None
     return held
 
 
+def _end(held: ConsolidationLock) -> None:
+    held.release(held.prior_ns)
+
+
 def test_success_is_recorded_by_the_time(tmp_path: Path) -> None:
     """A dream names its process while it lasts, and a success leaves the time of its start."""
-    assert locks.consolidated_at(str(tmp_path)) is None
+    assert lock.consolidated_at(str(tmp_path)) is None
     held = _held(tmp_path)
     assert (tmp_path / LOCK).read_bytes() == b"%d\n" % os.getpid()
-    assert locks.consolidated_at(str(tmp_path)) == NOW
-    assert held.ours()
-    held.commit()
-    assert locks.consolidated_at(str(tmp_path)) == NOW
+    assert lock.consolidated_at(str(tmp_path)) == NOW
+    assert held.is_ours()
+    held.release(held.taken_ns)
+    assert lock.consolidated_at(str(tmp_path)) == NOW
     assert (tmp_path / LOCK).read_bytes() == b""
-    assert not locks.busy(str(tmp_path), NOW, _everybody)
-    _held(tmp_path, _everybody).commit()
+    assert not lock.is_busy(str(tmp_path), NOW, _everybody)
+    _end(_held(tmp_path, _everybody))
     assert sorted(path.name for path in tmp_path.iterdir()) == [LOCK, GUARD]
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
@@ -75,17 +80,17 @@ def test_what_stood_before_is_told_before_anything_changes(tmp_path: Path) -> No
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        locks.take(str(tmp_path), NOW, fail, _nobody)
+        lock.take(str(tmp_path), NOW, fail, _nobody)
     assert path.stat().st_ino == before.st_ino
-    _held(tmp_path).reset()
+    _end(_held(tmp_path))
 
 
 def test_two_of_ours_never_meet(tmp_path: Path) -> None:
     """While one dream holds the lock another of memd gets nothing, whatever the PID says."""
     held = _held(tmp_path)
     assert _take(tmp_path) is None
-    assert locks.restore(str(tmp_path), os.getpid(), int(NOW * NS), None) is Restored.WAITS
-    held.commit()
+    assert lock.restore(str(tmp_path), os.getpid(), int(NOW * NS), None) is None
+    held.release(held.taken_ns)
     assert _take(tmp_path) is not None
 
 
@@ -115,43 +120,43 @@ def test_two_of_ours_never_meet(tmp_path: Path) -> None:
 def test_who_counts_as_a_holder(tmp_path: Path, body: bytes, age: float, busy: bool) -> None:  # noqa: FBT001 - a column of the table
     """A living PID less than an hour away holds the lock; garbage and stale times do not."""
     _write(tmp_path, body, NOW - age)
-    assert locks.busy(str(tmp_path), NOW, _everybody) is busy
-    assert not locks.busy(str(tmp_path), NOW, _nobody)
+    assert lock.is_busy(str(tmp_path), NOW, _everybody) is busy
+    assert not lock.is_busy(str(tmp_path), NOW, _nobody)
     held = _take(tmp_path, _everybody)
     assert (held is None) is busy
     if held is not None:
-        held.commit()
+        held.release(held.taken_ns)
 
 
 def test_a_missing_directory_is_told(tmp_path: Path) -> None:
     """Where there is no memory directory nobody is at it, and nothing can be taken."""
     missing = str(tmp_path / "none")
-    assert not locks.busy(missing, NOW)
-    assert locks.restore(missing, 1, 1, 1) is Restored.WAITS
-    with pytest.raises(LockUnusableError):
-        locks.take(missing, NOW, _remember)
+    assert not lock.is_busy(missing, NOW)
+    assert lock.restore(missing, 1, 1, 1) is None
+    with pytest.raises(Storage):
+        lock.take(missing, NOW, _remember)
     (tmp_path / "file").write_text("")
-    with pytest.raises(LockUnusableError):
-        locks.busy(str(tmp_path / "file"), NOW)
+    with pytest.raises(Storage):
+        lock.is_busy(str(tmp_path / "file"), NOW)
 
 
 def test_another_program_that_took_over_keeps_the_lock(tmp_path: Path) -> None:
     """A lock that no longer names us is not ours to end, however the dream went."""
-    for end in (ConsolidationLock.commit, ConsolidationLock.reset):
+    for mtime_ns in (int(NOW * NS), None):
         held = _held(tmp_path)
         path = _write(tmp_path, b"4242\n", NOW + 5)
-        assert not held.ours()
-        end(held)
+        assert not held.is_ours()
+        held.release(mtime_ns)
         assert path.read_bytes() == b"4242\n"
         assert path.stat().st_mtime == NOW + 5
     held = _held(tmp_path)
     (tmp_path / LOCK).unlink()
-    assert not held.ours()
+    assert not held.is_ours()
     (tmp_path / LOCK).mkdir()
-    with pytest.raises(LockUnusableError):
-        held.ours()
-    with pytest.raises(LockUnusableError):
-        held.commit()
+    with pytest.raises(Storage):
+        held.is_ours()
+    with pytest.raises(Storage):
+        held.release(held.taken_ns)
 
 
 def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
@@ -159,12 +164,12 @@ def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
     path = _write(tmp_path, b"4242\n", NOW)
     (tmp_path / f"{LOCK}.new").write_text("")
     before = int((NOW - 50 * HOUR) * NS)
-    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), before) is Restored.PUT_BACK
+    assert lock.restore(str(tmp_path), 4242, int(NOW * NS), before) is True
     assert path.stat().st_mtime == NOW - 50 * HOUR
     assert path.read_bytes() == b""
     assert not (tmp_path / f"{LOCK}.new").exists()
     _write(tmp_path, b"4242\n", NOW)
-    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), None) is Restored.PUT_BACK
+    assert lock.restore(str(tmp_path), 4242, int(NOW * NS), None) is True
     assert not path.exists()
 
 
@@ -174,7 +179,7 @@ def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
 def test_the_start_leaves_what_is_not_ours(tmp_path: Path, body: bytes, mtime: float) -> None:
     """A lock that names another holder or another time stays as it is."""
     path = _write(tmp_path, body, mtime)
-    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), 1) is Restored.NOT_OURS
+    assert lock.restore(str(tmp_path), 4242, int(NOW * NS), 1) is False
     assert (path.read_bytes(), path.stat().st_mtime) == (body, mtime)
 
 
@@ -203,7 +208,7 @@ def test_a_program_that_writes_in_the_same_instant_is_noticed(tmp_path: Path) ->
     def overwrite(*_: object) -> None:
         path.write_text("4242\n")
 
-    assert locks.take(str(tmp_path), NOW, overwrite, _nobody) is None
+    assert lock.take(str(tmp_path), NOW, overwrite, _nobody) is None
     assert path.read_text() == "4242\n"
 
 
@@ -213,16 +218,16 @@ def test_a_guard_that_keeps_vanishing_is_not_held(tmp_path: Path) -> None:
         for _ in range(200):
             held = _take(tmp_path)
             if held is not None:
-                held.reset()
+                held.release(held.prior_ns)
     (tmp_path / GUARD).unlink(missing_ok=True)
     folder = os.open(tmp_path, os.O_RDONLY)
     opened = os.open(GUARD, os.O_CREAT | os.O_RDWR, dir_fd=folder)
     try:
-        assert locks._is_current_guard(folder, opened)
+        assert lock._is_current_guard(folder, opened)
         (tmp_path / GUARD).unlink()
-        assert not locks._is_current_guard(folder, opened)
+        assert not lock._is_current_guard(folder, opened)
         (tmp_path / GUARD).touch()
-        assert not locks._is_current_guard(folder, opened)
+        assert not lock._is_current_guard(folder, opened)
     finally:
         os.close(opened)
         os.close(folder)
@@ -241,8 +246,8 @@ def test_a_name_that_is_taken_is_no_way_out(tmp_path: Path) -> None:
     """What lies at the temporary name is replaced, and refused where it cannot be."""
     (tmp_path / "victim").write_text("kept")
     (tmp_path / f"{LOCK}.new").symlink_to("victim")
-    _held(tmp_path).reset()
+    _end(_held(tmp_path))
     assert (tmp_path / "victim").read_text() == "kept"
     (tmp_path / f"{LOCK}.new").mkdir()
-    with pytest.raises(LockUnusableError):
+    with pytest.raises(Storage):
         _take(tmp_path)

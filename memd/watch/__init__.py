@@ -1,1 +1,0 @@
-"""Which directories other programs share a lock with."""
