@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from memd.api.dialects import DIALECTS
 from memd.api.services import Services
-from memd.messages.errors import AgentKeyError
+from memd.base.errors import Refused
 from memd.messages.service import Speaker
 from memd.projects.switches import is_below
 from memd.rpc.connection import Call
@@ -35,7 +35,7 @@ async def is_for_an_assistant(services: Services, call: Call) -> bool:
 async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
     pid = call.caller.pid
-    with suppress(AgentKeyError):  # the process is not registered
+    with suppress(Refused):  # the process is not registered
         agent = await services.messages.find_speaker(Speaker("", pid))
         if agent.kind in _ASSISTANT_KINDS:
             return True

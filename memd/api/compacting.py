@@ -15,11 +15,7 @@ from memd.api.services import Services
 from memd.api.work import nothing_to_read, request_of
 from memd.base.errors import MemdError
 from memd.base.text import iso_time, sha256
-from memd.context.errors import (
-    BreakerOpenError,
-    MessagesRefusedError,
-    SummaryFailedError,
-)
+from memd.context.errors import breaker_open, messages_refused, summary_failed
 from memd.context.requests import COMPACTION, ContextEdit, ContextRequest
 from memd.context.service import compacting, local, restoring, results, summary, window_of
 from memd.conversation.history import CompactionBoundary, CompactionPlan, boundary
@@ -217,7 +213,7 @@ async def _by_api(work: _Work) -> CompactedContext | str:
 async def _by_model(work: _Work) -> CompactedContext | str:
     """Have the model summarise in a job and wait for it; return a reason where none may be asked.
 
-    Raises the job's error, and SummaryFailedError if a later request replaced this summary.
+    Raises the job's error, and Model if a later request replaced this summary.
     """
     if work.part is None:
         return _NOTHING_TO_SUMMARISE
@@ -244,7 +240,7 @@ async def _by_model(work: _Work) -> CompactedContext | str:
         raise _failure(failure)
     sections = services.summaries.sections(submitted.job, digest)
     if sections is None:
-        raise SummaryFailedError(_REPLACED)
+        raise summary_failed(_REPLACED)
     return await _summarised(work, compacting.MODEL, work.part, sections)
 
 
@@ -311,13 +307,13 @@ def _results_folder(work: _Work) -> str:
 def _messages(messages: list[Any] | None, path: str | None) -> list[Any]:
     """Return the messages of the transcript at ``path``, without it those of the request. Blocks.
 
-    Raises TranscriptRefusedError, and MessagesRefusedError for a message that is no JSON object.
+    Raises Refused, and Invalid for a message that is no JSON object.
     """
     messages = reading.client_messages(path) if path is not None else messages or []
     for number, message in enumerate(messages):
         place = f"messages.{number}"
         if not isinstance(message, dict):
-            raise MessagesRefusedError(place, _NOT_AN_OBJECT)
+            raise messages_refused(place, _NOT_AN_OBJECT)
     return messages
 
 
@@ -325,12 +321,12 @@ def _failure(error: Mapping[str, Any]) -> MemdError:
     """Return the exception for the error that a summary's job has stored."""
     if error["kind"] == PromptTooLongError.kind:
         return PromptTooLongError(error["cause"])
-    if error["kind"] == BreakerOpenError.kind:
-        return BreakerOpenError()
+    if error["kind"] == "breaker_open":
+        return breaker_open()
     if error["kind"] == CapReachedError.kind:
         resumes = error["resumes"]
         return CapReachedError(error["purpose"], error["cap"], resumes, iso_time(resumes))
-    return SummaryFailedError(error["message"])
+    return summary_failed(error["message"])
 
 
 _STRATEGIES: Mapping[str, Callable[[_Work], Awaitable[CompactedContext | str]]] = {

@@ -10,7 +10,7 @@ from memd.api.method import SessionId, method
 from memd.api.services import Services
 from memd.base.errors import Invalid
 from memd.base.names import is_text
-from memd.context.errors import MessagesRefusedError
+from memd.context.errors import messages_refused
 from memd.context.service import (
     CacheBaseline,
     ContextRequest,
@@ -132,11 +132,11 @@ async def context_request(
 
 
 def _checked(decisions: Iterable[Decision]) -> Iterable[Decision]:
-    """Yield decisions. Raises MessagesRefusedError for a text that is not UTF-8."""
+    """Yield decisions. Raises Invalid for a text that is not UTF-8."""
     for index, each in enumerate(decisions):
         if not all(map(is_text, (each.tool_use_id, each.content_hash, each.content, each.path))):
             place = f"decisions.{index}"
-            raise MessagesRefusedError(place, _NO_TEXT)
+            raise messages_refused(place, _NO_TEXT)
         yield each
 
 

@@ -24,11 +24,10 @@ from memd.api.method import Method, Result, method
 from memd.api.services import Services
 from memd.base import limits
 from memd.base.agents import Agent, SystemProcess
-from memd.base.errors import MemdError
+from memd.base.errors import Conflict, MemdError
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
-from memd.messages.errors import AgentNameTakenError
 from memd.messages.service import ShownBlock, name_from
 from memd.messages.values import Registration
 from memd.rpc.connection import Call, Connection
@@ -210,7 +209,7 @@ async def _register_free_name(services: Services, wanted: Registration) -> Agent
     for _ in range(_NAME_ATTEMPTS):
         try:
             await services.messages.register_agent(replace(wanted, name=name))
-        except AgentNameTakenError as error:
+        except Conflict as error:
             name = str(error.facts["free"])
         else:
             break

@@ -12,7 +12,7 @@ from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Off
 from memd.base.names import INDEX, printable
 from memd.base.settings import Settings
 from memd.base.text import decode, sha256
@@ -24,7 +24,6 @@ from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobState
 from memd.store.store import Store
-from memd.team.errors import TeamNotJoinedError
 
 CLAUDE_CODE_CHECK = "Claude Code"  # of what holds where the person switched its memory off
 _FULL_SHARE = 0.9  # of the bytes that stored results may use; a warning above it
@@ -314,7 +313,7 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
     name = "team"
     try:
         team = await services.team.status(directory)
-    except TeamNotJoinedError:
+    except Off:
         return []
     except MemdError as error:
         return [Check(name, "failed", error.sentence, error.hint)]

@@ -22,7 +22,7 @@ from memd.memories.writing import (
 from memd.projects.project import agent_directory
 from memd.recall.local import Hit
 from memd.rpc.connection import Call
-from memd.team.errors import TeamNotJoinedError, TeamRefusedError
+from memd.team.errors import team_not_joined, team_refused
 
 _TEAM_OFF = "team.enabled is false"
 # A sub-agent's name, "" for the project's own memories. The scope says where its memories are.
@@ -299,7 +299,7 @@ async def writable(
 
 
 async def check_team(services: Services, project: Project, path: str = "") -> None:
-    """Check that a project uses a team's memories. Raises TeamNotJoinedError, TeamRefusedError.
+    """Check that a project uses a team's memories. Raises Off, Refused.
 
     The memory ``path`` may be changed without a team: it stayed when the project left one.
     """
@@ -308,9 +308,9 @@ async def check_team(services: Services, project: Project, path: str = "") -> No
         return
     settings, _ = await services.projects.settings(project)
     if settings.team.enabled == "false":
-        raise TeamRefusedError(project.memory_dir, _TEAM_OFF)
+        raise team_refused(project.memory_dir, _TEAM_OFF)
     if not settings.team.used(joined=joined):
-        raise TeamNotJoinedError(project.memory_dir)
+        raise team_not_joined(project.memory_dir)
 
 
 def by_client(call: Call, reason: str, session: str = "", origin: str = PERSON) -> Provenance:

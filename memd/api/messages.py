@@ -9,9 +9,7 @@ from memd.api.callers import started_by_an_assistant
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.base.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
-from memd.messages.errors import (
-    MessageRefusedError,
-)
+from memd.messages.errors import message_refused
 from memd.messages.service import LeaseHolder, Speaker
 from memd.messages.values import HeldMessage, LoggedMessage, Received, SendRequest, Sent
 from memd.rpc.connection import Call
@@ -162,7 +160,7 @@ async def message_held(
     project. A program that an assistant started does not read them.
     """
     if await started_by_an_assistant(services, call):
-        raise MessageRefusedError(_READ_BY_THE_PERSON)
+        raise message_refused(_READ_BY_THE_PERSON)
     root = (await services.where(call, cwd))[0].root if cwd else ""
     return Held(messages=await services.messages.held(root, id_, limit))
 
@@ -176,7 +174,7 @@ async def message_decide(
     A program that an assistant started does not decide for the person.
     """
     if await started_by_an_assistant(services, call):
-        raise MessageRefusedError(_NOT_THE_PERSON)
+        raise message_refused(_NOT_THE_PERSON)
     return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
 
 

@@ -14,9 +14,7 @@ from memd.api.services import Services
 from memd.base.errors import Invalid, MemdError
 from memd.base.names import printable
 from memd.base.text import one_line, sha256
-from memd.portable.errors import (
-    KindUnknownError,
-)
+from memd.portable.errors import kind_unknown
 from memd.portable.service import (
     ImportReading,
     ImportRequest,
@@ -95,7 +93,7 @@ async def import_(
     """
     if kind and kind not in tuple(SourceKind):
         why = f"{one_line(kind, _KIND_CHARACTERS)} is no kind of source"
-        raise KindUnknownError(source, why)
+        raise kind_unknown(source, why)
     known_kind = SourceKind(kind) if kind else None
     request = ImportRequest(source, known_kind, accept and not dry_run, call.caller.client)
     destinations = {"": cwd} | dict(map(_parse_destination, project))

@@ -6,11 +6,10 @@ from memd.api import notes, prompting, work
 from memd.api.dialects import Event
 from memd.api.received import Received
 from memd.api.services import Services
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused
 from memd.notes.service import NotesRequest
 from memd.rpc.connection import Call
 from memd.text import quoting
-from memd.transcripts.reading import TranscriptRefusedError
 
 _GATE_SECONDS = 0.02  # for the gates of notes at a turn's end; the job checks them again
 _SENTENCE_UNITS = 300  # UTF-16 units of the sentence before a compaction, at most
@@ -26,7 +25,7 @@ async def after_turn(
         sentence = await _before_compaction(services, call, received, until)
     if path:
         about = {"cwd": cwd, "session": session, "transcript_path": path}
-        with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
+        with suppress(Refused):  # a session that said nothing has none yet
             await work.submit(services, call, project, settings, about)
     if path and kind is Event.TURN_END:
         request = _notes_request(call, received, turn_ended=True)

@@ -132,7 +132,7 @@ async def submit(
 ) -> Extracted:
     """Submit an extraction, or return the gate that is closed; ``about`` has the job's facts.
 
-    Raises TranscriptRefusedError.
+    Raises Refused.
     """
     reason = services.extract.gate(settings, project)
     if not reason and not settings.extract.allow_remote:

@@ -15,8 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from memd.base import canonical
+from memd.base.errors import Invalid
 from memd.base.text import sha256
-from memd.context.errors import MessagesRefusedError
+from memd.context.errors import messages_refused
 from memd.context.values import MessageFacts, ResultFacts
 from memd.conversation import history
 from memd.conversation.pieces import ASSISTANT, USER
@@ -58,7 +59,7 @@ _NO_OPEN_CALL = "a result answers an open call of the reply before it"
 def message_hashes(messages: Sequence[Any]) -> tuple[str, ...]:
     """Return a short hash of each message.
 
-    Raises MessagesRefusedError for a message that is not JSON in UTF-8, and for more messages than
+    Raises Invalid for a message that is not JSON in UTF-8, and for more messages than
     a conversation may have.
     """
     if len(messages) > MOST_MESSAGES:
@@ -80,7 +81,7 @@ def message_hash(message: Mapping[str, Any]) -> str:
 
 
 def checked_facts(messages: Sequence[Any]) -> list[MessageFacts]:
-    """Return the facts of messages. Raises MessagesRefusedError where the API would refuse them."""
+    """Return the facts of messages. Raises Invalid where the API would refuse them."""
     exchange = _Exchange()
     return [exchange.checked(_facts(message, n), n) for n, message in enumerate(messages)]
 
@@ -111,7 +112,7 @@ class _Exchange:
     def checked(self, fact: MessageFacts, place: int) -> MessageFacts:
         """Return a new message's facts with the tools of its results and whether a reply begins.
 
-        Raises MessagesRefusedError for a message that may not follow the ones before it.
+        Raises Invalid for a message that may not follow the ones before it.
         """
         is_first = not self._last_role and not fact.boundary
         if fact.role == ASSISTANT and is_first:
@@ -150,7 +151,7 @@ class _Exchange:
         return replace(fact, results=results, begins=begins)
 
     def _begin_reply(self) -> None:
-        """Begin a new reply. Raises MessagesRefusedError if a call of the last one is open."""
+        """Begin a new reply. Raises Invalid if a call of the last one is open."""
         for _, place in self._open_calls.values():  # the first one, if there is any
             raise _refused(_UNANSWERED, place)
         self._reply_ids.clear()
@@ -163,16 +164,16 @@ class _Exchange:
         return replace(result, tool=tool)
 
 
-def _refused(rule: str, *path: str | int) -> MessagesRefusedError:
+def _refused(rule: str, *path: str | int) -> Invalid:
     """Return the error for a broken rule; ``path`` leads to the fault within the messages."""
     parts = ["messages", *(str(part) for part in path)]
-    return MessagesRefusedError(".".join(parts), rule)
+    return messages_refused(".".join(parts), rule)
 
 
 def _facts(message: Any, place: int) -> MessageFacts:
     """Return the facts of one message, checked without regard to its neighbours.
 
-    ``place`` is its index in the conversation. Raises MessagesRefusedError.
+    ``place`` is its index in the conversation. Raises Invalid.
     """
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
         raise _refused(_WRONG_ROLE, place, "role")
@@ -204,7 +205,7 @@ def _facts(message: Any, place: int) -> MessageFacts:
 
 
 def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of a message's content. Raises MessagesRefusedError for a forbidden one."""
+    """Yield the blocks of a message's content. Raises Invalid for a forbidden one."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
         return
@@ -227,7 +228,7 @@ def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
 def _well_formed(content: Any, *path: str | int) -> Iterator[dict[str, Any]]:
     """Yield the blocks of a list, which stands at ``path`` within the messages.
 
-    Raises MessagesRefusedError for a block without a member that its type needs.
+    Raises Invalid for a block without a member that its type needs.
     """
     if not isinstance(content, list | tuple):
         raise _refused(_NOT_A_LIST, *path)

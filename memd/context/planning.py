@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from memd.base.names import printable
 from memd.context import clearing, sizing
 from memd.context.breaks import cache_break_of, new_baseline, part_hashes
-from memd.context.errors import MessagesRefusedError
+from memd.context.errors import messages_refused
 from memd.context.facts import checked_facts, last_index, message_hash, message_hashes
 from memd.context.preview import cleared_text
 from memd.context.requests import (
@@ -100,7 +100,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan(request: ContextRequest) -> Plan:
-    """Return the plan for a conversation. Raises MessagesRefusedError."""
+    """Return the plan for a conversation. Raises Invalid."""
     hashes = message_hashes(request.messages)
     facts = checked_facts(request.messages)
     _count_last_reply(facts, request)
@@ -117,7 +117,7 @@ def plan(request: ContextRequest) -> Plan:
     try:
         parts = part_hashes(request)
     except (ValueError, TypeError, RecursionError) as error:
-        raise MessagesRefusedError(_REQUEST, str(error)) from error
+        raise messages_refused(_REQUEST, str(error)) from error
     store = [_to_store(request, *each, SPILL) for each in spilled]
     store += [_to_store(request, *each, CLEAR) for each in old.results]
     return Plan(request, facts, changes, store, old.thinking, members, hashes, parts)

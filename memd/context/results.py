@@ -20,7 +20,7 @@ from memd.base import limits
 from memd.base.errors import MemdError, NotFound, Refused, TooLarge
 from memd.base.text import read_json, sha256
 from memd.base.values import Project
-from memd.context.errors import StoredResultTooLargeError
+from memd.context.errors import stored_result_too_large
 from memd.context.preview import stored_preview
 from memd.context.values import StoredResult
 from memd.projects.project import check_session, slug
@@ -99,7 +99,7 @@ def store(
     """Write a result to the disk; return its file and the text that is sent in its place.
 
     ``used`` are the bytes that are stored already, of the session and of all sessions. The same
-    text of the same call is stored once. Raises StoredResultTooLargeError and Storage
+    text of the same call is stored once. Raises TooLarge and Storage
     without storing anything.
     """
     try:
@@ -113,7 +113,7 @@ def store(
         (_ALL_RESULTS, used[1] + size, limits.STORED_BYTES),
     ):
         if size_of_all > limit:
-            raise StoredResultTooLargeError(what, size_of_all, limit)
+            raise stored_result_too_large(what, size_of_all, limit)
     is_json = len(text) <= _JSON_CHARACTERS and read_json(text) is not None
     suffix = ".json" if is_json else ".txt"
     stem = _stem(tool_use_id)
@@ -134,7 +134,7 @@ def from_file(path: str) -> str:
 
     Bytes that are not UTF-8 become U+FFFD, as in the client's requests. Raises Refused,
     NotFound, DirectoryUnusableError, FileUnreadableError and
-    StoredResultTooLargeError.
+    TooLarge.
     """
     folder, name = os.path.split(path)
     try:
@@ -142,7 +142,7 @@ def from_file(path: str) -> str:
             result = directory.read(name, limits.RESULT_BYTES)
     except TooLarge as error:
         size = int(error.facts["size"] or 0)
-        raise StoredResultTooLargeError(_A_RESULT, size, limits.RESULT_BYTES) from error
+        raise stored_result_too_large(_A_RESULT, size, limits.RESULT_BYTES) from error
     if result is None:
         raise refused(path, _ABSENT)
     content, status = result

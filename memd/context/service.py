@@ -29,7 +29,7 @@ from memd.context import planning, spilling
 from memd.context import restoring as restoring
 from memd.context import results as results
 from memd.context import summary as summary
-from memd.context.errors import MessagesRefusedError, SummaryFailedError
+from memd.context.errors import messages_refused, summary_failed
 from memd.context.planning import ToStore
 from memd.context.requests import CacheBaseline as CacheBaseline
 from memd.context.requests import ContextRequest as ContextRequest
@@ -60,7 +60,7 @@ T = TypeVar("T")
 class Contexts:
     """The context services of one daemon: plans, and the results that are stored for them.
 
-    Methods with a request raise SessionRefusedError and MessagesRefusedError. ``seconds`` is how
+    Methods with a request raise SessionRefusedError and Invalid. ``seconds`` is how
     long storing results may take.
     """
 
@@ -134,7 +134,7 @@ class Contexts:
             try:
                 digest = content_hash(text)
             except UnicodeEncodeError as error:
-                raise MessagesRefusedError(_CONTENT, str(error)) from error
+                raise messages_refused(_CONTENT, str(error)) from error
             item = ToStore(0, 0, tool_use_id, digest, action or SPILL, text)
             try:
                 stored = self._stored(place, tool_use_id, text)
@@ -155,7 +155,7 @@ class Contexts:
     def _stored(self, place: results.ResultsPlace, call: str, text: str) -> StoredResult:
         """Store the text of a call's result. Blocks.
 
-        Raises StoredResultTooLargeError, Storage and StateUnusableError.
+        Raises TooLarge, Storage and StateUnusableError.
         """
         folder = place.folder
         with self._locks[hash(folder) % _LOCKS]:
@@ -245,10 +245,10 @@ class Summaries:
         It is a failure if no caller waits, and if no model is configured or usable today.
         ``instructions`` are the person's, "" for none.
         ``digest`` is the hash of the rounds and instructions; it must be ``awaited``. The cost is
-        booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
+        booked on ``project``. Raises PromptTooLongError and Model.
         """
         if not self._awaited[digest]:
-            return failed_result(SummaryFailedError(_NO_CALLER))
+            return failed_result(summary_failed(_NO_CALLER))
         model, name = self._models.for_(settings), self._models.name(settings, summary.KIND)
         if model is None or not name:
             return failed_result(ModelNotConfiguredError("none is named for summaries"))
@@ -270,7 +270,7 @@ class Summaries:
             raise ended.error
         sections = summary.sections_of_reply(ended.text) if ended.finished else {}
         if not sections:
-            raise SummaryFailedError(_NO_SUMMARY if ended.finished else ended.unfinished)
+            raise summary_failed(_NO_SUMMARY if ended.finished else ended.unfinished)
         self._finished[job] = digest, sections
         return {"engine": name, "turns": ended.turns, "usage": asdict(ended.usage)}
 

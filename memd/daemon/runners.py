@@ -6,7 +6,7 @@ from typing import Any
 
 from memd.base.events import MEMORY_SAVED, Event, EventSink
 from memd.base.yielding import yielding
-from memd.context.errors import BreakerOpenError
+from memd.context.errors import breaker_open
 from memd.context.service import Summaries, failed_result, summary
 from memd.daemon.dreaming import DreamStarter
 from memd.extract.service import Extractions, ExtractRequest
@@ -106,7 +106,7 @@ async def _summarise(projects: Projects, summaries: Summaries, running: Running)
     """
     request = running.request
     if not running.model_allowed:
-        return failed_result(BreakerOpenError())
+        return failed_result(breaker_open())
     project, settings, _ = await projects.find(*_caller(request))
     return await summaries.run(
         settings,

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.agent.workspace import Workspace
-from memd.base import prices
-from memd.base.errors import MemdError
+from memd.base import errors, prices
+from memd.base.errors import Busy, Cancelled
 from memd.base.settings import Settings
 from memd.base.text import cut_bytes
 from memd.base.values import Actor, Project, Provenance, Tree
@@ -29,51 +29,20 @@ MINUTES = 20  # of a dream at most; any program takes a lock of 60 minutes for s
 STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
 
 
-class DreamTimeoutError(MemdError):
-    """The dream took longer than it may."""
-
-    code = 1004
-    kind = "dream_timeout"
-
-    def __init__(self) -> None:
-        super().__init__(f"the dream took longer than {MINUTES} minutes", minutes=MINUTES)
+def dream_timeout() -> Busy:
+    """Return the error that the dream took longer than it may."""
+    return Busy(f"the dream took longer than {MINUTES} minutes", retryable=False, minutes=MINUTES)
 
 
-class DreamEndedError(MemdError):
-    """The dream was cancelled before it could commit."""
-
-    code = -32800
-    kind = "cancelled"
-
-    def __init__(self) -> None:
-        super().__init__("the dream was cancelled; nothing was written")
-
-
-class LockLostError(MemdError):
-    """Another program took the consolidation lock while memd held it."""
-
-    code = 1004
-    kind = "lock_lost"
-    retryable = True
-
-    def __init__(self, directory: str) -> None:
-        super().__init__(
-            f"another program began to consolidate {directory}; nothing was written",
-            directory=directory,
-        )
-
-
-class DreamFailedError(MemdError):
-    """A model did not finish consolidating; its work is discarded."""
-
-    code = 1022
-    kind = "dream_failed"
-    retryable = True
-    of_model = True
-    hint = "memctl job show tells what the model did"
-
-    def __init__(self, ended: RunEnd) -> None:
-        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
+def dream_unfinished(ended: RunEnd) -> errors.Model:
+    """Return the error that the model did not finish a dream."""
+    return errors.Model(
+        ended.unfinished,
+        retryable=True,
+        hint="memctl job show tells what the model did",
+        reason=str(ended.reason),
+        turns=ended.turns,
+    )
 
 
 class DreamRun(Struct):
@@ -101,9 +70,9 @@ class DreamRun(Struct):
         return None if self.lock.prior_ns is None else self.lock.prior_ns / _NS
 
     def check(self) -> None:
-        """Raise DreamEndedError if the dream was cancelled or timed out."""
+        """Raise Cancelled if the dream was cancelled or timed out."""
         if self.is_over:
-            raise DreamEndedError
+            raise Cancelled("the dream was cancelled; nothing was written")
 
     def provenance(self, ready: ReadyPass) -> Provenance:
         """Return the provenance of the changes of a pass."""

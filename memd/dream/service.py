@@ -27,7 +27,7 @@ from memd.agent import service as agent
 from memd.agent.runs import Runs
 from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Busy, Cancelled, MemdError
 from memd.base.names import INDEX
 from memd.base.settings import Settings
 from memd.base.values import Draft, JobEnd, LockTaken, Project, Tree
@@ -36,15 +36,7 @@ from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock
 from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
-from memd.dream.run import (
-    MINUTES,
-    DreamEndedError,
-    DreamFailedError,
-    DreamRun,
-    DreamTimeoutError,
-    LockLostError,
-    ModelRun,
-)
+from memd.dream.run import MINUTES, DreamRun, ModelRun, dream_timeout, dream_unfinished
 from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
@@ -119,7 +111,7 @@ class Dreams:
         """Consolidate the memories of a project and return the report.
 
         Without ``allow_model`` the fixed pass is used even if a model is configured. Raises
-        LockUnusableError, LockLostError, DreamTimeoutError, DreamFailedError and the errors of
+        LockUnusableError, Busy, Model and the errors of
         ``Store.take_back``. A failure or a cancellation leaves memories and the lock's time as
         they were.
         """
@@ -145,7 +137,7 @@ class Dreams:
     async def _run_in_time(self, dream: DreamRun, *, allow_model: bool) -> Report:
         """Run the dream within 20 minutes and return its report.
 
-        Raises DreamTimeoutError after that time, and the errors of the dream.
+        Raises Busy after that time, and the errors of the dream.
         """
         timer_scope = anyio.CancelScope()
 
@@ -158,12 +150,12 @@ class Dreams:
                     dream.is_over = True
                 group.cancel_scope.cancel()
 
-        failure: MemdError = DreamTimeoutError()
+        failure: MemdError = dream_timeout()
         async with anyio.create_task_group() as group:
             group.start_soon(end_after_time)
             try:
                 await self._run_pass(dream, allow_model=allow_model)
-            except DreamEndedError:
+            except Cancelled:
                 pass  # timed out, or cancelled: then the checkpoint below raises
             except MemdError as error:  # raised below, outside the group, which would wrap it
                 failure = error
@@ -220,7 +212,10 @@ class Dreams:
                 result = self._judge_tree(dream, first_result.ready, past, tree)
             dream.check()
             if not dream.lock.is_ours():
-                raise LockLostError(dream.directory)
+                raise Busy(
+                    f"another program began to consolidate {dream.directory}; nothing was written",
+                    directory=dream.directory,
+                )
             # All edits are kept back in a proposal, so there is nothing to commit.
             if result.report.problems and not result.judged.edits:
                 return Draft()
@@ -243,7 +238,7 @@ class Dreams:
     def _judge_tree(self, dream: DreamRun, ready: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return the judged result of a pass on a tree.
 
-        Blocks. Raises DreamEndedError once the dream is over.
+        Blocks. Raises Cancelled once the dream is over.
         """
         with checking(dream.check):
             now = self._clock.now()
@@ -253,7 +248,7 @@ class Dreams:
     async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
         """Return the judged result of the model's pass, or of the fixed pass if there is no model.
 
-        Raises DreamFailedError and the errors of reading the directory.
+        Raises Model and the errors of reading the directory.
         """
         model = self._models.for_(dream.settings) if dream.settings.dream.use_model else None
         problem = LEFT_ALONE if model and not allow_model else ""
@@ -274,13 +269,13 @@ class Dreams:
     async def _run_model(self, run: ModelRun) -> PassResult:
         """Return the judged result of a model's pass; the model may correct its work once.
 
-        The fixed pass takes its place if it cannot be used today. Raises DreamFailedError.
+        The fixed pass takes its place if it cannot be used today. Raises errors.Model.
         """
         dream, task = run.dream, run.task
         ended = await self._run_agent(run, task)
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
-                raise DreamFailedError(ended)
+                raise dream_unfinished(ended)
             report = run.with_cost(Report(model_problem=ended.error.sentence))
             return await self._judge_directory(dream, self._fixed_pass(dream, report))
         ready = await to_thread.run_sync(run.make_pass, ended.text, self._clock.now())

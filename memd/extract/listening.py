@@ -18,6 +18,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memd.base.errors import Refused
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.text import sha256
@@ -30,7 +31,7 @@ from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.model.port import Block
 from memd.text.words import has_cjk
 from memd.transcripts import reading
-from memd.transcripts.reading import TranscriptRefusedError, from_messages
+from memd.transcripts.reading import from_messages
 
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache lives five minutes, of which a run may take one
@@ -99,7 +100,7 @@ class ConversationReader:
     ) -> NewPart:
         """Return the messages since a cursor; with ``whole`` also the conversation before.
 
-        ``now`` is in monotonic seconds. Raises TranscriptRefusedError and InvalidMessagesError.
+        ``now`` is in monotonic seconds. Raises Refused and Invalid.
         """
         cached = self._known.get((directory, request.session)) if whole else None
         if cached and not _is_same_position(cached.cursor, cursor):
@@ -296,7 +297,7 @@ def _recent_messages(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
         with suppress(OSError):
             changed.append((os.stat(path).st_mtime, path))
     for _, path in sorted(changed, reverse=True)[:_RECENT]:
-        with suppress(TranscriptRefusedError):
+        with suppress(Refused):
             yield reading.read(path, tail=_RECENT_BYTES).messages
 
 

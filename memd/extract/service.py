@@ -20,10 +20,10 @@ from memd.agent.proposal import ChangePlan
 from memd.agent.runs import Runs
 from memd.agent.service import RunEnd, Task
 from memd.agent.workspace import Workspace
-from memd.base import text
+from memd.base import errors, text
 from memd.base.clock import Clock
 from memd.base.covered import Covered, CoveredIn, in_no_file, in_no_project
-from memd.base.errors import MemdError, Secret
+from memd.base.errors import Secret
 from memd.base.names import TEAM
 from memd.base.settings import Settings
 from memd.base.values import (
@@ -66,17 +66,14 @@ _QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
 
-class ExtractionFailedError(MemdError):
-    """A model did not finish an extraction; its work is discarded."""
-
-    code = 1022
-    kind = "extraction_failed"
-    retryable = True
-    of_model = True
-    hint = "memctl job show tells what the model did"
-
-    def __init__(self, ended: RunEnd) -> None:
-        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
+def _unfinished(ended: RunEnd) -> errors.Model:
+    return errors.Model(
+        ended.unfinished,
+        retryable=True,
+        hint="memctl job show tells what the model did",
+        reason=str(ended.reason),
+        turns=ended.turns,
+    )
 
 
 class Extractions:
@@ -135,7 +132,7 @@ class Extractions:
         """Extract memories from the messages since the session's cursor, and move the cursor.
 
         Without ``allow_model`` the local extractor is used even if a model is configured. Raises
-        TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and the errors of
+        Refused, Invalid, Model and the errors of
         ``Store.commit``; the cursor does not move then.
         """
         reason = self.gate(settings, project)
@@ -261,7 +258,7 @@ class Extractions:
     ) -> "ExtractionResult | str":
         """Have an agent extract; return the result, or the sentence why no model can be used.
 
-        Raises ExtractionFailedError and the errors of ``Store.commit``.
+        Raises Model and the errors of ``Store.commit``.
         """
         project, settings, new_part = extraction.project, extraction.settings, extraction.new_part
         directory, session, now = project.memory_dir, extraction.session, self._clock.now()
@@ -292,7 +289,7 @@ class Extractions:
             if isinstance(ended.error, NO_USE_TODAY):
                 return ended.error.sentence
             if not ended.finished:
-                raise ExtractionFailedError(ended)
+                raise _unfinished(ended)
             run = await to_thread.run_sync(
                 reviewer.reviewed, workspace.proposal(), workspace.refused, session
             )

@@ -10,7 +10,7 @@ from anyio import CapacityLimiter, from_thread, to_thread
 from msgspec import Struct
 
 from memd.base.covered import Covered, in_no_file
-from memd.base.errors import MemdError
+from memd.base.errors import Busy
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.base.yielding import yielding
@@ -27,19 +27,6 @@ _THREADS = 2  # so that a disk that hangs does not block all threads of the daem
 _SECONDS = 5.0  # for one request; 200 files take a hundredth of that
 
 T = TypeVar("T")
-
-
-class InstructionsTimeoutError(MemdError):
-    """The instruction files of a project could not be read in time."""
-
-    code = 1084
-    kind = "instructions_timeout"
-    retryable = True
-    hint = "a disk hangs, or the machine is very busy; memory works without them"
-    exit_status = 75
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"the instruction files could not be read within {seconds:g} s")
 
 
 class InstructionList(Struct, frozen=True):
@@ -80,7 +67,7 @@ class Instructions:
     ) -> InstructionList:
         """Return the files of a project; ``allow`` is stored as the user's decision first.
 
-        A permission is stored only if the files could be read. Raises InstructionsTimeoutError, and
+        A permission is stored only if the files could be read. Raises Busy, and
         StateUnusableError for a decision that cannot be stored.
         """
         root = request.project.root
@@ -97,7 +84,7 @@ class Instructions:
         """Return the text for a prompt; after a timeout, no text and a problem."""
         try:
             return await self._in_thread(lambda: self._reader.read(request).text)
-        except InstructionsTimeoutError as error:
+        except Busy as error:
             return InstructionText("", etag(""), (), (error.sentence,))
 
     async def covered(self, project: Project, _: Settings) -> Covered:
@@ -106,15 +93,18 @@ class Instructions:
         It names no file if the files cannot be read in time.
         """
         request = InstructionRequest(project, {})
-        with suppress(InstructionsTimeoutError):
+        with suppress(Busy):
             return await self._in_thread(lambda: self._reader.read(request).covered)
         return in_no_file
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run work in one of this room's threads, and return its result.
 
-        Raises InstructionsTimeoutError after some seconds; the work then ends at its next yield.
+        Raises Busy after some seconds; the work then ends at its next yield.
         """
         with anyio.move_on_after(self._seconds), yielding(from_thread.check_cancelled):
             return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
-        raise InstructionsTimeoutError(self._seconds)
+        raise Busy(
+            f"the instruction files could not be read within {self._seconds:g} s",
+            hint="a disk hangs, or the machine is very busy; memory works without them",
+        )

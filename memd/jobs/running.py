@@ -12,16 +12,6 @@ from memd.state.jobs import Job
 from memd.store.secret import scrub_error
 
 
-class UnknownJobKindError(MemdError):
-    """There is no runner for jobs of this kind."""
-
-    code = 1012
-    kind = "unknown_job_kind"
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"this memd does not run jobs of the kind {kind}", job_kind=kind)
-
-
 class Submitted(Struct, frozen=True):
     """The reply to a request: the job's id, and ``accepted`` or ``coalesced``."""
 

@@ -23,13 +23,13 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused
 from memd.base.events import EventSink
 from memd.jobs import breaker
 from memd.jobs.breaker import Breaker, Pause, WorkState
 from memd.jobs.lanes import Lanes, Ticket
 from memd.jobs.progress import Progress
-from memd.jobs.running import Runner, Running, RunResult, Submitted, UnknownJobKindError
+from memd.jobs.running import Runner, Running, RunResult, Submitted
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
 from memd.state.jobs import Job, JobCounts, JobState, JobTable, NewJob
@@ -363,7 +363,7 @@ class Jobs:
     async def _call_runner(self, row: Job, runners: Mapping[str, Runner]) -> dict[str, Any]:
         """Run one job and return its result. Raises the errors of its runner."""
         if row.kind not in runners:  # a row of another version
-            raise UnknownJobKindError(row.kind)
+            raise Refused(f"this memd does not run jobs of the kind {row.kind}", job_kind=row.kind)
         last = await to_thread.run_sync(self._docs.get, Breaker, row.directory)
         model_allowed = not breaker.is_open(last, self._clock.now())
         report = self.progress.reporter(row)

@@ -13,13 +13,13 @@ from memd.base.text import iso_time
 from memd.base.values import Actor, CommitResult, FileChange, Project, Provenance
 from memd.memories import tool
 from memd.memories.sharing import plan_share
-from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
+from memd.memories.tool import Editing, Stamp, ToolCommand
 from memd.memories.writing import Writing, plan_delete, plan_write
 from memd.store.store import Store
 
 # Errors that a model can react to: it gets their text as the result.
 _ERRORS_FOR_MODELS = (
-    ToolRefusedError,
+    Invalid,
     Refused,
     Refused,
     Invalid,
@@ -72,7 +72,7 @@ class Memories:
 
         What the person saves is theirs from then on, also where the text stays as another program
         wrote it.
-        Raises IncompleteMemoryError and the errors of ``Store.commit``, as Conflict if
+        Raises Invalid and the errors of ``Store.commit``, as Conflict if
         ``base_hash`` is not the live file's hash and the texts cannot be merged.
         """
         modified = iso_time(self._clock.now())
@@ -111,7 +111,7 @@ class Memories:
         """Delete one memory and its line in the index as one change.
 
         ``joined`` says whether the project has joined a team, whose memories only the team removes.
-        Raises NothingThereError if it does not exist, SharedMemoryError and Conflict.
+        Raises NotFound if it does not exist, Refused and Conflict.
         """
         plan = plan_delete(path, base_hash, joined=joined)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -121,7 +121,7 @@ class Memories:
     ) -> CommitResult:
         """Move a private memory below ``team/`` as one change.
 
-        Raises NothingThereError, InvalidMemoryError, Invalid, and AlreadySharedError if the
+        Raises NotFound, InvalidMemoryError, Invalid, and Conflict if the
         team has a memory of that name.
         """
         plan = plan_share(path, iso_time(self._clock.now()))

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid
 from memd.base.names import INDEX, TEAM
 from memd.base.text import sha256
 from memd.base.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
@@ -32,13 +32,6 @@ _RANGE_NUMBERS = 2  # the first and the last line
 _BAD_RANGE = "`view_range` is a list of two line numbers; -1 as the second is the last line."
 _SHARED = "{path} is a team's; a person removes it, with memctl team remove or memctl rm"
 _INDEX_STAYS = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved or replaced"
-
-
-class ToolRefusedError(MemdError):
-    """A command of the memory tool cannot be run; the sentence is the tool's result."""
-
-    code = 1011
-    kind = "tool_refused"
 
 
 class ToolCommand(Struct, frozen=True):
@@ -71,13 +64,13 @@ class Editing:
     answer: str = field(default="", init=False)  # the text of the result, once it was called
 
     def __call__(self, tree: Tree) -> Draft:
-        """Return the changes of the command to a tree. Raises ToolRefusedError."""
+        """Return the changes of the command to a tree. Raises Invalid."""
         draft, self.answer = _EDITS[self.command.name](self.command, tree, self.stamp)
         return draft
 
 
 def parse(raw: Mapping[str, Any]) -> ToolCommand:
-    """Return the command that a model sent. Raises ToolRefusedError in words for the model."""
+    """Return the command that a model sent. Raises Invalid in words for the model."""
     name = raw.get("command")
     if not isinstance(name, str) or name not in _TEXT_PARAMETERS:
         _refuse(f"Unknown command: {name}. Commands are {', '.join(_TEXT_PARAMETERS)}.")
@@ -93,7 +86,7 @@ def parse(raw: Mapping[str, Any]) -> ToolCommand:
 def relative(path: str) -> str:
     """Return a path of the tool relative to the memory directory, "" for the directory itself.
 
-    Raises ToolRefusedError for a path that is not below ``/memories``.
+    Raises Invalid for a path that is not below ``/memories``.
     """
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         _refuse(f"Path must start with {ROOT}, got: {path}")
@@ -101,7 +94,7 @@ def relative(path: str) -> str:
 
 
 def view_folder(command: ToolCommand, headers: tuple[Header, ...], raw_index: bytes | None) -> str:
-    """Return the listing of a folder. Raises ToolRefusedError for an empty one."""
+    """Return the listing of a folder. Raises Invalid for an empty one."""
     folder = relative(command.path)
     sizes = {header.path: header.size for header in headers}
     if raw_index is not None:
@@ -114,7 +107,7 @@ def view_folder(command: ToolCommand, headers: tuple[Header, ...], raw_index: by
 
 
 def view_file(command: ToolCommand, content: bytes) -> str:
-    """Return a file's content with line numbers. Raises ToolRefusedError."""
+    """Return a file's content with line numbers. Raises Invalid."""
     text = _shown_text(command.path, content)
     if text.count("\n") >= tool_text.MOST_LINES:
         _refuse(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
@@ -260,7 +253,7 @@ def _make_draft(
 
 
 def _files_at(tree: Tree, path: str, given_path: str) -> list[MemoryFile]:
-    """Return the file at a path, or all files in a folder. Raises ToolRefusedError.
+    """Return the file at a path, or all files in a folder. Raises Invalid.
 
     ``given_path`` is the path as the program named it.
     """
@@ -286,7 +279,7 @@ def _paths_below(tree: Tree, folder: str) -> list[str]:
 
 
 def _shown_text(path: str, content: bytes) -> str:
-    """Return the text of a file that the program sees. Raises ToolRefusedError."""
+    """Return the text of a file that the program sees. Raises Invalid."""
     try:
         return tool_files.shown(content)
     except UnicodeDecodeError:
@@ -304,14 +297,14 @@ def _lines_with(text: str, part: str) -> list[int]:
 
 
 def _line_number(value: object) -> int:
-    """Return the line number to insert at. Raises ToolRefusedError."""
+    """Return the line number to insert at. Raises Invalid."""
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse("The command insert needs `insert_line`, a whole number.")
     return value
 
 
 def _view_range(value: object) -> tuple[int, int] | None:
-    """Return a ``view_range``, ``None`` if it is no pair. Raises ToolRefusedError."""
+    """Return a ``view_range``, ``None`` if it is no pair. Raises Invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != _RANGE_NUMBERS:
         return None
     if not all(isinstance(line, int) and not isinstance(line, bool) for line in value):
@@ -320,5 +313,5 @@ def _view_range(value: object) -> tuple[int, int] | None:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    """Raise ToolRefusedError with a sentence for the model."""
-    raise ToolRefusedError(sentence)
+    """Raise Invalid with a sentence for the model."""
+    raise Invalid(sentence)

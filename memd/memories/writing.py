@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import Conflict, Invalid, NotFound, Refused
 from memd.base.names import INDEX, TEAM, check_name, check_stored_name, in_catalogue, name_refused
 from memd.base.text import sha256
 from memd.base.values import (
@@ -29,82 +29,48 @@ _NEEDS_TEAM_SCOPE = "a memory of the team is written with scope team"
 _NO_PLACE = "logs and indexes are not memories"
 
 
-class IncompleteMemoryError(MemdError):
-    """A write has neither the whole file nor enough parts to make one."""
-
-    code = 1011
-    kind = "invalid_memory"
-    hint = "give content (with memctl: --file), or name, description, type and body"
-    exit_status = 2
-
-    def __init__(self, path: str, missing: Sequence[str]) -> None:
-        listed = ", ".join(missing)
-        super().__init__(f"{path} cannot be written: it needs {listed}", path=path, missing=listed)
+def _incomplete_memory(path: str, missing: Sequence[str]) -> Invalid:
+    listed = ", ".join(missing)
+    return Invalid(
+        f"{path} cannot be written: it needs {listed}",
+        hint="give content (with memctl: --file), or name, description, type and body",
+        path=path,
+        missing=listed,
+    )
 
 
-class UnknownTypeError(MemdError):
-    """The type is none of the four types of memories."""
-
-    code = 1011
-    kind = "invalid_memory"
-    hint = f"types are {', '.join(kind.value for kind in MemoryType)}"
-    exit_status = 2
-
-    def __init__(self, path: str, wanted: str) -> None:
-        known = ", ".join(kind.value for kind in MemoryType)
-        super().__init__(
-            f"{path} cannot be written: its type must be one of {known}", path=path, type=wanted
-        )
+def _unknown_type(path: str, wanted: str) -> Invalid:
+    known = ", ".join(kind.value for kind in MemoryType)
+    return Invalid(
+        f"{path} cannot be written: its type must be one of {known}",
+        hint=f"types are {known}",
+        path=path,
+        type=wanted,
+    )
 
 
-class LongDescriptionError(MemdError):
-    """The description is too long; it should be one specific line."""
-
-    code = 1011
-    kind = "invalid_memory"
-    hint = "say it in one line and put the rest into the body"
-    exit_status = 2
-
-    def __init__(self, path: str, characters: int) -> None:
-        limit = _DESCRIPTION_CHARACTERS
-        super().__init__(
-            f"{path} cannot be written: its description has {characters} characters of {limit}",
-            path=path,
-            characters=characters,
-        )
+def _long_description(path: str, characters: int) -> Invalid:
+    limit = _DESCRIPTION_CHARACTERS
+    return Invalid(
+        f"{path} cannot be written: its description has {characters} characters of {limit}",
+        hint="say it in one line and put the rest into the body",
+        path=path,
+        characters=characters,
+    )
 
 
-class NothingThereError(MemdError):
-    """The memory to delete or share does not exist."""
-
-    code = 1001
-    kind = "not_found"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is no memory {path}", path=path)
+def nothing_there(path: str) -> NotFound:
+    """Return the error that the memory to delete or share does not exist."""
+    return NotFound(f"there is no memory {path}", path=path)
 
 
-class SharedMemoryError(MemdError):
-    """A team's memory cannot be deleted, as a sync would take it for one not fetched yet."""
-
-    code = 1026
-    kind = "team_refused"
-    hint = "memctl team remove <path> --reason … removes it for the whole team"
-    exit_status = 77
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is the team's and would come back", path=path)
-
-
-class AlreadySharedError(MemdError):
-    """The team already has a memory at the path that a private one would move to."""
-
-    code = 1002
-    kind = "already_shared"
-    hint = "write what is new into the team's memory, or share it under another name"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the team already has {path}; nothing was moved", path=path)
+def already_shared(path: str) -> Conflict:
+    """Return the error that the team has a memory of this path already."""
+    return Conflict(
+        f"the team already has {path}; nothing was moved",
+        hint="write what is new into the team's memory, or share it under another name",
+        path=path,
+    )
 
 
 class Writing(Struct, frozen=True):
@@ -131,7 +97,7 @@ class Writing(Struct, frozen=True):
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
     """Return the plan that writes a memory, or the whole index if its ``base_hash`` is given.
 
-    The plan raises Refused, LongDescriptionError, IncompleteMemoryError, UnknownTypeError
+    The plan raises Refused, Invalid, Invalid
     and InvalidMemoryError.
     """
 
@@ -144,7 +110,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         if is_team and writing.scope != Scope.TEAM:
             raise name_refused(writing.path, _NEEDS_TEAM_SCOPE)
         if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
-            raise LongDescriptionError(writing.path, len(writing.description or ""))
+            raise _long_description(writing.path, len(writing.description or ""))
         old = tree.read(writing.path)
         # A shared memory does not name a session of this machine.
         content = _new_content(writing, old, session="" if is_team else session, modified=modified)
@@ -173,7 +139,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
 def plan_delete(path: str, base_hash: str | None, *, joined: bool) -> Plan:
     """Return the plan that deletes a memory; ``joined`` says whether a team keeps ``team/`` equal.
 
-    The plan raises Refused, SharedMemoryError and NothingThereError.
+    The plan raises Refused and NotFound.
     """
 
     def plan(tree: Tree) -> Draft:
@@ -181,18 +147,23 @@ def plan_delete(path: str, base_hash: str | None, *, joined: bool) -> Plan:
         check_stored_name(path)
         old = tree.read(path)
         if old is None:
-            raise NothingThereError(path)
+            raise nothing_there(path)
         if joined and path.startswith(TEAM):
-            raise SharedMemoryError(path)
+            raise Refused(
+                f"{path} is the team's and would come back",
+                kind="team_refused",
+                hint="memctl team remove <path> --reason … removes it for the whole team",
+                path=path,
+            )
         return Draft(edits=(FileEdit(path, None, base=_replaced_hash(base_hash, old)),))
 
     return plan
 
 
 def _index_edit(writing: Writing) -> FileEdit:
-    """Return the edit that writes the whole index. Raises IncompleteMemoryError."""
+    """Return the edit that writes the whole index. Raises Invalid."""
     if writing.content is None:
-        raise IncompleteMemoryError(INDEX, ["content"])
+        raise _incomplete_memory(INDEX, ["content"])
     return FileEdit(INDEX, writing.content.encode(), base=writing.base_hash)
 
 
@@ -213,7 +184,7 @@ def _replaced_hash(base_hash: str | None, old: MemoryFile | None) -> str:
 def _new_content(writing: Writing, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
     """Return the bytes to write: the given content, a new memory, or the old one with new parts.
 
-    Raises IncompleteMemoryError and UnknownTypeError.
+    Raises Invalid.
     """
     if writing.content is not None:
         return writing.content.encode()
@@ -224,7 +195,7 @@ def _new_content(writing: Writing, old: MemoryFile | None, *, session: str, modi
             if getattr(writing, name) is None
         ]
         if missing:
-            raise IncompleteMemoryError(writing.path, missing)
+            raise _incomplete_memory(writing.path, missing)
         return memory.new(
             memory.slug(writing.name or "", writing.path),
             writing.description or "",
@@ -239,7 +210,7 @@ def _new_content(writing: Writing, old: MemoryFile | None, *, session: str, modi
 def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
     """Return an old memory's content with the parts that the writer gave.
 
-    Raises UnknownTypeError.
+    Raises Invalid.
     """
     header = old.header
     name = memory.slug(writing.name, writing.path) if writing.name else writing.name
@@ -261,8 +232,8 @@ def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
 
 
 def _known_type(writing: Writing) -> MemoryType:
-    """Return the type to write. Raises UnknownTypeError."""
+    """Return the type to write. Raises Invalid."""
     try:
         return MemoryType(writing.type or "")
     except ValueError as error:
-        raise UnknownTypeError(writing.path, writing.type or "") from error
+        raise _unknown_type(writing.path, writing.type or "") from error

@@ -2,237 +2,126 @@
 
 from collections.abc import Sequence
 
-from memd.base.errors import MemdError, WrongParameterError
+from memd.base.errors import (
+    Conflict,
+    Invalid,
+    Limit,
+    NotFound,
+    Refused,
+    TooLarge,
+)
 from memd.base.names import printable
 
 
-class MessagesOffError(MemdError):
-    """Messages are switched off in the settings."""
-
-    code = 1066
-    kind = "messages_off"
-    hint = "messages.enabled = true in memd.toml"
-    exit_status = 69
-
-    def __init__(self) -> None:
-        super().__init__("messages between agents are switched off")
+def agent_name_taken(name: str, free: str) -> Conflict:
+    """Return the error that another agent that still runs has the name."""
+    sentence = f"an agent that is there has the name {name}; {free} is free"
+    return Conflict(sentence, kind="name_taken", hint="take another name", name=name, free=free)
 
 
-class AgentNameTakenError(MemdError):
-    """Another agent that still runs has the name; ``free`` is a name that no agent has."""
-
-    code = 1002
-    kind = "name_taken"
-    hint = "take another name"
-
-    def __init__(self, name: str, free: str) -> None:
-        sentence = f"an agent that is there has the name {name}; {free} is free"
-        super().__init__(sentence, name=name, free=free)
-
-
-class AgentNotFoundError(MemdError):
-    """No agent has the address; ``nearest`` are similar addresses."""
-
-    code = 1001
-    kind = "not_found"
-    hint = "memctl agent list --all shows who is there"
-
-    def __init__(self, address: str, nearest: Sequence[str] = ()) -> None:
-        shown, near = printable(address), ", ".join(nearest)
-        more = f"; there is {near}" if near else ""
-        super().__init__(f"no agent has the address {shown}{more}", address=shown, nearest=near)
-
-
-class NoBridgeError(MemdError):
-    """A message is addressed to another machine; messages do not leave this one."""
-
-    code = 1001
-    kind = "no_bridge"
-
-    def __init__(self, address: str) -> None:
-        shown = printable(address)
-        super().__init__(f"{shown} is on another machine: messages stay on this one", address=shown)
-
-
-class AgentKeyError(MemdError):
-    """A call in the name of an agent has no valid key."""
-
-    code = 1060
-    kind = "key_refused"
-    hint = "agent.register gives the key; registering the same session again gives a new one"
-    exit_status = 77
-
-    def __init__(self, sentence: str = "no agent has this key") -> None:
-        super().__init__(sentence)
-
-
-class AgentKeyMissingError(AgentKeyError):
-    """A call in the name of an agent has no key, and no agent started the caller."""
-
-    hint = (
-        "memctl agent register gives a key, for --key or MEMD_AGENT_KEY; an assistant's own shell "
-        "needs none after memctl setup CLIENT --messages"
+def agent_not_found(address: str, nearest: Sequence[str] = ()) -> NotFound:
+    """Return the error that no agent has the address; ``nearest`` are similar addresses."""
+    shown, near = printable(address), ", ".join(nearest)
+    more = f"; there is {near}" if near else ""
+    return NotFound(
+        f"no agent has the address {shown}{more}",
+        hint="memctl agent list --all shows who is there",
+        address=shown,
+        nearest=near,
     )
 
-    def __init__(self) -> None:
-        super().__init__("no key was given, and no agent started this program")
+
+def no_bridge(address: str) -> Refused:
+    """Return the error that a message is addressed to another machine."""
+    shown = printable(address)
+    return Refused(
+        f"{shown} is on another machine: messages stay on this one", kind="no_bridge", address=shown
+    )
 
 
-class AgentEndedError(MemdError):
-    """An agent has ended, so it neither sends nor receives."""
-
-    code = 1061
-    kind = "agent_ended"
-
-    def __init__(self, address: str) -> None:
-        super().__init__(f"the agent {address} has ended", address=address)
-
-
-class TooManyAgentsError(MemdError):
-    """The limit of agents, or of one agent's sub-agents, is reached."""
-
-    code = 1062
-    kind = "too_many_agents"
-    hint = "memctl agent end ends one"
-
-    def __init__(self, limit: int, parent: str = "") -> None:
-        whose = f" below {parent}" if parent else ""
-        super().__init__(f"there are {limit} agents{whose} already", limit=limit)
+def key_refused(sentence: str = "no agent has this key") -> Refused:
+    """Return the error that a call in the name of an agent has no valid key."""
+    return Refused(
+        sentence,
+        kind="key_refused",
+        hint="agent.register gives the key; registering the same session again gives a new one",
+    )
 
 
-class MailboxFullError(MemdError):
-    """The mailbox of the receiver is full; the message was not stored."""
-
-    code = 1004
-    kind = "mailbox_full"
-    retryable = True
-    hint = "send it again once the receiver has read"
-    exit_status = 75
-
-    def __init__(self, address: str) -> None:
-        super().__init__(f"the mailbox of {address} is full", address=address)
+def agent_ended(address: str) -> Refused:
+    """Return the error that an agent has ended, so it neither sends nor receives."""
+    return Refused(f"the agent {address} has ended", kind="agent_ended", address=address)
 
 
-class TooManyMessagesError(MemdError):
-    """A sender sent more messages in a minute than the limit; ``seconds`` is how long to wait."""
-
-    code = 1064
-    kind = "too_many_messages"
-    retryable = True
-    exit_status = 75
-
-    def __init__(self, limit: int, seconds: float) -> None:
-        sentence = f"more than {limit} messages a minute; try again in {seconds:.0f} s"
-        super().__init__(sentence, limit=limit, seconds=seconds)
+def too_many_agents(limit: int, parent: str = "") -> TooLarge:
+    """Return the error that the limit of agents, or of one agent's sub-agents, is reached."""
+    whose = f" below {parent}" if parent else ""
+    return TooLarge(
+        f"there are {limit} agents{whose} already", hint="memctl agent end ends one", limit=limit
+    )
 
 
-class TooManyReceiversError(MemdError):
-    """A message to all agents of a project would have more receivers than the limit."""
-
-    code = 1007
-    kind = "too_many_receivers"
-
-    def __init__(self, receivers: int, limit: int) -> None:
-        super().__init__(
-            f"a message may have {limit} receivers, not {receivers}",
-            receivers=receivers,
-            limit=limit,
-        )
+def too_many_messages(limit: int, seconds: float) -> Limit:
+    """Return the error that a sender sent more messages in a minute than the limit."""
+    sentence = f"more than {limit} messages a minute; try again in {seconds:.0f} s"
+    return Limit(sentence, kind="too_many_messages", retryable=True, limit=limit, seconds=seconds)
 
 
-class MessageSizeError(MemdError):
-    """A part of a message is larger than its limit; ``unit`` is that of size and limit."""
-
-    code = 1007
-    kind = "too_large"
-    hint = "write it to a file of the project and send its path"
-
-    def __init__(self, part: str, unit: str, size: int, limit: int) -> None:
-        super().__init__(
-            f"the {part} of a message may have {limit:,} {unit}, not {size:,}",
-            size=size,
-            limit=limit,
-        )
+def too_many_receivers(receivers: int, limit: int) -> TooLarge:
+    """Return the error that a message names too many receivers."""
+    return TooLarge(
+        f"a message may have {limit} receivers, not {receivers}", receivers=receivers, limit=limit
+    )
 
 
-class MessageSecretError(MemdError):
-    """A part of a message seems to have a credential; the message was not stored."""
-
-    code = 1003
-    kind = "secret"
-    hint = "say where the secret is kept instead"
-
-    def __init__(self, rule: str, part: str, line: int) -> None:
-        super().__init__(
-            f"line {line} of the {part} looks like a secret ({rule}); nothing was sent",
-            rule=rule,
-            part=part,
-            line=line,
-        )
+def message_size(part: str, unit: str, size: int, limit: int) -> TooLarge:
+    """Return the error that a part of a message is larger than its limit."""
+    return TooLarge(
+        f"the {part} of a message may have {limit:,} {unit}, not {size:,}",
+        hint="write it to a file of the project and send its path",
+        size=size,
+        limit=limit,
+    )
 
 
-class MessageRefusedError(MemdError):
-    """A message is refused by the receiver's settings or by the rules for its kind."""
-
-    code = 1063
-    kind = "message_refused"
-    exit_status = 77
-
-    def __init__(self, cause: str) -> None:
-        super().__init__(f"the message is refused: {cause}", cause=cause)
+def message_refused(cause: str) -> Refused:
+    """Return the error that a message may not be sent, for the reason given."""
+    return Refused(f"the message is refused: {cause}", cause=cause)
 
 
-class RequestNotOpenError(MemdError):
-    """A response names a message that is no open request between its sender and receiver."""
-
-    code = 1013
-    kind = "request_not_open"
-
-    def __init__(self, request: str) -> None:
-        shown = printable(request)
-        super().__init__(f"{shown or 'the empty id'} is no open request here", request=shown)
+def request_not_open(request: str) -> Conflict:
+    """Return the error that an answer names no open request."""
+    shown = printable(request)
+    return Conflict(f"{shown or 'the empty id'} is no open request here", request=shown)
 
 
-class MessageNotFoundError(MemdError):
-    """There is no message with the id, or it belongs to another agent."""
-
-    code = 1001
-    kind = "message_not_found"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(f"there is no message {printable(message)}", message=printable(message))
+def message_not_found(message: str) -> NotFound:
+    """Return the error that there is no message with the id, or it belongs to another agent."""
+    return NotFound(f"there is no message {printable(message)}", message=printable(message))
 
 
-class MessageNotHeldError(MemdError):
-    """A message does not wait for the person's decision, or no longer; it has this state."""
-
-    code = 1013
-    kind = "message_not_held"
-    hint = "memctl message held lists those that wait"
-
-    def __init__(self, message: str, state: str) -> None:
-        shown = printable(message)
-        super().__init__(
-            f"the message {shown} is not held: it is {state}", message=shown, state=state
-        )
+def message_not_held(message: str, state: str) -> Conflict:
+    """Return the error that a message does not wait for the person's decision, or no longer."""
+    shown = printable(message)
+    return Conflict(
+        f"the message {shown} is not held: it is {state}",
+        hint="memctl message held lists those that wait",
+        message=shown,
+        state=state,
+    )
 
 
-class OtherDaemonError(MemdError):
-    """A message is addressed to an agent of another daemon."""
-
-    code = 1006
-    kind = "other_daemon"
-
-    def __init__(self, address: str) -> None:
-        shown = printable(address)
-        super().__init__(f"{shown} is refused: only agents of this daemon", address=shown)
+def other_daemon(address: str) -> Refused:
+    """Return the error that a message is addressed to an agent of another daemon."""
+    shown = printable(address)
+    return Refused(f"{shown} is refused: only agents of this daemon", address=shown)
 
 
-class AddressRefusedError(WrongParameterError):
-    """A text is not a valid address of an agent."""
-
-    hint = "an address is NAME, PARENT/NAME, NAME@PROJECT or *"
-
-    def __init__(self, address: str, cause: str) -> None:
-        shown = printable(address)
-        super().__init__(f"{shown or 'the empty text'} is no address: {cause}", address=shown)
+def address_refused(address: str, cause: str) -> Invalid:
+    """Return the error that a text is not a valid address of an agent."""
+    shown = printable(address)
+    return Invalid(
+        f"{shown or 'the empty text'} is no address: {cause}",
+        hint="an address is NAME, PARENT/NAME, NAME@PROJECT or *",
+        address=shown,
+    )

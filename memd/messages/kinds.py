@@ -15,8 +15,8 @@ from memd.base.agents import (
     Agent,
     MessageKind,
 )
-from memd.base.errors import WrongParameterError
-from memd.messages.errors import MessageRefusedError
+from memd.base.errors import Invalid
+from memd.messages.errors import message_refused
 from memd.messages.values import SendRequest
 
 _REQUEST_OF_RESPONSE = {
@@ -37,58 +37,55 @@ _NO_DECISION = "a response says approve: true or false, and names its request"
 _WRONG_MEMBERS = "request, approve, reason and feedback are for requests and responses"
 
 
-class MessageShapeError(WrongParameterError):
-    """A message lacks a member that its kind needs, or has one that its kind does not allow."""
-
-    def __init__(self, cause: str) -> None:
-        super().__init__(f"the message is none: {cause}", cause=cause)
+def _message_shape(cause: str) -> Invalid:
+    return Invalid(f"the message is none: {cause}", cause=cause)
 
 
 def check_shape(request: SendRequest) -> MessageKind:
     """Check that a request has the members of its kind, and return the kind.
 
-    Raises MessageShapeError and, for a notice, MessageRefusedError.
+    Raises Invalid and, for a notice, Refused.
     """
     kind = MessageKind(request.kind)
     if kind is MessageKind.NOTICE:
-        raise MessageRefusedError(_NOTICE_IS_MEMDS)
+        raise message_refused(_NOTICE_IS_MEMDS)
     if request.reply_to and not _MESSAGE_ID.fullmatch(request.reply_to):
-        raise MessageShapeError(_WRONG_REPLY_TO)
+        raise _message_shape(_WRONG_REPLY_TO)
     if request.ttl is not None and not TTL_SHORTEST <= request.ttl <= TTL_LONGEST:
-        raise MessageShapeError(_WRONG_TTL)
+        raise _message_shape(_WRONG_TTL)
     if kind in _REQUEST_OF_RESPONSE:
         if request.approve is None or not request.request:
-            raise MessageShapeError(_NO_DECISION)
+            raise _message_shape(_NO_DECISION)
     elif request.approve is not None or request.request:
-        raise MessageShapeError(_WRONG_MEMBERS)
+        raise _message_shape(_WRONG_MEMBERS)
     if kind is MessageKind.TEXT:
         if request.reason or request.feedback:
-            raise MessageShapeError(_WRONG_MEMBERS)
+            raise _message_shape(_WRONG_MEMBERS)
         if not (request.body.strip() or request.summary.strip()):
-            raise MessageShapeError(_NO_BODY)
+            raise _message_shape(_NO_BODY)
     return kind
 
 
 def check_pair(kind: MessageKind, sender: Agent | None, receiver: Agent) -> None:
     """Check that a control message goes between an agent and its sub-agent in the right direction.
 
-    Raises MessageRefusedError.
+    Raises Refused.
     """
     if kind is MessageKind.TEXT:
         return
     if sender is None:
-        raise MessageRefusedError(_UNREGISTERED_SENDER)
+        raise message_refused(_UNREGISTERED_SENDER)
     to_child = kind in (MessageKind.SHUTDOWN_REQUEST, MessageKind.PLAN_RESPONSE)
     if to_child and receiver.parent != sender.id:
-        raise MessageRefusedError(_TO_CHILD)
+        raise message_refused(_TO_CHILD)
     if not to_child and sender.parent != receiver.id:
-        raise MessageRefusedError(_TO_PARENT)
+        raise message_refused(_TO_PARENT)
 
 
 def check_broadcast(kind: MessageKind) -> None:
-    """Check that a kind of message may go to all agents. Raises MessageRefusedError."""
+    """Check that a kind of message may go to all agents. Raises Refused."""
     if kind is not MessageKind.TEXT:
-        raise MessageRefusedError(_TO_ALL)
+        raise message_refused(_TO_ALL)
 
 
 def request_kind_of(kind: MessageKind) -> MessageKind | None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from memd.base.agents import AGENT_NAME_CHARACTERS, RESERVED_NAMES
 from memd.base.errors import Refused
 from memd.base.names import check_component, name_refused
-from memd.messages.errors import AddressRefusedError, NoBridgeError, OtherDaemonError
+from memd.messages.errors import address_refused, no_bridge, other_daemon
 
 _TOO_LONG = f"an agent's name has at most {AGENT_NAME_CHARACTERS} characters"
 _UPPER = "an agent's name is in lower case"
@@ -60,35 +60,35 @@ def check_agent_name(name: str) -> str:
 def without_socket(address: str, socket: str) -> str:
     """Return an address without ``uds:SOCKET#`` before it, where ``socket`` is this daemon's.
 
-    Raises OtherDaemonError for another socket.
+    Raises Refused for another socket.
     """
     if not address.startswith(_SCHEME):
         return address
     path, _, name = address.removeprefix(_SCHEME).rpartition("#")
     if path != socket:
-        raise OtherDaemonError(address)
+        raise other_daemon(address)
     return name
 
 
 def parse(address: str) -> AgentAddress:
     """Return the parts of an address.
 
-    Raises AddressRefusedError, Refused and, for another machine, NoBridgeError.
+    Raises Invalid and Refused.
     """
     if not address:
-        raise AddressRefusedError(address, _EMPTY)
+        raise address_refused(address, _EMPTY)
     if len(address) > _ADDRESS_CHARACTERS:
-        raise AddressRefusedError(address, _ADDRESS_TOO_LONG)
+        raise address_refused(address, _ADDRESS_TOO_LONG)
     if address == "*":
-        raise AddressRefusedError(address, _NOT_AN_AGENT)
+        raise address_refused(address, _NOT_AN_AGENT)
     if address.startswith("bridge:"):
-        raise NoBridgeError(address)
+        raise no_bridge(address)
     names, at_sign, slug = address.partition("@")
     if at_sign and not _SLUG.fullmatch(slug):
-        raise AddressRefusedError(address, _NOT_A_PROJECT)
+        raise address_refused(address, _NOT_A_PROJECT)
     parts = names.split("/")
     if len(parts) > 2:  # noqa: PLR2004 - parent and name
-        raise AddressRefusedError(address, _TOO_MANY_PARTS)
+        raise address_refused(address, _TOO_MANY_PARTS)
     *parent, name = map(check_agent_name, parts)
     return AgentAddress(name, parent[0] if parent else "", slug)
 

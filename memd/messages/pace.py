@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memd.base.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, MESSAGES_PER_MINUTE
 from memd.base.recent import Recent
-from memd.messages.errors import TooManyMessagesError
+from memd.messages.errors import too_many_messages
 
 _MINUTE = 60.0
 _MOST_SENDERS = 1_000  # the limit of senders and pairs in memory; the oldest are removed
@@ -26,13 +26,13 @@ class Pace:
     def count(self, sender: int, now: float) -> None:
         """Count one message of a sender.
 
-        Raises TooManyMessagesError without counting if the sender sent ``MESSAGES_PER_MINUTE``.
+        Raises Limit without counting if the sender sent ``MESSAGES_PER_MINUTE``.
         """
         times = self._send_times.setdefault(sender, deque())
         while times and times[0] <= now - _MINUTE:
             times.popleft()
         if len(times) >= MESSAGES_PER_MINUTE:
-            raise TooManyMessagesError(MESSAGES_PER_MINUTE, times[0] + _MINUTE - now)
+            raise too_many_messages(MESSAGES_PER_MINUTE, times[0] + _MINUTE - now)
         times.append(now)
 
 

@@ -8,19 +8,11 @@ import os
 from collections.abc import Callable, Iterator
 
 from memd.base.agents import Agent, SystemProcess
-from memd.base.errors import WrongParameterError
 
 _SAME_SECONDS = 0.005  # the system counts start times in 0.01 s
 _ANCESTORS = 32  # a bound, since the table of processes changes while it is read
 
 FindProcess = Callable[[int], SystemProcess | None]
-
-
-class NoSuchProcessError(WrongParameterError):
-    """The process named for an agent does not run, or is not this user's or not the caller's."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(f"no process of yours has the number {pid}", pid=pid)
 
 
 def is_same(agent: Agent, process: SystemProcess) -> bool:

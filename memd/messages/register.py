@@ -16,13 +16,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from memd.base.agents import AGENTS, CHILDREN, Agent, AgentState
+from memd.base.errors import Conflict, Invalid
 from memd.messages import names, processes
-from memd.messages.errors import (
-    AgentEndedError,
-    AgentKeyError,
-    AgentNameTakenError,
-    TooManyAgentsError,
-)
+from memd.messages.errors import agent_ended, agent_name_taken, key_refused, too_many_agents
 from memd.messages.roster import Roster, hash_key
 from memd.messages.values import Registered, Registration
 
@@ -37,8 +33,8 @@ class Register(Roster):
 
         The second result are the ids of agents that ended to make room for it.
 
-        Raises Refused, AgentNameTakenError, TooManyAgentsError, AgentKeyError if the
-        parent's key is wrong, AgentEndedError if the agent has ended, and NoSuchProcessError.
+        Raises Refused, Conflict, TooLarge if the
+        parent's key is wrong, Refused if the agent has ended, and Invalid.
         """
         self.load()
         parent = self._parent(request)
@@ -92,7 +88,7 @@ class Register(Roster):
 
         ``earlier`` is the agent if it is registered already. Without a name in the request it
         keeps its name; a new agent gets one made from its client and session. Raises
-        Refused and AgentNameTakenError.
+        Refused and Conflict.
         """
         name = request.name or (earlier.name if earlier else "")
         if not name:
@@ -110,7 +106,7 @@ class Register(Roster):
         """Return the parent that a registration names, ``None`` if it names none.
 
         The parent's key proves it, or the client's session that a sub-agent runs in. Raises
-        AgentKeyError.
+        Refused.
         """
         if not request.parent and not request.key:
             return None
@@ -118,14 +114,14 @@ class Register(Roster):
             return self.by_key(request.key)
         parent = self.by_session(request.client, request.session) if request.child else None
         if parent is None or request.parent != parent.name:
-            raise AgentKeyError
+            raise key_refused()
         return parent
 
     def _find_earlier(self, request: Registration, parent: Agent | None) -> Agent | None:
         """Return the agent that a request registers again, ``None`` for a new agent.
 
         This is the last active agent of the same session with the name of the request, or with any
-        name if the request has none. Raises AgentEndedError if all agents with the name have ended.
+        name if the request has none. Raises Refused if all agents with the name have ended.
         """
         if not request.session:
             return self._earlier_by_name(request, parent)
@@ -139,7 +135,7 @@ class Register(Roster):
         ]
         active = [agent for agent in same_name if agent.ended is None]
         if same_name and not active:
-            raise AgentEndedError(request.name or same_name[0].name)
+            raise agent_ended(request.name or same_name[0].name)
         return active[-1] if active else None
 
     def _earlier_by_name(self, request: Registration, parent: Agent | None) -> Agent | None:
@@ -164,17 +160,17 @@ class Register(Roster):
         place = (root, parent.id if parent else 0)
         return {agent.name for agent in self._active() if (agent.root, agent.parent) == place}
 
-    def _name_taken_error(self, name: str, root: str, parent: Agent | None) -> AgentNameTakenError:
+    def _name_taken_error(self, name: str, root: str, parent: Agent | None) -> Conflict:
         """Return the error that a name is taken, with a free name like it."""
-        return AgentNameTakenError(name, names.free_name(name, self._taken_names(root, parent)))
+        return agent_name_taken(name, names.free_name(name, self._taken_names(root, parent)))
 
     def _check_children(self, parent: Agent) -> None:
-        """Raise TooManyAgentsError if a parent has ``CHILDREN`` agents; an unused one goes."""
+        """Raise TooLarge if a parent has ``CHILDREN`` agents; an unused one goes."""
         if len(self.children(parent.id)) < CHILDREN:
             return
         unused = [agent for agent in self._unused() if agent.parent == parent.id]
         if not unused:
-            raise TooManyAgentsError(CHILDREN, parent.name)
+            raise too_many_agents(CHILDREN, parent.name)
         self._remove(unused[:1])
 
     def _make_room(self) -> list[int]:
@@ -192,7 +188,7 @@ class Register(Roster):
     def _process_start(self, pid: int, caller: int) -> float:
         """Return when a process started, in seconds since the system's start, 0 for no process.
 
-        Raises NoSuchProcessError unless it is this user's and above, below or equal to the caller.
+        Raises Invalid unless it is this user's and above, below or equal to the caller.
         """
         if not pid:
             return 0.0
@@ -200,5 +196,5 @@ class Register(Roster):
         # A caller of 0 is trusted.
         is_strange = bool(caller) and processes.are_strangers(self.find, pid, caller)
         if process is None or process.uid != os.getuid() or is_strange:
-            raise processes.NoSuchProcessError(pid)
+            raise Invalid(f"no process of yours has the number {pid}", pid=pid)
         return process.began

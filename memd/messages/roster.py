@@ -26,11 +26,7 @@ from memd.base.agents import (
     AgentState,
 )
 from memd.messages import names, processes
-from memd.messages.errors import (
-    AgentEndedError,
-    AgentKeyError,
-    AgentNotFoundError,
-)
+from memd.messages.errors import agent_ended, agent_not_found, key_refused
 from memd.projects.project import slug
 from memd.state import docs
 from memd.state.docs import Docs
@@ -84,16 +80,16 @@ class Roster:
     def by_key(self, key: str) -> Agent:
         """Return the agent that has a key, and note its call.
 
-        Raises AgentKeyError if no agent has it, AgentEndedError if the agent has ended.
+        Raises Refused if no agent has it, or the agent has ended.
         """
         self.load()
         key_hash = hash_key(key)
         ids = [id_ for id_, stored_hash in self._keys.items() if stored_hash == key_hash]
         if not ids:
-            raise AgentKeyError
+            raise key_refused()
         agent = self._agents[ids[0]]
         if agent.ended is not None:
-            raise AgentEndedError(agent.name)
+            raise agent_ended(agent.name)
         self.touch(agent.id)
         return agent
 
@@ -148,7 +144,7 @@ class Roster:
     def resolve(self, address: str, root: str) -> Agent:
         """Return the agent that an address names to a sender of the project ``root``.
 
-        Raises AgentNotFoundError with similar addresses, AgentEndedError, and the errors of
+        Raises NotFound with similar addresses, Refused, and the errors of
         ``names.parse``.
         """
         self.load()
@@ -164,9 +160,9 @@ class Roster:
         if len({agent.root for agent in active}) == 1:  # two projects may have the same slug
             return active[0]
         if matching and not active:
-            raise AgentEndedError(address)
+            raise agent_ended(address)
         addresses = [self.address(agent, root) for agent in self._active()]
-        raise AgentNotFoundError(address, names.nearest(address, addresses))
+        raise agent_not_found(address, names.nearest(address, addresses))
 
     def address(self, agent: Agent, root: str) -> str:
         """Return the address of an agent as an agent of the project ``root`` writes it.

@@ -16,19 +16,17 @@ from memd.base.agents import (
     MessageState,
     Sender,
 )
+from memd.base.errors import Busy, Off, Secret
 from memd.base.settings import MessagesSettings
 from memd.base.text import one_line, sha256
 from memd.messages import kinds, names
 from memd.messages.ending import Arrival, StepEffects
 from memd.messages.errors import (
-    AgentNotFoundError,
-    MailboxFullError,
-    MessageRefusedError,
-    MessageSecretError,
-    MessageSizeError,
-    MessagesOffError,
-    RequestNotOpenError,
-    TooManyReceiversError,
+    agent_not_found,
+    message_refused,
+    message_size,
+    request_not_open,
+    too_many_receivers,
 )
 from memd.messages.mailboxes import Mailboxes, number_of
 from memd.messages.pace import Exchanges, Pace
@@ -156,10 +154,14 @@ class PostOffice(StoredMessages):
         return any(stored) or bool(self.mailboxes.unread(agent))
 
     def settings(self, root: str) -> MessagesSettings:
-        """Return the settings of a project. Raises MessagesOffError if they disable messages."""
+        """Return the settings of a project. Raises Off if they disable messages."""
         settings = self._settings(root)
         if not settings.enabled:
-            raise MessagesOffError
+            raise Off(
+                "messages between agents are switched off",
+                kind="messages_off",
+                hint="messages.enabled = true in memd.toml",
+            )
         return settings
 
     def prompted(self, agent: int) -> None:
@@ -185,9 +187,9 @@ class PostOffice(StoredMessages):
             kinds.check_broadcast(kind)
             receivers = self.register.audience(root, agent.id if agent else 0)
             if not receivers:
-                raise AgentNotFoundError(request.to)
+                raise agent_not_found(request.to)
             if len(receivers) > RECEIVERS:
-                raise TooManyReceiversError(len(receivers), RECEIVERS)
+                raise too_many_receivers(len(receivers), RECEIVERS)
             return receivers
         receiver = self.register.resolve(request.to, root)
         kinds.check_pair(kind, agent, receiver)
@@ -200,7 +202,7 @@ class PostOffice(StoredMessages):
         agent: Agent | None,
         receivers: tuple[Agent, ...],
     ) -> None:
-        """Raise RequestNotOpenError if a response answers no open request of its receiver.
+        """Raise Conflict if a response answers no open request of its receiver.
 
         A request is open if its sender still waits for an answer and this agent got it.
         """
@@ -209,14 +211,14 @@ class PostOffice(StoredMessages):
             return
         stored = self._find_stored(number_of(request.request))
         if stored is None or stored.kind is not request_kind or agent is None:
-            raise RequestNotOpenError(request.request)
+            raise request_not_open(request.request)
         is_expected = stored.answer_by is not None and stored.sender.agent == receivers[0].id
         was_received = any(
             copy.receiver == agent.id and copy.state in _ANSWERABLE
             for copy in self._table.copies(stored.number)
         )
         if not (is_expected and was_received):
-            raise RequestNotOpenError(request.request)
+            raise request_not_open(request.request)
 
     def _make_copy(
         self, sender: Sender, kind: MessageKind, receiver: Agent, size: int, ttl: float | None
@@ -260,18 +262,25 @@ class PostOffice(StoredMessages):
 def _check_content(request: SendRequest) -> MessageKind:
     """Check the members, size and secrets of a message, and return its kind.
 
-    Raises MessageSizeError, MessageSecretError and the errors of ``kinds.check_shape``.
+    Raises TooLarge, Secret and the errors of ``kinds.check_shape``.
     """
     kind = kinds.check_shape(request)
     body = kinds.body_of(request, kind)
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES:
-        raise MessageSizeError(*_BODY_AND_UNIT, size, BODY_BYTES)
+        raise message_size(*_BODY_AND_UNIT, size, BODY_BYTES)
     if len(request.summary) > SUMMARY_CHARACTERS:
-        raise MessageSizeError(*_SUMMARY_AND_UNIT, len(request.summary), SUMMARY_CHARACTERS)
+        raise message_size(*_SUMMARY_AND_UNIT, len(request.summary), SUMMARY_CHARACTERS)
     for part, text in (("summary", request.summary), ("body", body)):
         for finding in secret.find(text):
-            raise MessageSecretError(finding.rule, part, finding.line)
+            raise Secret(
+                f"line {finding.line} of the {part} looks like a secret "
+                f"({finding.rule}); nothing was sent",
+                hint="say where the secret is kept instead",
+                rule=finding.rule,
+                part=part,
+                line=finding.line,
+            )
     return kind
 
 
@@ -291,8 +300,13 @@ def _request_key(sender: Sender, request: SendRequest) -> str:
 
 
 def _raise_refusal(copy: MessageCopy) -> None:
-    """Raise MailboxFullError or MessageRefusedError if a copy is refused."""
+    """Raise Busy or Refused if a copy is refused."""
     if copy.state is MessageState.REFUSED:
         if copy.reason == _MAILBOX_FULL:
-            raise MailboxFullError(copy.address)
-        raise MessageRefusedError(copy.reason)
+            raise Busy(
+                f"the mailbox of {copy.address} is full",
+                kind="mailbox_full",
+                hint="send it again once the receiver has read",
+                address=copy.address,
+            )
+        raise message_refused(copy.reason)

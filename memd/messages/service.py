@@ -22,11 +22,12 @@ from memd.base.agents import (
     Agent,
 )
 from memd.base.clock import Clock
+from memd.base.errors import Refused
 from memd.base.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
 from memd.base.settings import Settings
 from memd.messages import block
 from memd.messages.ending import StepEffects
-from memd.messages.errors import AgentKeyMissingError, MessageNotFoundError
+from memd.messages.errors import message_not_found
 from memd.messages.hooking import HookLeases
 from memd.messages.hooking import ShownBlock as ShownBlock
 from memd.messages.mailboxes import LeaseHolder as LeaseHolder
@@ -57,7 +58,7 @@ class Messages:
     """The agents and mailboxes of this user. One per process; call it on the event loop.
 
     ``settings`` returns the settings of a project's root and blocks. ``socket`` is the path of this
-    daemon's. Methods raise MessagesOffError
+    daemon's. Methods raise Off
     if messages are disabled, and StateUnusableError.
     """
 
@@ -136,7 +137,7 @@ class Messages:
         return result
 
     async def end_speaker(self, speaker: Speaker) -> AgentEnded:
-        """End the speaker's agent; its unread messages are refused. Raises AgentKeyError."""
+        """End the speaker's agent; its unread messages are refused. Raises Refused."""
         return await self.end(await self.find_speaker(speaker))
 
     async def end(self, agent: Agent) -> AgentEnded:
@@ -148,7 +149,7 @@ class Messages:
         return AgentEnded(ended=True, returned=returned)
 
     async def find_speaker(self, speaker: Speaker) -> Agent:
-        """Return the agent of a speaker. Raises AgentKeyError and AgentEndedError."""
+        """Return the agent of a speaker. Raises Refused."""
         return await self._run_step(lambda _: self._find_speaker(speaker))
 
     def _find_speaker(self, speaker: Speaker) -> Agent:
@@ -158,7 +159,12 @@ class Messages:
         else:
             agent = self.register.by_process(speaker.pid) if speaker.pid else None
         if agent is None:
-            raise AgentKeyMissingError
+            raise Refused(
+                "no key was given, and no agent started this program",
+                kind="key_refused",
+                hint="memctl agent register gives a key, for --key or MEMD_AGENT_KEY; "
+                "an assistant's own shell needs none after memctl setup CLIENT --messages",
+            )
         self._office.settings(agent.root)
         return agent
 
@@ -194,20 +200,20 @@ class Messages:
     async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
         """End messages as read; return how many had not ended before.
 
-        Raises MessageNotFoundError if a text is no id of a message.
+        Raises NotFound if a text is no id of a message.
         """
         numbers = [number_of(each) for each in ids]
 
         def read(effects: StepEffects) -> int:
             agent = self._find_speaker(speaker)
             if 0 in numbers:
-                raise MessageNotFoundError(ids[numbers.index(0)])
+                raise message_not_found(ids[numbers.index(0)])
             return self._office.mark_read(agent.id, numbers, effects)
 
         return await self._run_step(read)
 
     async def status(self, message: str) -> Sent:
-        """Return the state of a message and of each copy. Raises MessageNotFoundError."""
+        """Return the state of a message and of each copy. Raises NotFound."""
         return await self._run_step(lambda _: self._office.status(message), sweep=True)
 
     async def log(
@@ -228,7 +234,7 @@ class Messages:
         return await self._run_step(lambda _: self._office.held(root, message, limit), sweep=True)
 
     async def decide(self, message: str, *, accept: bool) -> Sent:
-        """Accept or refuse a held message. Raises MessageNotFoundError and MessageNotHeldError."""
+        """Accept or refuse a held message. Raises NotFound and Conflict."""
         return await self._run_step(partial(self._office.decide, message, accept=accept))
 
     async def forget(self) -> None:

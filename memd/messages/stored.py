@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from memd.base.agents import MessageKind, MessageState
 from memd.base.text import iso_time
 from memd.messages.ending import Arrival, Endings, StepEffects
-from memd.messages.errors import MessageNotFoundError, MessageNotHeldError
+from memd.messages.errors import message_not_found, message_not_held
 from memd.messages.mailboxes import number_of
 from memd.messages.values import HeldMessage, LoggedMessage, Receiver, Sent
 from memd.state.message_rows import MessageCopy, StoredMessage
@@ -21,7 +21,7 @@ class StoredMessages(Endings):
     """Lists messages and decides about those that are held."""
 
     def status(self, message: str) -> Sent:
-        """Return the state of a message and of each copy. Raises MessageNotFoundError."""
+        """Return the state of a message and of each copy. Raises NotFound."""
         return self._describe_sent(self._find(message).number)
 
     def log(
@@ -40,7 +40,7 @@ class StoredMessages(Endings):
     def held(self, root: str = "", message: str = "", limit: int = 50) -> tuple[HeldMessage, ...]:
         """Return the messages that are held, with their texts: of a project or of all, or one.
 
-        The newest comes first. Raises MessageNotFoundError and MessageNotHeldError for a
+        The newest comes first. Raises NotFound and Conflict for a
         ``message``.
         """
         if message:
@@ -60,7 +60,7 @@ class StoredMessages(Endings):
     def decide(self, message: str, effects: StepEffects, *, accept: bool) -> Sent:
         """Queue or refuse the held copies of a message.
 
-        Raises MessageNotFoundError and MessageNotHeldError.
+        Raises NotFound and Conflict.
         """
         stored, copies = self._find_held(message)
         number = stored.number
@@ -79,22 +79,22 @@ class StoredMessages(Endings):
         return self._describe_sent(number)
 
     def _find(self, message: str) -> StoredMessage:
-        """Return a message that is no notice of memd's own. Raises MessageNotFoundError."""
+        """Return a message that is no notice of memd's own. Raises NotFound."""
         stored = self._find_stored(number_of(message))
         if stored is None or stored.kind is MessageKind.NOTICE:
-            raise MessageNotFoundError(message)
+            raise message_not_found(message)
         return stored
 
     def _find_held(self, message: str) -> tuple[StoredMessage, list[MessageCopy]]:
         """Return a message and its held copies.
 
-        Raises MessageNotFoundError and MessageNotHeldError.
+        Raises NotFound and Conflict.
         """
         stored = self._find(message)
         copies = self._table.copies(stored.number)
         held = [copy for copy in copies if copy.state is MessageState.HELD]
         if not held:
-            raise MessageNotHeldError(message, self._describe_sent(stored.number).state)
+            raise message_not_held(message, self._describe_sent(stored.number).state)
         return stored, held
 
     def _find_stored(self, number: int) -> StoredMessage | None:

@@ -55,7 +55,7 @@ class SessionReader:
     def read(self) -> None:
         """Read what was added to the transcript since the last call; read a rewritten one anew.
 
-        Raises TranscriptRefusedError.
+        Raises Refused.
         """
         is_complete = False
         while self._stream is not None and not is_complete:

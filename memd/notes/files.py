@@ -20,7 +20,7 @@ from itertools import product
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError, NotFound, Storage
+from memd.base.errors import Conflict, MemdError, NotFound, Refused, Storage
 from memd.base.imports import RawNotes
 from memd.base.names import is_text
 from memd.base.text import sha256
@@ -102,7 +102,7 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     """Replace a session's notes by a text, and return its hash.
 
     ``expected`` is the hash of the notes that the writer had read, "" if there were none. Raises
-    NotesConflictError, ForeignNotesError, NotesTooLargeError, Storage and
+    Conflict, Refused, TooLarge, Storage and
     Refused; the old notes are unchanged then.
     """
     return _replace(place, text.encode("utf-8", "replace"), expected, disk)
@@ -111,10 +111,10 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
 def restore(place: NotesPlace, content: bytes, mtime_ns: int) -> bool:
     """Write notes byte for byte if a session has none; return whether they were written.
 
-    ``mtime_ns`` is their mtime, 0 for now. Raises NotesTooLargeError, Storage and
+    ``mtime_ns`` is their mtime, 0 for now. Raises TooLarge, Storage and
     Refused.
     """
-    with suppress(errors.ForeignNotesError, errors.NotesConflictError):
+    with suppress(Refused, Conflict):
         _replace(place, content, "", mtime_ns=mtime_ns or None)
         return True
     return False
@@ -129,20 +129,20 @@ def _replace(
 ) -> str:
     """Replace a session's notes by a content, and return its hash; see ``replace``."""
     if len(content) > NOTES_BYTES:
-        raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
+        raise errors.notes_too_large(place.path, len(content), NOTES_BYTES)
     try:
         with Directory(place.base, create=True) as directory:
             existing = _load_first(directory, place)
             path = existing.path if existing else place.path
             if existing and existing.foreign:
-                raise errors.ForeignNotesError(path)
+                raise errors.foreign_notes(path)
             _check_hash(path, expected, existing.hash if existing else "")
             below = os.path.relpath(path, place.base)
             with directory.parent(below, create=True) as (folder, name):
                 file = (folder, name, path)
                 _write_and_swap(disk or real_disk(), file, content, expected, mtime_ns)
     except FileExistsError as error:  # another program saved it a moment ago
-        raise errors.NotesConflictError(place.path, expected, "") from error
+        raise errors.notes_conflict(place.path, expected, "") from error
     except OSError as error:
         raise unwritable(place.path, error) from error
     except Storage as error:
@@ -153,11 +153,11 @@ def _replace(
 def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     """Remove a session's notes and emptied folders; return whether there were notes.
 
-    Raises ForeignNotesError, Storage and the errors of ``read``.
+    Raises Refused, Storage and the errors of ``read``.
     """
     existing = read(place)
     if existing and existing.foreign:
-        raise errors.ForeignNotesError(existing.path)
+        raise errors.foreign_notes(existing.path)
     path = existing.path if existing else place.path
     disk, below = disk or real_disk(), os.path.relpath(path, place.base)
     try:
@@ -303,7 +303,7 @@ def _write_and_swap(
     """Replace a file with the hash ``expected`` by new content; "" if there must be no file.
 
     ``file`` is the open folder, the file's name in it and its path. ``mtime_ns`` is the new file's
-    mtime, ``None`` for now. Raises OSError and NotesConflictError; the file is unchanged then.
+    mtime, ``None`` for now. Raises OSError and Conflict; the file is unchanged then.
     """
     folder, name, path = file
     for temporary in disk.temporaries(folder):
@@ -318,7 +318,7 @@ def _write_and_swap(
         try:
             _check_hash(path, expected, hash_of(disk.read(folder, temp)) or "")
             disk.sync_folder(folder)
-        except (OSError, errors.NotesConflictError):
+        except (OSError, Conflict):
             with suppress(OSError):
                 if expected:
                     disk.exchange(folder, temp, name)
@@ -331,6 +331,6 @@ def _write_and_swap(
 
 
 def _check_hash(path: str, expected: str, actual: str) -> None:
-    """Raise NotesConflictError if the hashes differ."""
+    """Raise Conflict if the hashes differ."""
     if actual != expected:
-        raise errors.NotesConflictError(path, expected, actual)
+        raise errors.notes_conflict(path, expected, actual)

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Conflict, MemdError, NotFound
 from memd.base.recent import Recent
 from memd.base.text import iso_time
 from memd.conversation.history import CompactionPlan
-from memd.notes import block, compaction, errors, files, gates, local, sections
+from memd.notes import block, compaction, files, gates, local, sections
 from memd.notes.conversations import SessionReader
 from memd.notes.facts import FindStatements
 from memd.notes.files import NotesFile, NotesPlace
@@ -97,7 +97,7 @@ class NotesKeeper:
         )
 
     def gate(self, request: NotesRequest) -> str:
-        """Return the name of the first closed gate, "" for none. Raises TranscriptRefusedError."""
+        """Return the name of the first closed gate, "" for none. Raises Refused."""
         with self._open_session(request) as opened:
             return gates.closed_gate(_gate_facts(request, opened), force=request.force)
 
@@ -105,7 +105,7 @@ class NotesKeeper:
         """Update the notes without a model, whatever their age, and return the result.
 
         Skipped if a gate is closed, there is no message or a model wrote the notes. Raises
-        TranscriptRefusedError.
+        Refused.
         """
         with self._open_session(request) as opened:
             reader = opened.reader
@@ -166,10 +166,14 @@ class NotesKeeper:
         return stale
 
     def view(self, request: NotesRequest, characters: int | None, *, stale: bool) -> NotesView:
-        """Return the notes for a reader, cut to ``characters``. Raises NotesNotFoundError."""
+        """Return the notes for a reader, cut to ``characters``. Raises NotFound."""
         file = files.read(_place(request))
         if file is None:
-            raise errors.NotesNotFoundError(request.session)
+            raise NotFound(
+                f"the session {request.session} has no notes",
+                hint="memctl notes list shows the sessions that have notes",
+                session=request.session,
+            )
         return _view(file, characters, stale=stale, empty=self._is_empty(request, file))
 
     def block(self, request: NotesRequest, units: int) -> str:
@@ -278,7 +282,7 @@ class NotesKeeper:
         try:
             if file is None or text != file.text:
                 files.replace(opened.place, text, file.hash if file else "")
-        except errors.NotesConflictError:
+        except Conflict:
             return skipped(gates.FOREIGN)
         if reader.facts.last_id == cursor.covers:
             reader.count_from_here(cursor)  # else the next update reads on from the new cursor

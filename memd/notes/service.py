@@ -15,8 +15,8 @@ from msgspec.structs import asdict, replace
 from memd.agent import service as agent
 from memd.agent.runs import Runs
 from memd.agent.service import RunEnd
+from memd.base import errors
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
 from memd.conversation.history import CompactionPlan
 from memd.model.errors import NO_USE_TODAY
 from memd.model.port import Model, ModelSource
@@ -40,18 +40,15 @@ T = TypeVar("T")
 Progress = Callable[..., None]
 
 
-class NotesUnfinishedError(MemdError):
-    """A model did not finish updating a session's notes; they are unchanged."""
-
-    code = 1043
-    kind = "notes_unfinished"
-    retryable = True
-    of_model = True
-    hint = "memctl job show tells what the model did"
-
-    def __init__(self, ended: RunEnd) -> None:
-        sentence = _UNCHANGED if ended.finished else ended.unfinished
-        super().__init__(sentence, reason=str(ended.reason), turns=ended.turns)
+def _notes_unfinished(ended: RunEnd) -> errors.Model:
+    sentence = _UNCHANGED if ended.finished else ended.unfinished
+    return errors.Model(
+        sentence,
+        retryable=True,
+        hint="memctl job show tells what the model did",
+        reason=str(ended.reason),
+        turns=ended.turns,
+    )
 
 
 class Notes:
@@ -83,7 +80,7 @@ class Notes:
         """Return the name of the first closed gate, "" if an update may begin.
 
         If reading the transcript takes longer than ``seconds``, "" is returned too, as the update
-        checks the gates again. Raises TranscriptRefusedError.
+        checks the gates again. Raises Refused.
         """
         gate = gates.closed_gate(request.switches, force=True)
         if not gate:
@@ -100,7 +97,7 @@ class Notes:
     ) -> UpdateResult:
         """Update a session's notes if the gates are open, and return the result.
 
-        Raises TranscriptRefusedError and NotesUnfinishedError; the notes are unchanged then.
+        Raises Refused and Model; the notes are unchanged then.
         """
         key = key_of(request)
         ended = anyio.Event()
@@ -115,7 +112,7 @@ class Notes:
     async def write_locally(self, request: NotesRequest) -> UpdateResult:
         """Update the notes without a model at once; a cancelled caller does not stop it.
 
-        Raises TranscriptRefusedError.
+        Raises Refused.
         """
         # Without the limiter, whose threads may all be reading long transcripts.
         write = partial(self._keeper.write_locally, request)
@@ -124,7 +121,7 @@ class Notes:
     async def read(self, request: NotesRequest, *, characters: int | None = None) -> NotesView:
         """Return a session's notes, first updated without a model if they are stale.
 
-        Waits for a running update. Raises NotesNotFoundError.
+        Waits for a running update. Raises NotFound.
         """
         await self._wait_for_update(key_of(request))
         stale = await self._in_thread(partial(self._keeper.refresh, request), abandon=True)
@@ -245,7 +242,7 @@ class Notes:
     ) -> UpdateResult | str:
         """Have a model edit the notes; return the result, or why none can be used today.
 
-        Raises NotesUnfinishedError.
+        Raises errors.Model.
         """
         begun = await self._in_thread(partial(self._keeper.begin, request))
         name = self._models.name(request.settings, KIND)
@@ -269,4 +266,4 @@ class Notes:
             )
         if isinstance(ended.error, NO_USE_TODAY):
             return ended.error.sentence
-        raise NotesUnfinishedError(ended)
+        raise _notes_unfinished(ended)

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from io import FileIO
 from typing import BinaryIO
 
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid, MemdError
 from memd.base.names import is_text
 from memd.base.yielding import yield_to_requests
-from memd.portable.errors import SourceDamagedError, SourceMissingError
+from memd.portable.errors import source_damaged, source_missing
 from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, reason_against_name
 from memd.portable.manifest import MANIFEST
 from memd.portable.packed import is_archive, unpack
@@ -64,30 +64,30 @@ class OpenSource:
         return mtime_ns
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file. Raises SourceDamagedError, also if it is above 32 MiB."""
+        """Return the content of a file. Raises Invalid, also if it is above 32 MiB."""
         yield_to_requests()
         offset, size, _ = self._intake.place(name)
         if size > FILE_BYTES:
             why = f"it has {size:,} bytes, and a file may have {FILE_BYTES:,}"
-            raise SourceDamagedError(name, why)
+            raise source_damaged(name, why)
         content = self._read_bytes(name, offset, size)
         if len(content) != size:
-            raise SourceDamagedError(name, _CHANGED)
+            raise source_damaged(name, _CHANGED)
         return content
 
     def _read_bytes(self, name: str, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes of a file; the offset is that in an unpacked archive.
 
-        Raises SourceDamagedError.
+        Raises Invalid.
         """
         try:
             if not isinstance(self._holder, Directory):
                 return os.pread(self._holder.fileno(), size, offset)
             content_and_status = self._holder.read(name, size)
         except OSError as error:
-            raise SourceDamagedError(name, cause_of(error)) from error
+            raise source_damaged(name, cause_of(error)) from error
         except MemdError as error:
-            raise SourceDamagedError(name, error.sentence) from error
+            raise source_damaged(name, error.sentence) from error
         return content_and_status[0] if content_and_status else b""
 
 
@@ -95,7 +95,7 @@ class OpenSource:
 def open_source(path: str, staging: str) -> Iterator[OpenSource]:
     """Open a path as a source; an archive is unpacked into a nameless file below ``staging``.
 
-    Raises SourceMissingError, SourceDamagedError and Storage.
+    Raises NotFound, Invalid and Storage.
     """
     label = os.path.basename(path.rstrip("/")) or path
     with _open_path(path) as holder:
@@ -118,17 +118,17 @@ def open_source(path: str, staging: str) -> Iterator[OpenSource]:
 
 @contextmanager
 def _open_path(path: str) -> Iterator[Directory | BinaryIO]:
-    """Open a folder or a regular file, and close it at the end. Raises SourceMissingError."""
+    """Open a folder or a regular file, and close it at the end. Raises NotFound."""
     if not path.startswith("/") or "\0" in path or not is_text(path):
-        raise SourceMissingError(path, _NOT_ABSOLUTE)
+        raise source_missing(path, _NOT_ABSOLUTE)
     try:
         holder = _open_folder_or_file(path)
     except OSError as error:
-        raise SourceMissingError(path, cause_of(error)) from error
+        raise source_missing(path, cause_of(error)) from error
     except MemdError as error:
-        raise SourceMissingError(path, error.sentence) from error
+        raise source_missing(path, error.sentence) from error
     if holder is None:
-        raise SourceMissingError(path, _NOT_FILE_OR_FOLDER)
+        raise source_missing(path, _NOT_FILE_OR_FOLDER)
     try:
         yield holder
     finally:
@@ -152,7 +152,7 @@ def _open_folder_or_file(path: str) -> Directory | BinaryIO | None:
 def _add_folder(directory: Directory, intake: Intake) -> None:
     """Add all regular files below a folder to the intake; folders that fail are left out.
 
-    Raises SourceDamagedError above a limit of the intake.
+    Raises Invalid above a limit of the intake.
     """
     folders = [""]
     while folders:
@@ -167,7 +167,7 @@ def _add_folder(directory: Directory, intake: Intake) -> None:
                         folders.append(name)
         except OSError as error:
             intake.left_out.add(folder, cause_of(error))
-        except SourceDamagedError:
+        except Invalid:
             raise
         except MemdError as error:
             intake.left_out.add(folder, error.sentence)

@@ -5,7 +5,7 @@ import re
 from memd.base import limits
 from memd.base.agents import AgentScope
 from memd.base.names import INDEX, TEAM_INDEX, concerns
-from memd.portable.errors import SourceRefusedError
+from memd.portable.errors import source_refused
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import ReadFile
 
@@ -15,7 +15,7 @@ _NO_MEMORY_FOLDER = "it holds no memory folder"
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose the memories of each project and sub-agent. Raises SourceRefusedError for none."""
+    """Propose the memories of each project and sub-agent. Raises Refused for none."""
     names = builder.source.names()
     # Only a configuration folder has projects; agents beside them are the user's, of all projects.
     is_configuration = any(map(_PROJECT.fullmatch, names))
@@ -33,7 +33,7 @@ def read(builder: ReadingBuilder) -> None:
         else:
             builder.leave_out(name, "it lies outside the memory folders")
     if not any((*builder.memories.values(), *builder.agents.values())):
-        raise SourceRefusedError(builder.kind, _NO_MEMORY_FOLDER)
+        raise source_refused(builder.kind, _NO_MEMORY_FOLDER)
 
 
 def _memory_folder(names: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
 """Decode texts and times of other tools for the readers of their formats. Pure."""
 
 from memd.base.instants import written
-from memd.portable.errors import SourceRefusedError
+from memd.portable.errors import source_refused
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import ImportSource
 
@@ -11,13 +11,13 @@ _BOM = b"\xef\xbb\xbf"
 def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
     """Return the names of files with these endings; leave the others out, and hidden ones.
 
-    Raises SourceRefusedError if there is none.
+    Raises Refused if there is none.
     """
     endings, names = " or ".join(suffixes), builder.source.names()
     matching = tuple(name for name in names if name.endswith(suffixes) and not is_hidden(name))
     if not matching:
         why = f"it has no file {endings}"
-        raise SourceRefusedError(builder.kind, why)
+        raise source_refused(builder.kind, why)
     for name in sorted(set(names).difference(matching)):
         builder.leave_out(name, f"it is no file {endings}")
     return matching

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from memd.base.names import is_temporary, is_text
-from memd.portable.errors import DestinationError
+from memd.portable.errors import destination_refused
 from memd.projects.project import is_of_agent
 
 _SUFFIX = ".tar.gz"
@@ -35,7 +35,7 @@ class Destination(Struct, frozen=True):
 
 
 def check_destination(path: str, forbidden: Iterable[tuple[str, str]]) -> Destination:
-    """Return the checked destination of an export. Raises DestinationError if it is not allowed.
+    """Return the checked destination of an export. Raises Refused if it is not allowed.
 
     ``forbidden`` are pairs of a directory in which exports are not allowed and the reason.
     """
@@ -49,7 +49,7 @@ def check_destination(path: str, forbidden: Iterable[tuple[str, str]]) -> Destin
     )
     why = next((reason for is_broken, reason in rules if is_broken), "")
     if why:
-        raise DestinationError(path, why)
+        raise destination_refused(path, why)
     result = Destination(os.path.realpath(folder), name, packed)
     why = _reason_against_folder(result.folder, forbidden)
     if not why and not os.path.isdir(result.folder):
@@ -57,7 +57,7 @@ def check_destination(path: str, forbidden: Iterable[tuple[str, str]]) -> Destin
     elif not why and os.path.lexists(result.path):
         why = _NAME_IS_TAKEN
     if why:
-        raise DestinationError(path, why)
+        raise destination_refused(path, why)
     return result
 
 

@@ -40,7 +40,7 @@ class Export:
     """An export in progress: it writes files and gathers the manifest's records of them.
 
     ``ids`` are the ids that the requested projects have in the archive, in the request's order.
-    ``version`` is memd's. All methods raise DestinationError.
+    ``version`` is memd's. All methods raise Refused.
     """
 
     def __init__(self, staging: Staging, request: ExportRequest, version: str) -> None:

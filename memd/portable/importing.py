@@ -10,7 +10,7 @@ from memd.base.imports import imported_from
 from memd.base.names import printable
 from memd.base.text import decode
 from memd.base.values import Actor, Header, MemoryFile, Project, Provenance
-from memd.portable.errors import KindUnknownError, SourceMissingError
+from memd.portable.errors import kind_unknown, source_missing
 from memd.portable.values import (
     ImportReading,
     ImportSource,
@@ -85,7 +85,7 @@ def read_source(request: ImportRequest, staging: str) -> ImportReading:
     """Open a source, read it with the reader of its kind, and return the result.
 
     ``staging`` is the folder for unpacked archives. Raises the errors of ``open_source`` and the
-    readers, KindUnknownError and SourceMissingError.
+    readers, Invalid and NotFound.
     """
     # Only a daemon that imports needs the readers, and the modules for archives.
     from memd.portable import kinds, memd_archive  # noqa: PLC0415
@@ -94,12 +94,12 @@ def read_source(request: ImportRequest, staging: str) -> ImportReading:
     with open_source(request.source, staging) as source:
         names = source.names()
         if names and not any(map(source.size, names)):
-            raise SourceMissingError(request.source, _IS_EMPTY)
+            raise source_missing(request.source, _IS_EMPTY)
         kind = request.kind or kinds.kind_of(source)
         if kind is None and not names:
-            raise SourceMissingError(request.source, _NO_FILE)
+            raise source_missing(request.source, _NO_FILE)
         if kind is None:
-            raise KindUnknownError(request.source, _describe_unknown(source))
+            raise kind_unknown(request.source, _describe_unknown(source))
         is_export = kind is SourceKind.MEMD
         reading = memd_archive.read(source) if is_export else kinds.read(kind, source)
         left_out = (*source.left_out.files, *reading.left_out)

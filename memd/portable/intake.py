@@ -10,7 +10,7 @@ import hashlib
 from array import array
 
 from memd.base.names import is_text
-from memd.portable.errors import SourceDamagedError
+from memd.portable.errors import source_damaged
 from memd.portable.values import LeftOutList
 
 ENTRIES = 100_000  # the most of one source, with folders and entries that are left out
@@ -54,28 +54,28 @@ class Intake:
     def entry(self, name: str) -> str:
         """Count an entry and return its checked name, without leading ``./`` and trailing ``/``.
 
-        "" is the source itself. Raises SourceDamagedError for a bad name or above a limit.
+        "" is the source itself. Raises Invalid for a bad name or above a limit.
         """
         self._entry_count += 1
         if self._entry_count > ENTRIES:
-            raise SourceDamagedError(self._label, _TOO_MANY_ENTRIES)
+            raise source_damaged(self._label, _TOO_MANY_ENTRIES)
         plain = name.removesuffix("/")
         while plain.startswith("./"):
             plain = plain[2:]
         if plain == ".":
             return ""
         if why := reason_against_name(plain):
-            raise SourceDamagedError(name, why)
+            raise source_damaged(name, why)
         self._name_bytes += len(plain.encode())
         if self._name_bytes > _ALL_NAMES_BYTES:
-            raise SourceDamagedError(self._label, _NAMES_TOO_LONG)
+            raise source_damaged(self._label, _NAMES_TOO_LONG)
         return plain
 
     def folder(self, name: str) -> None:
-        """Add a folder and those above it. Raises SourceDamagedError if one of them is a file."""
+        """Add a folder and those above it. Raises Invalid if one of them is a file."""
         while name and name not in self.folders:
             if name in self.files:
-                raise SourceDamagedError(name, _FILE_AND_FOLDER)
+                raise source_damaged(name, _FILE_AND_FOLDER)
             self.folders.add(name)
             name = name.rpartition("/")[0]
 
@@ -87,11 +87,11 @@ class Intake:
         return is_known
 
     def file(self, name: str, place: Place) -> None:
-        """Add a regular file. Raises SourceDamagedError if its name is taken."""
+        """Add a regular file. Raises Invalid if its name is taken."""
         if name in self.files:
-            raise SourceDamagedError(name, _NAMED_TWICE)
+            raise source_damaged(name, _NAMED_TWICE)
         if name in self.folders or not name:
-            raise SourceDamagedError(name or self._label, _FILE_AND_FOLDER)
+            raise source_damaged(name or self._label, _FILE_AND_FOLDER)
         self.folder(name.rpartition("/")[0])
         self.files[name] = len(self._places)
         self._places.extend(place)
@@ -108,12 +108,12 @@ class Intake:
         self.folders.clear()
 
     def unpack(self, count: int) -> None:
-        """Count bytes unpacked from the source. Raises SourceDamagedError above the limits."""
+        """Count bytes unpacked from the source. Raises Invalid above the limits."""
         self._unpacked_bytes += count
         if self._unpacked_bytes > UNPACKED_BYTES:
-            raise SourceDamagedError(self._label, _TOO_LARGE)
+            raise source_damaged(self._label, _TOO_LARGE)
         if self._unpacked_bytes > max(RATIO_BYTES, RATIO * self._packed_bytes):
-            raise SourceDamagedError(self._label, _RATIO_TOO_HIGH)
+            raise source_damaged(self._label, _RATIO_TOO_HIGH)
 
 
 def reason_against_name(name: str) -> str:

@@ -33,7 +33,7 @@ _SEARCHED_LINES = 200  # lines of a text that are searched for a list entry
 def read(kind: SourceKind, source: ImportSource) -> ImportReading:
     """Read a source with the reader of its kind, which is not ``memd``.
 
-    Raises SourceDamagedError, and SourceRefusedError if nothing of that kind is in it.
+    Raises Invalid, and Refused if nothing of that kind is in it.
     """
     builder = ReadingBuilder(kind, source)
     _READERS[kind](builder)
@@ -43,7 +43,7 @@ def read(kind: SourceKind, source: ImportSource) -> ImportReading:
 def kind_of(source: ImportSource) -> SourceKind | None:
     """Return the kind of a source, ``None`` if none or more than one fits.
 
-    Raises SourceDamagedError.
+    Raises Invalid.
     """
     names = source.names()
     if MANIFEST in names and is_manifest(source.read(MANIFEST)):

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from memd.portable.errors import SourceDamagedError, VersionTooNewError
+from memd.base.errors import Refused
+from memd.portable.errors import source_damaged
 
 FORMAT = "memd-export"
 VERSION = 1
@@ -83,17 +84,23 @@ def is_manifest(content: bytes) -> bool:
 def decode(content: bytes) -> Manifest:
     """Return the manifest in a JSON text; unknown members are ignored.
 
-    Raises VersionTooNewError and SourceDamagedError.
+    Raises Refused and Invalid.
     """
     try:
         # The version first: a newer manifest may have members of other types.
         version = msgspec.json.decode(content, type=_Format).version
         if version > VERSION:
-            raise VersionTooNewError(version, VERSION)
+            raise Refused(
+                f"the archive has version {version} of the format, "
+                f"and this memd reads up to {VERSION}",
+                hint="install a newer memd",
+                version=version,
+                known=VERSION,
+            )
         result = msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         why = f"it is no manifest: {error}"
-        raise SourceDamagedError(MANIFEST, why) from error
+        raise source_damaged(MANIFEST, why) from error
     if result.format != FORMAT or result.version < 1:
-        raise SourceDamagedError(MANIFEST, _NOT_OURS)
+        raise source_damaged(MANIFEST, _NOT_OURS)
     return result

@@ -16,7 +16,7 @@ from memd.base.errors import Refused
 from memd.base.names import LOGS, check_component
 from memd.base.text import sha256
 from memd.base.yielding import yield_to_requests
-from memd.portable.errors import SourceDamagedError
+from memd.portable.errors import source_damaged
 from memd.portable.intake import ENTRIES
 from memd.portable.manifest import (
     MANIFEST,
@@ -52,17 +52,17 @@ _IMPORT_TOO_LARGE = f"one import brings at most {MEMORIES:,} files with {TEXT_BY
 
 
 def read(source: ImportSource) -> ImportReading:
-    """Return the contents of an export. Raises SourceDamagedError and VersionTooNewError."""
+    """Return the contents of an export. Raises Invalid and Refused."""
     content = source.read(MANIFEST) if MANIFEST in source.names() else b""
     # Before decoding: a manifest of very many small values would fill the memory.
     if content.count(b"{") > 2 * ENTRIES or content.count(b",") > _COMMAS * ENTRIES:
-        raise SourceDamagedError(MANIFEST, _TOO_MANY_FILES)
+        raise source_damaged(MANIFEST, _TOO_MANY_FILES)
     manifest, digest = decode(content), sha256(content)
     del content  # it may be long
     records: dict[str, FileRecord] = {}
     for name, record in _named_records(manifest):
         if name in records:
-            raise SourceDamagedError(name, _NAMED_TWICE)
+            raise source_damaged(name, _NAMED_TWICE)
         records[name] = record
     _check_files(source, records, digest)
     reader = _Reader(source, records)
@@ -74,11 +74,11 @@ def read(source: ImportSource) -> ImportReading:
 
 
 def _named_records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
-    """Yield each file of a manifest with its name in the archive. Raises SourceDamagedError."""
+    """Yield each file of a manifest with its name in the archive. Raises Invalid."""
     ids = [project.id for project in manifest.projects]
     has_equal_ids = len(set(ids)) < len(ids)
     if has_equal_ids or not all(map(_is_component, ids)):
-        raise SourceDamagedError(MANIFEST, _BAD_ID)
+        raise source_damaged(MANIFEST, _BAD_ID)
     for project in manifest.projects:
         for record in project.files:
             yield f"projects/{project.id}/{record.path}", record
@@ -87,25 +87,25 @@ def _named_records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
 
 
 def _check_files(source: ImportSource, records: Mapping[str, FileRecord], digest: str) -> None:
-    """Raise SourceDamagedError if the files of an archive are not those of its manifest.
+    """Raise Invalid if the files of an archive are not those of its manifest.
 
     ``digest`` is the manifest's SHA-256.
     """
     for name in source.names():
         if name not in records and name not in (MANIFEST, SUMS):
-            raise SourceDamagedError(name, _NOT_IN_MANIFEST)
+            raise source_damaged(name, _NOT_IN_MANIFEST)
     if len(source.names()) < len(records) + 2:  # the manifest and the sums have no record
         for name in sorted({MANIFEST, SUMS, *records}.difference(source.names())):
-            raise SourceDamagedError(name, _MISSING)
+            raise source_damaged(name, _MISSING)
     lines = io.BytesIO(source.read(SUMS))
     for line, expected_line in zip_longest(lines, _expected_sums(records, digest)):
         if line != expected_line:
-            raise SourceDamagedError(SUMS, _BAD_SUMS)
+            raise source_damaged(SUMS, _BAD_SUMS)
     for name, record in records.items():
         yield_to_requests()
         size = source.size(name)
         if size != record.bytes or sha256(source.read(name)) != record.sha256:
-            raise SourceDamagedError(name, _CHANGED)
+            raise source_damaged(name, _CHANGED)
 
 
 def _expected_sums(records: Mapping[str, FileRecord], digest: str) -> Iterator[bytes]:

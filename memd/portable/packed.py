@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import BinaryIO, cast
 
 from memd.base.yielding import yield_to_requests
-from memd.portable.errors import SourceDamagedError
+from memd.portable.errors import source_damaged
 from memd.portable.intake import CLASH, ENTRIES, IS_LINK, IS_SPECIAL, TRUNCATED, Intake
 from memd.store.directory import unwritable
 
@@ -58,7 +58,7 @@ def unpack(file: BinaryIO, staged: FileIO, folder: str, label: str, intake: Inta
     """Write the content of an archive into ``staged``, and its files into the intake.
 
     Their places there are offsets in ``staged``. ``label`` names the archive in errors, ``folder``
-    the place of ``staged``. Raises SourceDamagedError and Storage.
+    the place of ``staged``. Raises Invalid and Storage.
     """
     head = os.pread(file.fileno(), _HEAD_BYTES, 0)
     output = _Output(staged, folder, intake)
@@ -77,12 +77,12 @@ def _is_zip(head: bytes) -> bool:
 
 @contextmanager
 def _named_errors(label: str) -> Iterator[None]:
-    """Turn the errors of the two modules into SourceDamagedError, which names the archive."""
+    """Turn the errors of the two modules into Invalid, which names the archive."""
     try:
         yield
     except _ERRORS as error:
         why = TRUNCATED if isinstance(error, EOFError) else str(error) or type(error).__name__
-        raise SourceDamagedError(label, why) from error
+        raise source_damaged(label, why) from error
 
 
 class _Output:
@@ -120,10 +120,10 @@ class _TarHeaders:
         self._staged, self._label, self._offset = staged, label, 0
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, fewer at the end. Raises SourceDamagedError."""
+        """Return the next bytes, fewer at the end. Raises Invalid."""
         self.left -= size  # also at the end, where tarfile may ask for ever
         if self.left < 0:
-            raise SourceDamagedError(self._label, _HEADERS_TOO_LARGE)
+            raise source_damaged(self._label, _HEADERS_TOO_LARGE)
         content = os.pread(self._staged.fileno(), size, self._offset)
         self._offset += len(content)
         return content
@@ -156,7 +156,7 @@ def _list_tar(headers: _TarHeaders, label: str, intake: Intake) -> None:
         # It also ends where no header follows, and then has no block of zeros there.
         headers.seek(archive.offset)
         if headers.read(_HEAD_BYTES) != bytes(_HEAD_BYTES):
-            raise SourceDamagedError(label, TRUNCATED)
+            raise source_damaged(label, TRUNCATED)
 
 
 class _ZipFile:
@@ -167,10 +167,10 @@ class _ZipFile:
         self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes. Raises SourceDamagedError for a directory that is too long."""
+        """Return the next bytes. Raises Invalid for a directory that is too long."""
         content = self._file.read(min(size, _LONG_DIRECTORY) if size >= 0 else _LONG_DIRECTORY)
         if content.startswith(_ZIP_ENTRY) and content.count(_ZIP_ENTRY) > ENTRIES:
-            raise SourceDamagedError(self._label, _TOO_MANY_ENTRIES)
+            raise source_damaged(self._label, _TOO_MANY_ENTRIES)
         return content
 
 
@@ -182,7 +182,7 @@ def _unpack_zip(file: BinaryIO, output: _Output, label: str) -> None:
         for member, following in pairwise(members):
             end = member.header_offset + _LOCAL_HEADER + member.compress_size
             if following.header_offset < end:
-                raise SourceDamagedError(label, _OVERLAPPING)
+                raise source_damaged(label, _OVERLAPPING)
         for member in members:
             # zipfile cuts names at a NUL.
             name = intake.entry(member.orig_filename)
@@ -194,14 +194,14 @@ def _unpack_zip(file: BinaryIO, output: _Output, label: str) -> None:
                 intake.folder(name)
                 continue
             if member.flag_bits & 1:
-                raise SourceDamagedError(name, _IS_ENCRYPTED)
+                raise source_damaged(name, _IS_ENCRYPTED)
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise SourceDamagedError(name, _UNKNOWN_METHOD)
+                raise source_damaged(name, _UNKNOWN_METHOD)
             begin = output.size
             with archive.open(member) as content:
                 size = output.write(cast("BinaryIO", content))
             if size != member.file_size:
-                raise SourceDamagedError(name, TRUNCATED)
+                raise source_damaged(name, TRUNCATED)
             _add(intake, name, begin, size, _seconds_of(member))
 
 
@@ -214,10 +214,10 @@ def _seconds_of(member: zipfile.ZipInfo) -> float:
 
 
 def _add(intake: Intake, name: str, offset: int, size: int, seconds: float) -> None:
-    """Add a file that lies at an offset of the staged file. Raises SourceDamagedError."""
+    """Add a file that lies at an offset of the staged file. Raises Invalid."""
     if size < 0:
-        raise SourceDamagedError(name, TRUNCATED)
+        raise source_damaged(name, TRUNCATED)
     if intake.clashes(name):
-        raise SourceDamagedError(name, CLASH)
+        raise source_damaged(name, CLASH)
     known = min(max(seconds, 0), _LATEST_SECONDS)
     intake.file(name, (offset, size, int(known * _NANOSECONDS)))

@@ -84,7 +84,7 @@ class Exports:
     async def export(self, request: ExportRequest, report: Report) -> ExportResult:
         """Write an archive; it appears at its destination only when it is complete.
 
-        Raises DestinationError, DirectoryUnusableError and StateUnusableError.
+        Raises Refused, DirectoryUnusableError and StateUnusableError.
         """
         async with self._lock:
             destination = await to_thread.run_sync(self._check_destination, request)
@@ -146,7 +146,7 @@ class Exports:
     def _check_destination(self, request: ExportRequest) -> Destination:
         """Return the destination, which lies in no folder of memories or of memd. Blocks.
 
-        Raises DestinationError.
+        Raises Refused.
         """
         projects = (*self._ports.known(), *request.projects)
         memory_folders = sorted({project.directory for project in projects})

@@ -36,7 +36,7 @@ class ImportSource(Protocol):
     """The files to import, read from a folder, an archive or one file.
 
     Names are relative paths with ``/`` and checked: none is absolute or leads out of the source,
-    and no two are equal if case is ignored. Methods block and raise SourceDamagedError.
+    and no two are equal if case is ignored. Methods block and raise Invalid.
     """
 
     def names(self) -> tuple[str, ...]:

@@ -21,10 +21,10 @@ from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused
 from memd.base.text import iso_time, sha256
 from memd.portable.destination import Destination
-from memd.portable.errors import DestinationError
+from memd.portable.errors import destination_refused
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode, sum_line
 from memd.store.directory import Directory, cause_of
 from memd.store.disk import FILE_MODE, Disk
@@ -42,7 +42,7 @@ _NOT_OPEN = "another export is at it"  # the staging is not open
 class Staging:
     """A temporary folder beside the destination, in which an archive is built.
 
-    After ``open``, ``close`` must be called. All other methods raise DestinationError.
+    After ``open``, ``close`` must be called. All other methods raise Refused.
     """
 
     def __init__(self, destination: Destination, disk: Disk) -> None:
@@ -163,7 +163,7 @@ class Staging:
         try:
             move(self._parent_fd, moved, name)
         except FileExistsError as error:
-            raise DestinationError(self._destination.path, _NAME_IS_TAKEN) from error
+            raise destination_refused(self._destination.path, _NAME_IS_TAKEN) from error
         try:
             self._disk.sync_folder(self._parent_fd)
         except OSError:
@@ -175,22 +175,22 @@ class Staging:
             self._temp_folder = ""
 
     def _open_tree(self) -> Directory:
-        """Return the temporary folder. Raises DestinationError if it is not open."""
+        """Return the temporary folder. Raises Refused if it is not open."""
         if self._tree is None:
-            raise DestinationError(self._destination.path, _NOT_OPEN)
+            raise destination_refused(self._destination.path, _NOT_OPEN)
         return self._tree
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """Turn errors of the disk into DestinationError, which names the destination."""
+        """Turn errors of the disk into Refused, which names the destination."""
         try:
             yield
-        except DestinationError:
+        except Refused:
             raise
         except OSError as error:
-            raise DestinationError(self._destination.path, cause_of(error)) from error
+            raise destination_refused(self._destination.path, cause_of(error)) from error
         except MemdError as error:
-            raise DestinationError(self._destination.path, error.sentence) from error
+            raise destination_refused(self._destination.path, error.sentence) from error
 
 
 def _write_all(disk: Disk, file: int, content: bytes) -> None:

@@ -16,10 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.agents import Agent, AgentState
+from memd.base.errors import Refused
 from memd.conversation.pieces import RecordedCall
 from memd.progress import table
 from memd.progress.fork import CALLS
-from memd.transcripts.reading import TranscriptRefusedError, recent_calls
+from memd.transcripts.reading import recent_calls
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SUFFIX = ".jsonl"
@@ -158,7 +159,7 @@ def _read_further(position: _ReadPosition, path: str) -> _ReadPosition:
         position = _ReadPosition(path)
     try:
         recent = recent_calls(path, position.offset)
-    except TranscriptRefusedError:
+    except Refused:
         return position
     calls = (*position.calls, *recent.calls)[-CALLS:]
     return replace(position, offset=recent.offset, calls=calls)

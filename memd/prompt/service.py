@@ -11,7 +11,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid
 from memd.base.names import INDEX, INDEXES, TEAM
 from memd.base.settings import Settings
 from memd.base.values import MemoryFile, Project
@@ -27,27 +27,9 @@ _DEFAULT_SCOPE = "user"  # a sub-agent's default: its memories are used across p
 _GUIDELINE_VARIABLES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
 
 
-class UnknownModeError(MemdError):
-    """The requested prompt mode does not exist."""
-
-    code = -32602
-    kind = "unknown_mode"
-    exit_status = 64
-
-    def __init__(self, mode: str) -> None:
-        known = ", ".join((AUTO, *Variant))
-        super().__init__(f"there is no prompt mode {mode!r}; the modes are {known}", mode=mode)
-
-
-class AgentNameMissingError(MemdError):
-    """A sub-agent's prompt was requested without the sub-agent's name."""
-
-    code = -32602
-    kind = "agent_name_missing"
-    exit_status = 64
-
-    def __init__(self) -> None:
-        super().__init__("the agent mode needs the name of the agent")
+def _unknown_mode(mode: str) -> Invalid:
+    known = ", ".join((AUTO, *Variant))
+    return Invalid(f"there is no prompt mode {mode!r}; the modes are {known}", mode=mode)
 
 
 class IndexReader(Protocol):
@@ -113,7 +95,7 @@ class Prompts:
         ``environment`` has the variables that the client forwarded. A prompt of more than ``room``
         UTF-16 units is built without examples.
 
-        Raises UnknownModeError, AgentNameMissingError and the errors of ``agent_directory``.
+        Raises Invalid and the errors of ``agent_directory``.
         """
         variant = _variant(mode, settings)
         if not project.enabled:
@@ -122,7 +104,7 @@ class Prompts:
         directory, scope = project.memory_dir, scope or _DEFAULT_SCOPE
         if variant is Variant.AGENT:
             if not agent:
-                raise AgentNameMissingError
+                raise Invalid("the agent mode needs the name of the agent")
             directory = await anyio.to_thread.run_sync(
                 agent_directory, project, agent, scope, environment
             )
@@ -212,9 +194,9 @@ def _is_in_repository(directory: str, project: Project) -> bool:
 
 
 def _variant(mode: str, settings: Settings) -> Variant:
-    """Return the variant of a mode. Raises UnknownModeError."""
+    """Return the variant of a mode. Raises Invalid."""
     if mode not in (AUTO, *Variant):
-        raise UnknownModeError(mode)
+        raise _unknown_mode(mode)
     if mode == AUTO:
         mode = Variant.DAILY_LOG if settings.prompt.daily_log else Variant.TEAM
     return Variant(mode)

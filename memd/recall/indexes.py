@@ -21,7 +21,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import Busy
 from memd.base.values import Header, MemoryFile
 from memd.search.index import Entry, Index
 
@@ -30,18 +30,6 @@ _HOLD_SECONDS = 30.0  # that waiting for a lock may take
 _CLOSE_SECONDS = 1.0  # that closing waits for another thread
 _NO_FINGERPRINT = (0, 0, 0)  # a fingerprint that no file has
 _WARM_UP_QUERY = "the first prompt"  # a query that loads what a first query needs
-
-
-class IndexBusyError(MemdError):
-    """Another request did not release this directory's index in time."""
-
-    code = 1021
-    kind = "index_busy"
-    retryable = True
-    exit_status = 75
-
-    def __init__(self, directory: str) -> None:
-        super().__init__(f"the index of {directory} is busy", directory=directory)
 
 
 class Reader(Protocol):
@@ -123,11 +111,11 @@ class Indexes:
 
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
-        """Hold the lock of a directory's index during the block. Raises IndexBusyError."""
+        """Hold the lock of a directory's index during the block. Raises Busy."""
         while True:
             opened = self._open_index(directory)
             if not opened.lock.acquire(timeout=max(seconds, 0.0)):
-                raise IndexBusyError(directory)
+                raise Busy(f"the index of {directory} is busy", directory=directory)
             if self._open.get(directory) is opened:
                 break
             opened.lock.release()  # it was closed meanwhile, so the next one is taken
@@ -165,7 +153,7 @@ class Indexes:
         """Do one slice of a directory's background work; return whether more is left.
 
         A slice indexes up to ``most`` memories and commits changes to the disk. The caller must not
-        hold the directory. Raises IndexBusyError and the errors of reading a directory.
+        hold the directory. Raises Busy and the errors of reading a directory.
         """
         with self.hold(directory):
             opened = self._open_index(directory)
@@ -196,7 +184,7 @@ class Indexes:
     def forget(self) -> None:
         """Close all indices and remove their files.
 
-        An index is built again at its next use. Raises IndexBusyError and OSError.
+        An index is built again at its next use. Raises Busy and OSError.
         """
         while self._open:
             directory = next(iter(self._open))

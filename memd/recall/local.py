@@ -157,7 +157,7 @@ class RecallSelection(Struct, frozen=True):
 def select_memories(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSelection:
     """Return the memories that fit a prompt best, as candidates for it. Blocks.
 
-    Raises IndexBusyError if the index is not free in time, and the errors of reading a directory.
+    Raises Busy if the index is not free in time, and the errors of reading a directory.
     """
     with indexes.hold(request.directory, request.until - request.monotonic()):
         current = indexes.current(request.directory, _MEMORIES_AT_ONCE)

@@ -19,7 +19,7 @@ from anyio.abc import TaskStatus
 from msgspec.structs import replace
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Busy, MemdError
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
@@ -28,7 +28,7 @@ from memd.model.port import LOCAL, Model, ModelSource
 from memd.recall import block, explain, local, select, selector
 from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import Explanation
-from memd.recall.indexes import IndexBusyError, Indexes, Reader
+from memd.recall.indexes import Indexes, Reader
 from memd.recall.local import (
     Authorship,
     Hit,
@@ -140,7 +140,7 @@ class Recall:
         except StateUnusableError as error:
             return self._empty_result(request, reason or select.LEDGER_UNAVAILABLE, error.sentence)
         except MemdError as error:  # an unreadable directory must not fail the client's turn
-            if not isinstance(error, IndexBusyError):
+            if not isinstance(error, Busy):
                 return self._empty_result(request, select.UNREADABLE, error.sentence)
         return self._empty_result(request, select.DEADLINE)
 
@@ -183,7 +183,7 @@ class Recall:
         await self._flush()
 
     async def forget(self) -> None:
-        """Save the ledger and remove all indices. Raises IndexBusyError and OSError."""
+        """Save the ledger and remove all indices. Raises Busy and OSError."""
         await self._flush()
         await to_thread.run_sync(self._indexes.forget)
 

@@ -20,7 +20,6 @@ from msgspec import Struct, field
 
 from memd import __version__
 from memd.base.addresses import is_loopback
-from memd.base.errors import MemdError
 from memd.base.extras import install_command
 
 if TYPE_CHECKING:
@@ -69,31 +68,19 @@ class HttpResponse(Struct, frozen=True):
     body: bytes
 
 
-class RemoteUnreachableError(MemdError):
-    """The server did not answer: the connection failed, broke or took too long."""
-
-    code = 1070
-    kind = "remote_unreachable"
-    retryable = True
-    exit_status = 75
+class RemoteUnreachableError(Exception):
+    """A server cannot be reached; ``cause`` says why. Whoever asks it says what that means."""
 
     def __init__(self, server: str, cause: str) -> None:
-        super().__init__(f"{server} cannot be reached: {cause}", server=server, cause=cause)
+        super().__init__(f"{server} cannot be reached: {cause}")
         self.cause = cause
 
 
-class RemoteAnswerError(MemdError):
-    """The server's answer is invalid or too long."""
-
-    code = 1071
-    kind = "remote_answer"
-    retryable = True
-    exit_status = 76
+class RemoteAnswerError(Exception):
+    """A server answers what cannot be used; ``cause`` says why."""
 
     def __init__(self, server: str, cause: str) -> None:
-        super().__init__(
-            f"{server} answers what cannot be used: {cause}", server=server, cause=cause
-        )
+        super().__init__(f"{server} answers what cannot be used: {cause}")
         self.cause = cause
 
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import Conflict, MemdError, NotFound
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
 from memd.base.values import Draft, FileEdit, ProposalDecided, Tree
@@ -29,45 +29,36 @@ _NO_TOPIC = "only topic files are written here"
 _WORD = re.compile(r"\w+")
 
 
-class PathNotProposedError(MemdError):
-    """The proposal has no such file."""
-
-    code = 1001
-    kind = "path_not_proposed"
-    hint = "memctl dream review shows the files of each proposal"
-
-    def __init__(self, proposal: str, path: str) -> None:
-        shown = printable(path)
-        super().__init__(f"proposal {proposal} has no file {shown}", proposal=proposal, path=shown)
+def _path_not_proposed(proposal: str, path: str) -> NotFound:
+    shown = printable(path)
+    return NotFound(
+        f"proposal {proposal} has no file {shown}",
+        hint="memctl dream review shows the files of each proposal",
+        proposal=proposal,
+        path=shown,
+    )
 
 
-class ProposalDecidedError(MemdError):
-    """A proposal, or a file of it, was already accepted or rejected."""
+def _proposal_decided(proposal: str, state: str, path: str = "") -> Conflict:
+    what = f"{path} of proposal {proposal}" if path else f"proposal {proposal}"
+    was = "decided" if state == "partly" else state
+    return Conflict(
+        f"{what} was {was} before",
+        hint="memctl log shows what was accepted; memctl undo takes it back",
+        proposal=proposal,
+        state=state,
+        path=path,
+    )
 
-    code = 1002
-    kind = "proposal_decided"
-    hint = "memctl log shows what was accepted; memctl undo takes it back"
 
-    def __init__(self, proposal: str, state: str, path: str = "") -> None:
-        what = f"{path} of proposal {proposal}" if path else f"proposal {proposal}"
-        was = "decided" if state == "partly" else state
-        super().__init__(f"{what} was {was} before", proposal=proposal, state=state, path=path)
-
-
-class NotTakenInError(MemdError):
-    """A memory would be removed as merged into another one that does not say it."""
-
-    code = 1002
-    kind = "not_taken_in"
-    hint = "accept that file as well, or reject this one"
-
-    def __init__(self, path: str, into: str) -> None:
-        path, into = printable(path), printable(into)
-        super().__init__(
-            f"{path} was to go into {into}, which does not say what it says; nothing was written",
-            path=path,
-            into=into,
-        )
+def _not_taken_in(path: str, into: str) -> Conflict:
+    path, into = printable(path), printable(into)
+    return Conflict(
+        f"{path} was to go into {into}, which does not say what it says; nothing was written",
+        hint="accept that file as well, or reject this one",
+        path=path,
+        into=into,
+    )
 
 
 class LeftFile(Struct, frozen=True):
@@ -110,16 +101,16 @@ class _Result(Struct, frozen=True):
 def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit, ...]:
     """Return the open edits of these paths, or all open ones if ``paths`` is empty.
 
-    Raises PathNotProposedError and ProposalDecidedError.
+    Raises NotFound and Conflict.
     """
     if proposal.state != OPEN:
-        raise ProposalDecidedError(proposal.id, proposal.state)
+        raise _proposal_decided(proposal.id, proposal.state)
     edits = {edit.path: edit for edit in proposal.edits}
     for path in paths:
         if path not in edits:
-            raise PathNotProposedError(proposal.id, path)
+            raise _path_not_proposed(proposal.id, path)
         if edits[path].state != OPEN:
-            raise ProposalDecidedError(proposal.id, edits[path].state, path)
+            raise _proposal_decided(proposal.id, edits[path].state, path)
     selected = [edit for path, edit in edits.items() if not paths or path in paths]
     return tuple(edit for edit in selected if edit.state == OPEN)
 
@@ -133,7 +124,7 @@ def accept(
 ) -> Acceptance:
     """Return the plan for accepting ``selected``, which are some of the proposal's ``edits``.
 
-    A removal that would lose text is left; with ``strict`` it raises NotTakenInError.
+    A removal that would lose text is left; with ``strict`` it raises Conflict.
     """
     results = {edit.path: _result_of_edit(edit, tree) for edit in selected}
     # Memories that are removed because another one takes in what they say.
@@ -157,9 +148,9 @@ def accept(
             elif is_said:
                 continue
             elif strict:
-                raise NotTakenInError(edit.path, into)
+                raise _not_taken_in(edit.path, into)
             else:
-                reason = NotTakenInError(edit.path, into).sentence
+                reason = _not_taken_in(edit.path, into).sentence
             results[edit.path] = _Result(left=reason)
             has_changed = True
     return Acceptance(

@@ -15,7 +15,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid, NotFound
 from memd.base.text import one_line
 from memd.base.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
@@ -28,29 +28,13 @@ _REASON_CHARACTERS = 500  # of a rejection's reason
 _SHOWN_CHARACTERS = 40  # of a proposal's id in an error
 
 
-class ProposalNotFoundError(MemdError):
-    """The directory has no such proposal, or it was too old and is deleted."""
-
-    code = 1001
-    kind = "proposal_not_found"
-    hint = "memctl dream review lists the proposals"
-
-    def __init__(self, proposal: str) -> None:
-        shown = proposal[:_SHOWN_CHARACTERS]
-        super().__init__(f"there is no proposal {shown!r} of this directory", proposal=shown)
-
-
-class ProposalUnreadableError(MemdError):
-    """A proposal has no texts: it is damaged, or they were too large to be stored."""
-
-    code = 1011
-    kind = "proposal_unreadable"
-    hint = "reject it; the next dream looks again"
-
-    def __init__(self, proposal: str) -> None:
-        super().__init__(
-            f"proposal {proposal} holds nothing that could be accepted", proposal=proposal
-        )
+def _proposal_not_found(proposal: str) -> NotFound:
+    shown = proposal[:_SHOWN_CHARACTERS]
+    return NotFound(
+        f"there is no proposal {shown!r} of this directory",
+        hint="memctl dream review lists the proposals",
+        proposal=shown,
+    )
 
 
 class Accepted(Struct, frozen=True):
@@ -89,7 +73,7 @@ class Reviews:
     ) -> tuple[ProposalView, ...]:
         """Return one proposal, or the open ones, newest first; with ``decided`` all of them.
 
-        Raises ProposalNotFoundError and StateUnusableError.
+        Raises NotFound and StateUnusableError.
         """
         if proposal:
             shown: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
@@ -114,15 +98,19 @@ class Reviews:
     ) -> Accepted:
         """Apply the open edits of a proposal to the files ``names``, or to all for none.
 
-        A file that changed meanwhile is merged or left. Raises ProposalNotFoundError,
-        ProposalUnreadableError, ProposalDecidedError, PathNotProposedError, NotTakenInError (only
+        A file that changed meanwhile is merged or left. Raises NotFound,
+        Invalid, Conflict, NotFound (only
         with ``names``), and the errors of ``Store.commit``; then nothing was written.
         """
         async with self._decision_lock:
             current = await self._proposal(directory, proposal)
             edits = current.edits
             if not edits:
-                raise ProposalUnreadableError(current.id)
+                raise Invalid(
+                    f"proposal {current.id} holds nothing that could be accepted",
+                    hint="reject it; the next dream looks again",
+                    proposal=current.id,
+                )
             selected = open_edits(current, names)
             acceptance = Acceptance()
 
@@ -144,7 +132,7 @@ class Reviews:
     ) -> Rejected:
         """Reject a proposal, or some files of it; the next dream is shown the reason.
 
-        Raises ProposalNotFoundError, ProposalDecidedError, PathNotProposedError and
+        Raises NotFound, Conflict and
         StateUnusableError.
         """
         async with self._decision_lock:
@@ -159,10 +147,10 @@ class Reviews:
         return Rejected(current.id, state, rejected)
 
     async def _proposal(self, directory: str, proposal: str) -> Proposal:
-        """Return a proposal by its id. Raises ProposalNotFoundError."""
+        """Return a proposal by its id. Raises NotFound."""
         current = await to_thread.run_sync(self._proposals.find, directory, proposal)
         if current is None:
-            raise ProposalNotFoundError(proposal)
+            raise _proposal_not_found(proposal)
         return current
 
 

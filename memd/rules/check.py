@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from memd.base import regex
-from memd.base.errors import Invalid, WrongParameterError
+from memd.base.errors import Invalid
 from memd.conversation.history import members_of, tool_kind
 from memd.rules.command_line import PLAIN_WORDS, Started, started
 from memd.text import invisible
@@ -38,13 +38,12 @@ _SHELL = "shell"
 _MIXED_KINDS = ("", "search", "task")  # kinds whose tools differ too much to share a rule
 
 
-class CheckRefusedError(WrongParameterError):
-    """A check is neither a tool with a pattern nor the first words of a command."""
-
-    hint = "write  TOOL /pattern/  or the words that a command begins with:  git push --force"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the check is refused: {reason}", why=reason)
+def _check_refused(reason: str) -> Invalid:
+    return Invalid(
+        f"the check is refused: {reason}",
+        hint="write  TOOL /pattern/  or the words that a command begins with:  git push --force",
+        why=reason,
+    )
 
 
 class PlannedCall(Struct, frozen=True, dict=True):
@@ -150,37 +149,37 @@ def normal(text: str) -> str:
 
 
 def parse(text: str) -> Check:
-    """Return the parsed check of a text. Raises CheckRefusedError."""
+    """Return the parsed check of a text. Raises Invalid."""
     text = normal(text)
     is_visible = text.isprintable() and invisible.removed(text) == text
     if not (is_visible and 0 < len(text) <= MOST_CHARACTERS):
-        raise CheckRefusedError(_NOT_VISIBLE)
+        raise _check_refused(_NOT_VISIBLE)
     match = _PATTERN.fullmatch(text)
     if match is None:
         return _parse_prefix(text)
     try:
         return ToolPattern(match[1], regex.foreign(match[2]))
     except Invalid as error:
-        raise CheckRefusedError(error.sentence) from error
+        raise _check_refused(error.sentence) from error
 
 
 def _parse_prefix(text: str) -> CommandPrefix:
-    """Return a check of a command's first words. Raises CheckRefusedError."""
+    """Return a check of a command's first words. Raises Invalid."""
     try:
         words = [] if _SHELL_SYNTAX.search(text) else shlex.split(text)
     except ValueError as error:  # a quote that does not end
-        raise CheckRefusedError(_NOT_WORDS) from error
+        raise _check_refused(_NOT_WORDS) from error
     if not words or words[0].startswith("-") or "=" in words[0]:
-        raise CheckRefusedError(_NOT_WORDS)
+        raise _check_refused(_NOT_WORDS)
     # A word in the form of a tool's name may also be a program.
     means_tool = len(words) == 1 or words[1].startswith("/") or tool_kind(words[0])
     if _ONLY_A_TOOL.fullmatch(words[0]) and means_tool:
-        raise CheckRefusedError(_BARE_TOOL)
+        raise _check_refused(_BARE_TOOL)
     program = words[0].rpartition("/")[2]
     plain = tuple(word for word in words[1:] if not word.startswith("-"))
     options = tuple(word for word in words[1:] if word.startswith("-"))
     if len(plain) > PLAIN_WORDS:  # no command is read so far, so it would never fit
-        raise CheckRefusedError(_NOT_WORDS)
+        raise _check_refused(_NOT_WORDS)
     return CommandPrefix(program, plain, options)
 
 

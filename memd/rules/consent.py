@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from memd.base.errors import Invalid
 from memd.base.text import one_line, sha256
 from memd.base.values import FOREIGN, Header, MemoryFile, MemoryType
-from memd.rules.check import Check, CheckRefusedError, normal, parse
+from memd.rules.check import Check, normal, parse
 from memd.rules.stored import StoredRule
-from memd.rules.values import Answer, NotARuleError, RuleCandidate, State, ToolRule
+from memd.rules.values import Answer, RuleCandidate, State, ToolRule, not_arule
 from memd.store import memory
 from memd.text import invisible
 
@@ -76,20 +77,20 @@ class LoadedRule(Struct, frozen=True):
 def with_check(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
     """Return a memory's content with ``check`` as its line, and the words of its rule.
 
-    With "" for ``check`` the memory's own line is used. Raises NotARuleError, CheckRefusedError
+    With "" for ``check`` the memory's own line is used. Raises Invalid
     and FrontmatterNotEditableError.
     """
     header, content = file.header, file.content
     reason = reason_against_rule(header)
     if reason:
-        raise NotARuleError(header.path, reason)
+        raise not_arule(header.path, reason)
     words = words_of(content, header.path)
     if check and (words is None or words.check != check):
         content = memory.with_fields(content, {"metadata.check": check})
         words = words_of(content, header.path)
     if words is None:
-        raise NotARuleError(header.path, _NO_LINE)
-    parse(words.check)  # raises CheckRefusedError
+        raise not_arule(header.path, _NO_LINE)
+    parse(words.check)  # raises Invalid
     return content, words
 
 
@@ -128,7 +129,7 @@ def load_rule(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
         return LoadedRule(stored, "off", words)
     try:
         return LoadedRule(stored, "on", words, parse(words.check))
-    except CheckRefusedError:  # a later version of memd accepted it
+    except Invalid:  # a later version of memd accepted it
         return LoadedRule(stored, "changed", words)
 
 
@@ -146,6 +147,6 @@ def _is_check(text: str) -> bool:
     """Return whether a text can be parsed as a check."""
     try:
         parse(text)
-    except CheckRefusedError:
+    except Invalid:
         return False
     return True

@@ -26,14 +26,14 @@ from memd.rules.stored import StoredRule, count_answer, stored_rules, switch_off
 from memd.rules.values import (
     RULES,
     Answer,
-    NotARuleError,
     PlannedCall,
     RuleAdded,
     RuleAnswer,
     RuleCounts,
     RuleList,
-    RuleNotFoundError,
     ToolRule,
+    not_arule,
+    rule_not_found,
 )
 from memd.state.docs import Docs
 from memd.store.check import no_memory
@@ -111,7 +111,7 @@ class ToolRules:
         """Switch on the rule of a memory with its current words, to which the person consents.
 
         ``check`` is written into the memory; with "" the memory's own line is used. Raises
-        CheckRefusedError, NotARuleError, NotFound and what ``Store.commit`` raises.
+        Invalid, NotFound and what ``Store.commit`` raises.
         """
         check = normal(check)
         await to_thread.run_sync(self._check_limit, directory, path)
@@ -143,18 +143,18 @@ class ToolRules:
     async def off(self, directory: str, rule: str) -> ToolRule:
         """Switch a rule off and return it; a rule whose memory is gone is deleted.
 
-        Raises RuleNotFoundError and StateUnusableError.
+        Raises NotFound and StateUnusableError.
         """
         return await to_thread.run_sync(self._off, directory, rule)
 
     def _off(self, directory: str, rule_id: str) -> ToolRule:
-        """Switch a rule off and return it. Blocks. Raises RuleNotFoundError."""
+        """Switch a rule off and return it. Blocks. Raises NotFound."""
         for rule in self._reloaded_rules(directory):
             if rule.id == rule_id:
                 switch_off(self._table, rule.stored, forget=rule.state == "gone")
                 updated = (each for each in self._reloaded_rules(directory) if each.id == rule_id)
                 return next(updated, rule).shown()  # a deleted rule is returned as it was
-        raise RuleNotFoundError(rule_id)
+        raise rule_not_found(rule_id)
 
     def _reload_rows(self) -> tuple[StoredRule, ...]:
         """Read all rows again and return them; rules of changed rows are no longer cached."""
@@ -240,10 +240,10 @@ class ToolRules:
         return RuleCounts(**{name: states.count(name) for name in names})
 
     def _check_limit(self, directory: str, path: str) -> None:
-        """Raise NotARuleError if the directory would have more than ``RULES`` rules on."""
+        """Raise Invalid if the directory would have more than ``RULES`` rules on."""
         enabled = {rule.path for rule in self._stored_rules(directory) if rule.enabled}
         if len(enabled | {path}) > RULES:
-            raise NotARuleError(path, _TOO_MANY_RULES)
+            raise not_arule(path, _TOO_MANY_RULES)
 
 
 def _answer_of(rule: LoadedRule | None) -> RuleAnswer:

@@ -4,20 +4,17 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
-from memd.rules.check import CheckRefusedError, PlannedCall
+from memd.base.errors import Invalid, NotFound
+from memd.rules.check import PlannedCall
 
 __all__ = [
     "Answer",
-    "CheckRefusedError",
-    "NotARuleError",
     "PlannedCall",
     "RuleAdded",
     "RuleAnswer",
     "RuleCandidate",
     "RuleCounts",
     "RuleList",
-    "RuleNotFoundError",
     "ToolRule",
 ]
 
@@ -27,27 +24,22 @@ RULES = 200  # rules that may be on in a project
 _SHOWN = 40  # characters of an unknown rule's id in an error
 
 
-class RuleNotFoundError(MemdError):
-    """This project has no rule with the given id."""
-
-    code = 1001
-    kind = "rule_not_found"
-    hint = "memctl rule list shows them"
-
-    def __init__(self, rule: str) -> None:
-        shown = rule[:_SHOWN]
-        super().__init__(f"this project has no rule {shown!r}", rule=shown)
+def rule_not_found(rule: str) -> NotFound:
+    """Return the error that this project has no rule with the given id."""
+    shown = rule[:_SHOWN]
+    return NotFound(
+        f"this project has no rule {shown!r}", hint="memctl rule list shows them", rule=shown
+    )
 
 
-class NotARuleError(MemdError):
-    """A memory cannot carry a rule, for instance because it is not the person's own feedback."""
-
-    code = 1091
-    kind = "not_a_rule"
-    hint = "a rule needs a memory of the type feedback, of the person's own, with a line check:"
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path} cannot carry a rule: {why}", path=path, why=why)
+def not_arule(path: str, why: str) -> Invalid:
+    """Return the error that a memory cannot carry a rule."""
+    return Invalid(
+        f"{path} cannot carry a rule: {why}",
+        hint="a rule needs a memory of the type feedback, of the person's own, with a line check:",
+        path=path,
+        why=why,
+    )
 
 
 class ToolRule(Struct, frozen=True):

@@ -18,7 +18,7 @@ from msgspec import Struct
 from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.covered import Covered, CoveredIn, in_no_project
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.text import decode
@@ -51,16 +51,13 @@ _MEMORIES_PER_CHECK = 500  # memories that one check reads at most
 _SHOWN_CHARACTERS = 40  # of a suggestion's id in an error
 
 
-class SuggestionNotFoundError(MemdError):
-    """The project has no such open suggestion: it was decided, has expired or never existed."""
-
-    code = 1001
-    kind = "suggestion_not_found"
-    hint = "memctl suggestions lists those that wait"
-
-    def __init__(self, suggestion: str) -> None:
-        shown = suggestion[:_SHOWN_CHARACTERS]
-        super().__init__(f"no suggestion {shown!r} waits in this project", suggestion=shown)
+def _suggestion_not_found(suggestion: str) -> NotFound:
+    shown = suggestion[:_SHOWN_CHARACTERS]
+    return NotFound(
+        f"no suggestion {shown!r} waits in this project",
+        hint="memctl suggestions lists those that wait",
+        suggestion=shown,
+    )
 
 
 class Taken(Struct, frozen=True):
@@ -146,7 +143,7 @@ class Suggestions:
     ) -> Taken:
         """Make a memory from a suggestion, in its own words or ``text``, as one change set.
 
-        Raises SuggestionNotFoundError and the errors of ``Store.commit``; the suggestion then stays
+        Raises NotFound and the errors of ``Store.commit``; the suggestion then stays
         open.
         """
         path = ""
@@ -172,21 +169,21 @@ class Suggestions:
         return Taken(suggestion, path, committed.change)
 
     async def dismiss(self, directory: str, suggestion: str) -> None:
-        """Dismiss a suggestion for good. Raises SuggestionNotFoundError."""
+        """Dismiss a suggestion for good. Raises NotFound."""
         decisions = (SuggestionDecided(suggestion, DISMISSED),)
         if not await to_thread.run_sync(self._table.decide, directory, decisions):
-            raise SuggestionNotFoundError(suggestion)
+            raise _suggestion_not_found(suggestion)
 
     async def counts(self) -> SuggestionCounts:
         """Return the numbers of suggestions in all projects. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.counts)
 
     def _get_open(self, directory: str, suggestion: str) -> OpenSuggestion:
-        """Return the open suggestion with an id. Blocks; raises SuggestionNotFoundError."""
+        """Return the open suggestion with an id. Blocks; raises NotFound."""
         for entry in self._table.open_in(directory):
             if entry.id == suggestion:
                 return entry
-        raise SuggestionNotFoundError(suggestion)
+        raise _suggestion_not_found(suggestion)
 
     def _close_stated(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Close open suggestions whose words a memory has; return the other open ones. Blocks."""

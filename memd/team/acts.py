@@ -5,16 +5,13 @@ Each act changes files or state here, and the sync that follows sends the change
 a request of its own, since a file that is missing here does not tell the server that it is removed.
 """
 
+from memd.base.errors import Unavailable
 from memd.base.names import TEAM
 from memd.base.team import REMOVED, Conflict, HeldEntry
 from memd.base.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
-from memd.team.errors import (
-    NothingToDecideError,
-    TeamRefusedError,
-    TeamUnreachableError,
-)
+from memd.team.errors import nothing_to_decide, team_refused
 from memd.team.exchange import Exchange
 from memd.team.pulling import commit, pull
 from memd.team.pushing import end_from_history
@@ -38,15 +35,15 @@ _NO_TEXT = "the text is not kept any more, or is for maintainers to see"
 def remove(exchange: Exchange, path: str, reason: str) -> None:
     """Remove an entry on the server and then here.
 
-    Raises TeamRefusedError if the team has no such entry, if the file here has unsent changes, or
+    Raises Refused if the team has no such entry, if the file here has unsent changes, or
     if the server refuses.
     """
     key = path.removeprefix(TEAM)
     base = exchange.table.bases(exchange.directory).get(key)
     if base is None or base.hash == REMOVED:
-        raise TeamRefusedError(path, _NO_ENTRY)
+        raise team_refused(path, _NO_ENTRY)
     if exchange.local().get(key) != base.hash:
-        raise TeamRefusedError(path, _HAS_UNSENT_CHANGES)
+        raise team_refused(path, _HAS_UNSENT_CHANGES)
     etag = Mark.of(exchange.state.mark).etag(base.revision)
     request = requests.remove(
         exchange.repository, key, etag, reason, request=exchange.ports.new_id()
@@ -55,10 +52,10 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
     if answer.status in _REFUSALS:
         problem = wire.problem(answer.body)
         cause = ": ".join((problem.message, *problem.rules.values()))
-        raise TeamRefusedError(path, cause, status=answer.status)
+        raise team_refused(path, cause, status=answer.status)
     if answer.status != _OK:  # the entry has changed or is gone
         pull(exchange)
-        raise TeamRefusedError(path, _CHANGED_BY_OTHER, status=answer.status)
+        raise team_refused(path, _CHANGED_BY_OTHER, status=answer.status)
     revision = exchange.read(wire.removed, answer.body)
     member, now = exchange.membership.member, exchange.ports.now()
     tombstone = RemoteEntry(key, REMOVED, revision, member, at=now, reason=reason)
@@ -78,12 +75,12 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
         each for each in versions if each.hash != REMOVED and revision in (None, each.revision)
     ]
     if not matching:
-        raise TeamRefusedError(path, _NO_ENTRY)
+        raise team_refused(path, _NO_ENTRY)
     version = matching[0]
     # The server sends removed texts of others only to maintainers, but the journal may have it.
     text = version.content or exchange.table.recorded(exchange.directory, version.hash)
     if text is None:
-        raise TeamRefusedError(path, _NO_TEXT)
+        raise team_refused(path, _NO_TEXT)
     exchange.table.drop(exchange.directory, HeldEntry, key)
     _commit_text(exchange, key, text, f"revision {version.revision} of the team's history")
 
@@ -92,12 +89,12 @@ def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
     """Write the text that ends a conflict or a hold; the next sync sends it.
 
     ``how`` is ``ours``, ``theirs`` (the server's state) or ``edit``, which writes ``text``. Raises
-    NothingToDecideError.
+    NotFound.
     """
     key, table, directory = path.removeprefix(TEAM), exchange.table, exchange.directory
     conflict, held = table.conflicts(directory).get(key), table.held(directory).get(key)
     if conflict is None and held is None:
-        raise NothingToDecideError(path)
+        raise nothing_to_decide(path)
     content = None
     if how == "edit":
         content = None if text is None else text.encode()
@@ -107,7 +104,7 @@ def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
         base = table.bases(directory).get(key)
         content = table.body(directory, base.hash) if base and base.hash else None
     if content is None and (conflict is not None or how == "edit"):
-        raise TeamRefusedError(path, _NO_TEXT)
+        raise team_refused(path, _NO_TEXT)
     if conflict is not None or how != "ours":  # what is held is sent as it is
         _commit_text(exchange, key, content, f"resolved: {how}")
     table.drop(directory, Conflict, key)
@@ -130,7 +127,7 @@ def _send_removal(exchange: Exchange, request: HttpRequest) -> HttpResponse:
     for attempt in range(_RETRIES):
         try:
             return exchange.answer(request, _ANSWERS)
-        except TeamUnreachableError:  # wait up to 1 s, then up to 2 s
+        except Unavailable:  # wait up to 1 s, then up to 2 s
             exchange.ports.wait(exchange.ports.random() * 2.0**attempt)
     return exchange.answer(request, _ANSWERS)
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from memd.base.errors import Refused, Unavailable
 from memd.base.names import TEAM
 from memd.base.values import Draft, FileEdit, Project, Tree
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.team import requests, wire
-from memd.team.errors import TeamRefusedError, TeamUnreachableError, unexpected
+from memd.team.errors import team_refused, team_unreachable, unexpected
 from memd.team.joining import Prospect
 from memd.team.membership import Memberships
 from memd.team.values import Membership
@@ -38,7 +39,7 @@ def enter(
     """Join a project to a team; return the stored membership and the member's role.
 
     An invitation's ``code`` is exchanged for a token. Without a code the token is used that this
-    device has for the server. Raises TeamUnreachableError, TeamRefusedError and UnwrittenFileError.
+    device has for the server. Raises Unavailable, Refused and UnwrittenFileError.
     """
     server, known = prospect.server, None if code else prospect.known
     if known is not None:
@@ -50,14 +51,14 @@ def enter(
             server, wire.joined, _request_body(ask, server, "", request, _CREATED)
         )
     else:
-        raise TeamRefusedError(server, _NO_CODE)
+        raise team_refused(server, _NO_CODE)
     try:
         ours = _find_repository(ask, server, token, prospect.remote)
-    except (TeamUnreachableError, TeamRefusedError) as error:
+    except (Unavailable, Refused) as error:
         if known is None:  # revoke the new token, as it will not be stored
             _request_body(ask, server, token, requests.leave(), _NO_CONTENT)
         elif error.facts.get("status") == _UNKNOWN:
-            raise TeamRefusedError(server, _REVOKED, status=_UNKNOWN) from None
+            raise team_refused(server, _REVOKED, status=_UNKNOWN) from None
         raise
     membership = Membership(
         root=project.root,
@@ -87,7 +88,7 @@ def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
         try:
             if token:
                 _request_body(ask, membership.server, token, requests.leave(), _NO_CONTENT)
-        except (TeamUnreachableError, TeamRefusedError) as error:
+        except (Unavailable, Refused) as error:
             if error.facts.get("status") != _UNKNOWN:
                 problem = error.sentence  # the membership is removed all the same
     memberships.remove(membership.directory)
@@ -101,12 +102,12 @@ def without_team(tree: Tree) -> Draft:
 
 
 def _find_repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:
-    """Return the server's repository for a remote. Raises TeamRefusedError if there is none."""
+    """Return the server's repository for a remote. Raises Refused if there is none."""
     body = _request_body(ask, server, token, requests.repositories(remote))
     for each in _read_body(server, wire.repositories, body):
         if each.remote == remote:
             return each
-    raise TeamRefusedError(remote, _NOT_GRANTED, status=404)
+    raise team_refused(remote, _NOT_GRANTED, status=404)
 
 
 def _request_body(
@@ -114,25 +115,25 @@ def _request_body(
 ) -> bytes:
     """Send a request and return the body of an answer with the expected status.
 
-    Raises TeamUnreachableError if there is no answer or the server has failed, else
-    TeamRefusedError.
+    Raises Unavailable if there is no answer or the server has failed, else
+    Refused.
     """
     try:
         answer = ask(server, token, request)
     except (RemoteUnreachableError, RemoteAnswerError) as error:
-        raise TeamUnreachableError(server, error.cause) from None
+        raise team_unreachable(server, error.cause) from None
     if answer.status == expected:
         return answer.body
     problem = wire.problem(answer.body)
     message = problem.message or unexpected(answer)
     if answer.status < _SERVER or answer.status == _NOT_IMPLEMENTED:
-        raise TeamRefusedError(server, message, status=answer.status)
-    raise TeamUnreachableError(server, message)
+        raise team_refused(server, message, status=answer.status)
+    raise team_unreachable(server, message)
 
 
 def _read_body(server: str, reader: Callable[[str, bytes], T], body: bytes) -> T:
-    """Return the body of an answer as ``reader`` parses it. Raises TeamRefusedError."""
+    """Return the body of an answer as ``reader`` parses it. Raises Refused."""
     try:
         return reader(server, body)
     except RemoteAnswerError as error:
-        raise TeamRefusedError(server, _WRONG_SERVER.format(cause=error.cause)) from None
+        raise team_refused(server, _WRONG_SERVER.format(cause=error.cause)) from None

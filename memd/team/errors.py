@@ -1,63 +1,57 @@
 """The errors of team memory."""
 
-from memd.base.errors import MemdError
+from memd.base.errors import NotFound, Off, Refused, Unavailable
 from memd.base.names import printable
 from memd.remote.link import HttpResponse
 
 
-class TeamNotJoinedError(MemdError):
-    """The project has not joined a team."""
-
-    code = 1024
-    kind = "team_not_joined"
-    hint = "memctl team join <url>"
-
-    def __init__(self, directory: str) -> None:
-        super().__init__(f"{directory} has joined no team", directory=directory)
-
-
-class TeamUnreachableError(MemdError):
-    """The team's server did not answer, or its answer is invalid."""
-
-    code = 1025
-    kind = "team_unreachable"
-    retryable = True
-    hint = "no memory is lost; give the command again once the server answers"
-
-    def __init__(self, server: str, cause: str) -> None:
-        super().__init__(f"{server} cannot be used now: {cause}", server=server, cause=cause)
+def team_not_joined(directory: str) -> Off:
+    """Return the error that the project has not joined a team."""
+    return Off(
+        f"{directory} has joined no team",
+        kind="team_not_joined",
+        hint="memctl team join <url>",
+        directory=directory,
+    )
 
 
-class TeamRefusedError(MemdError):
-    """The server or a rule of team memory refuses a request."""
-
-    code = 1026
-    kind = "team_refused"
-
-    def __init__(self, what: str, cause: str, *, status: int = 0) -> None:
-        super().__init__(f"{printable(what)} is refused: {cause}", cause=cause, status=status)
-
-
-class NothingToDecideError(MemdError):
-    """A memory that is to be resolved is neither in conflict nor held."""
-
-    code = 1001
-    kind = "no_conflict"
-    hint = "memctl team status names what waits"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"nothing waits for a decision about {printable(path)}", path=path)
+def team_unreachable(server: str, cause: str) -> Unavailable:
+    """Return the error that the team's server did not answer, or its answer is invalid."""
+    return Unavailable(
+        f"{server} cannot be used now: {cause}",
+        kind="team_unreachable",
+        hint="no memory is lost; give the command again once the server answers",
+        server=server,
+        cause=cause,
+    )
 
 
-class TeamHeldError(MemdError):
-    """A file is held here: it is not sent until a person decides."""
+def team_refused(what: str, cause: str, *, status: int = 0) -> Refused:
+    """Return the error that the server or a rule of team memory refuses a request."""
+    return Refused(
+        f"{printable(what)} is refused: {cause}", kind="team_refused", cause=cause, status=status
+    )
 
-    code = 1027
-    kind = "team_held"
-    hint = "change or rename the file and it is sent; memctl team resolve PATH theirs gives it up"
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{printable(path)} is held: {reason}", path=path, reason=reason)
+def nothing_to_decide(path: str) -> NotFound:
+    """Return the error that a memory that is to be resolved is neither in conflict nor held."""
+    return NotFound(
+        f"nothing waits for a decision about {printable(path)}",
+        hint="memctl team status names what waits",
+        path=path,
+    )
+
+
+def team_held(path: str, reason: str) -> Refused:
+    """Return the error that a file is held here: it is not sent until a person decides."""
+    return Refused(
+        f"{printable(path)} is held: {reason}",
+        kind="team_refused",
+        hint="change or rename the file and it is sent; "
+        "memctl team resolve PATH theirs gives it up",
+        path=path,
+        reason=reason,
+    )
 
 
 def unexpected(response: HttpResponse) -> str:

@@ -10,12 +10,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from msgspec import Struct, field
 
+from memd.base.errors import Refused, Unavailable
 from memd.base.team import HeldEntry, LeftOut, Outgoing, SyncState
 from memd.base.values import CommitResult, Plan, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.state.teams import TeamTable
 from memd.team import pausing, planning, wire
-from memd.team.errors import TeamRefusedError, TeamUnreachableError, unexpected
+from memd.team.errors import team_refused, team_unreachable, unexpected
 from memd.team.local import LocalFiles, hashes
 from memd.team.page_plan import PagePlan
 from memd.team.results import SyncResult
@@ -91,7 +92,7 @@ class Exchange:
     ) -> HttpResponse:
         """Send a request and return its answer if the status is expected.
 
-        Raises TeamUnreachableError for a transient failure and TeamRefusedError for a permanent
+        Raises Unavailable for a transient failure and Refused for a permanent
         one. ``pushing`` says whether the request is a push.
         """
         if self._waited > SYNC_SECONDS:
@@ -123,7 +124,7 @@ class Exchange:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Return a body as a reader of ``wire`` parses it. Raises TeamUnreachableError."""
+        """Return a body as a reader of ``wire`` parses it. Raises Unavailable."""
         try:
             return reader(self.membership.server, body, *args, **kwargs)
         except RemoteAnswerError as error:
@@ -136,7 +137,7 @@ class Exchange:
         retry_after: float | None = None,
         *,
         pushing: bool = False,
-    ) -> TeamUnreachableError:
+    ) -> Unavailable:
         """Delay the next request after a transient failure, and return the error to raise.
 
         ``retry_after`` is the server's header, in seconds.
@@ -144,12 +145,12 @@ class Exchange:
         # An unexpected success or a redirect says nothing about the repository.
         is_no_error = status is not None and status < _CLIENT_ERROR
         self._update_state(None if is_no_error else status, retry_after, pushing=pushing)
-        return TeamUnreachableError(self.membership.server, cause)
+        return team_unreachable(self.membership.server, cause)
 
-    def permanent_error(self, status: int, cause: str, *, pushing: bool = True) -> TeamRefusedError:
+    def permanent_error(self, status: int, cause: str, *, pushing: bool = True) -> Refused:
         """Pause the sync after a permanent failure, and return the error to raise."""
         self._update_state(status, pushing=pushing)
-        return TeamRefusedError(self.membership.remote, cause, status=status)
+        return team_refused(self.membership.remote, cause, status=status)
 
     def save(self, state: SyncState) -> None:
         """Store the state of the sync if it has changed."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from memd.base.text import one_line
 from memd.base.values import Project
 from memd.projects.remotes import normalised, repository_of
-from memd.team.errors import TeamRefusedError
+from memd.team.errors import team_refused
 from memd.team.membership import Memberships, server_address
 from memd.team.values import Membership
 
@@ -38,15 +38,15 @@ class Prospect(Struct, frozen=True):
 def prospect(memberships: Memberships, project: Project, url: str, repo: str) -> Prospect:
     """Return what a project would join; ``repo`` is the repository that a person named, or "".
 
-    Raises TeamRefusedError if there is no valid repository or the project is in another team.
+    Raises Refused if there is no valid repository or the project is in another team.
     """
     server, named = server_address(url), repository_of(project.root)
     remote = (normalised(repo) or normalised(f"https://{repo}")) if repo else named
     if not remote:
-        raise TeamRefusedError(repo or project.root, _NO_REPOSITORY if repo else _NO_REMOTE)
+        raise team_refused(repo or project.root, _NO_REPOSITORY if repo else _NO_REMOTE)
     joined = memberships.of(project.memory_dir)
     if joined and (joined.server, joined.remote) != (server, remote):
-        raise TeamRefusedError(project.memory_dir, _ELSEWHERE)
+        raise team_refused(project.memory_dir, _ELSEWHERE)
     # A person joins the same team again if the token is invalid, so it is not used.
     known = None if joined else memberships.token_for(server)
     device = known.device if known else device_name()

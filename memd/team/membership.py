@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 from msgspec.structs import fields, replace
 
 from memd.base.addresses import is_loopback
-from memd.base.errors import MemdError, Storage
+from memd.base.errors import MemdError, Refused, Storage
 from memd.base.names import is_text
 from memd.base.text import sha256
 from memd.store.directory import Directory, cause_of, unwritable
 from memd.store.disk import Disk, real_disk, write_new
-from memd.team.errors import TeamNotJoinedError, TeamRefusedError
+from memd.team.errors import team_not_joined, team_refused
 from memd.team.values import Membership
 
 FILE = "team.toml"
@@ -50,24 +50,24 @@ Identity = tuple[int, int, int, int] | None
 def server_address(url: str) -> str:
     """Return the address of a server as scheme, host and port, without the scheme's default port.
 
-    Raises TeamRefusedError unless it is https, or http to this machine, without other parts.
+    Raises Refused unless it is https, or http to this machine, without other parts.
     """
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
         host = host if host.isascii() else host.encode("idna").decode()
     except ValueError as error:  # UnicodeError too
-        raise TeamRefusedError(_ADDRESS, _WRONG_URL) from error
+        raise team_refused(_ADDRESS, _WRONG_URL) from error
     has_space = any(character.isspace() for character in url.strip())
     has_other_parts = parts.username or parts.password or parts.query or parts.fragment
     if has_space or has_other_parts or parts.path not in ("", "/"):
-        raise TeamRefusedError(_ADDRESS, _WRONG_URL)
+        raise team_refused(_ADDRESS, _WRONG_URL)
     if parts.scheme not in ("http", "https"):
-        raise TeamRefusedError(_ADDRESS, _WRONG_URL)
+        raise team_refused(_ADDRESS, _WRONG_URL)
     if not re.fullmatch(r"[a-z0-9.-]+|[0-9a-f:.]*:[0-9a-f:.]*", host):  # a name or IPv6
-        raise TeamRefusedError(_ADDRESS, _WRONG_URL)
+        raise team_refused(_ADDRESS, _WRONG_URL)
     if parts.scheme == "http" and not is_loopback(host):
-        raise TeamRefusedError(host, _HTTP_REFUSED)
+        raise team_refused(host, _HTTP_REFUSED)
     default_port = {"http": 80, "https": 443}[parts.scheme]
     shown_host = f"[{host}]" if ":" in host else host
     shown_port = f":{port}" if port not in (None, default_port) else ""
@@ -131,12 +131,12 @@ class Memberships:
         """Store a membership and its token; return it with the name of the token's file.
 
         The token replaces an earlier one of the same member on the same server. Raises
-        TeamRefusedError for an invalid token or text, and Storage.
+        Refused for an invalid token or text, and Storage.
         """
         if not _TOKEN.fullmatch(token):
-            raise TeamRefusedError(membership.server, _NOT_VALID)
+            raise team_refused(membership.server, _NOT_VALID)
         if not all(is_text(getattr(membership, name)) for name in _TEXT_MEMBERS):
-            raise TeamRefusedError(membership.directory, _NOT_UTF8)
+            raise team_refused(membership.directory, _NOT_UTF8)
         owner = f"{membership.server} {membership.member}".encode()
         membership = replace(
             membership,
@@ -152,13 +152,13 @@ class Memberships:
     def remove(self, directory: str) -> None:
         """Remove a directory's membership, and its token unless another membership uses it.
 
-        Raises TeamNotJoinedError and Storage.
+        Raises Off and Storage.
         """
         with self._locked() as folder:
             rows = dict(self._read()[0])
             removed = rows.pop(os.path.realpath(directory), None)
             if removed is None:
-                raise TeamNotJoinedError(directory)
+                raise team_not_joined(directory)
             self._replace_file(folder, FILE, _file_content(rows.values()))
             if all(row.token != removed.token for row in rows.values()):
                 with suppress(OSError):  # a token that is not named any more does no harm
@@ -257,7 +257,7 @@ def _parse_row(row: Any) -> Membership | None:
     for name, text in texts.items():
         if not isinstance(text, str) or (not text and name != "origin"):
             return None
-    with suppress(TeamRefusedError):
+    with suppress(Refused):
         is_address = server_address(row["server"]) == row["server"]
         if is_address and _TOKEN_FILE.fullmatch(row["token"]):
             return Membership(at=row["at"], **texts)

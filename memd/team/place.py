@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from memd.base.settings import Settings
 from memd.base.text import sha256
-from memd.team.errors import TeamNotJoinedError
+from memd.team.errors import team_not_joined
 from memd.team.joining import moved
 from memd.team.membership import Memberships
 from memd.team.values import Membership
@@ -35,10 +35,10 @@ class SyncPlace(Struct, frozen=True):
 def place_of(
     memberships: Memberships, settings: Callable[[str], Settings], directory: str
 ) -> SyncPlace:
-    """Return the membership, token and sync settings of a directory. Raises TeamNotJoinedError."""
+    """Return the membership, token and sync settings of a directory. Raises Off."""
     membership = memberships.of(directory)
     if membership is None:
-        raise TeamNotJoinedError(directory)
+        raise team_not_joined(directory)
     token, team = memberships.token(membership), settings(membership.root).team
     off = _SYNC_IS_OFF if team.enabled == "false" else moved(membership)
     # A pause ends if any of these changes.

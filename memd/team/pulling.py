@@ -15,12 +15,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Unavailable
 from memd.base.team import Base, LeftOut
 from memd.base.values import TEAM_MATE, Actor, Provenance
 from memd.remote.link import TOO_LONG, HttpResponse
 from memd.team import planning, requests, wire
-from memd.team.errors import TeamUnreachableError
 from memd.team.exchange import Exchange
 from memd.team.page_plan import PagePlan, PlanKeys
 from memd.team.planning import KeyPlan
@@ -51,7 +50,7 @@ _PlanPage = Callable[[Mapping[str, str], Bases, Iterable[RemoteEntry]], tuple[Ke
 def pull(exchange: Exchange, *, accepted: bool = False) -> None:
     """Write the changes on the server to the files here, or do nothing until a person accepts.
 
-    ``accepted`` says that a person did. Raises TeamUnreachableError, TeamRefusedError, and errors
+    ``accepted`` says that a person did. Raises Unavailable, Refused, and errors
     of the store and the state file.
     """
     if not exchange.state.waits or accepted:
@@ -202,14 +201,14 @@ class Pull:
         )
         try:
             return exchange.answer(request, expected)
-        except TeamUnreachableError as error:
+        except Unavailable as error:
             if error.facts["cause"] != TOO_LONG or entries == _FEW_ENTRIES:
                 raise
         self._page_entries = _FEW_ENTRIES
         return self._request_page(expected, cursor, hashes=hashes)
 
     def _read_page(self, answer: HttpResponse, *, hashes: bool = False) -> RemotePage:
-        """Return the page in an answer. Raises TeamUnreachableError if it is invalid."""
+        """Return the page in an answer. Raises Unavailable if it is invalid."""
         return self._exchange.read(wire.page, answer.body, hashes=hashes)
 
     def _too_many_removals(self, first: RemotePage) -> str:

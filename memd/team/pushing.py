@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from memd.base.errors import Refused
 from memd.base.names import TEAM
 from memd.base.team import Base, HeldEntry, Outgoing, PushBatch
 from memd.team import batches, requests, sharing, wire
-from memd.team.errors import TeamRefusedError
 from memd.team.exchange import Exchange
 from memd.team.pulling import pull, reason_for_doubt
 from memd.team.values import RemoteEntry
@@ -37,7 +37,7 @@ _ADVICE_ON_RULES = {"case": "its name differs from another memory's in case alon
 def push(exchange: Exchange) -> None:
     """Send all changes here; if others changed the same entries, pull and try again.
 
-    Raises TeamUnreachableError, TeamRefusedError, and errors of the store and the state file.
+    Raises Unavailable, Refused, and errors of the store and the state file.
     """
     for attempt in range(_ATTEMPTS):
         if _send_all(exchange):
@@ -139,7 +139,7 @@ def _send_batch(
     try:
         expected = (_OK, _ENTRIES_CHANGED, _TOO_LARGE, _RULE_BROKEN)
         answer = exchange.answer(request, expected, pushing=True)
-    except TeamRefusedError:
+    except Refused:
         if not resent:  # refused as a whole, so nothing of it was accepted
             exchange.table.end(exchange.directory, (), batch=batch.id)
         raise

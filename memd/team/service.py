@@ -18,7 +18,7 @@ from anyio import from_thread, to_thread
 from anyio.abc import TaskGroup
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused, Unavailable
 from memd.base.events import TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED, Event, EventSink
 from memd.base.names import TEAM
 from memd.base.recent import Recent
@@ -29,7 +29,7 @@ from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.teams import TeamTable
 from memd.store.store import Store
 from memd.team import acts, entering, joining, pausing, syncing, views
-from memd.team.errors import TeamHeldError, TeamRefusedError, TeamUnreachableError
+from memd.team.errors import team_held, team_refused
 from memd.team.exchange import Exchange, SyncPorts
 from memd.team.local import LocalFiles
 from memd.team.membership import Memberships as Memberships
@@ -53,7 +53,7 @@ class TeamSyncs:
 
     Both functions of a project's root block: ``settings`` returns its settings, ``memory_off`` why
     memory is off there or "". ``on_unexpected`` gets each unexpected exception. Methods raise
-    TeamNotJoinedError, TeamUnreachableError, TeamRefusedError, errors of store and state file.
+    Off, Unavailable, Refused, errors of store and state file.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class TeamSyncs:
     ) -> SyncResult:
         """Decide a conflict or a held file, or restore an older version, and send it.
 
-        Raises TeamHeldError if the file still breaks a rule.
+        Raises Refused if the file still breaks a rule.
         """
         act = partial(acts.resolve, path=path, how=how, text=text)
         if how == "restore":
@@ -250,7 +250,7 @@ class TeamSyncs:
             root = place.membership.root
             if place.off or await to_thread.run_sync(self._memory_off, root):
                 return None
-            with suppress(TeamUnreachableError, TeamRefusedError):
+            with suppress(Unavailable, Refused):
                 sync = partial(syncing.sync, push=True, changed=changed)
                 await self._run(place, sync)
             return await to_thread.run_sync(self._table.state, directory)
@@ -265,7 +265,7 @@ class TeamSyncs:
         find = partial(place_of, self._memberships, self._settings, directory)
         place = await to_thread.run_sync(find)
         if place.off and not off:
-            raise TeamRefusedError(place.membership.remote, place.off)
+            raise team_refused(place.membership.remote, place.off)
         return place
 
     async def _act(
@@ -287,13 +287,13 @@ class TeamSyncs:
             if act is not None:
                 syncing.sync(exchange, push=False, requested=True)
                 if exchange.state.waits:  # a person has to accept the server first
-                    raise TeamRefusedError(place.membership.remote, exchange.state.waits)
+                    raise team_refused(place.membership.remote, exchange.state.waits)
                 act(exchange)
             if send:
                 syncing.sync(exchange, push=True, requested=True)
             held = self._table.held(directory).get(path.removeprefix(TEAM)) if path else None
             if held is not None:
-                raise TeamHeldError(path, held.detail or held.reason)
+                raise team_held(path, held.detail or held.reason)
 
         return await self._run(place, work)
 

@@ -16,7 +16,7 @@ def sync(
     """Pull, and with ``push`` send the changes here; nothing is done if the sync is paused.
 
     A person's ``requested`` sync ignores a pause, and a requested push ends it. So does a deleted
-    file among the ``changed`` paths. Raises TeamUnreachableError, TeamRefusedError, and errors of
+    file among the ``changed`` paths. Raises Unavailable, Refused, and errors of
     the store and the state file.
     """
     deleted = [path for path in changed if path.startswith(TEAM)]

@@ -29,7 +29,7 @@ class RecentCalls(Struct, frozen=True):
 def recent_calls(path: str, offset: int = 0) -> RecentCalls:
     """Return the tool calls that were added since an offset.
 
-    Raises TranscriptRefusedError.
+    Raises Refused.
     """
     reader = PieceReader()
     with opened(path) as file:

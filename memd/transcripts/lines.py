@@ -13,7 +13,7 @@ Rules of this file
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid
 from memd.conversation.history import counted, estimate
 from memd.conversation.pieces import (
     ASSISTANT,
@@ -50,16 +50,13 @@ _RESULTS = {
 }
 
 
-class InvalidMessagesError(MemdError):
-    """The messages of a request are not a list in the shape of the Messages API."""
-
-    code = -32602
-    kind = "invalid_messages"
-    hint = "give a list of {role, content}, content a text or a list of blocks"
-    exit_status = 2
-
-    def __init__(self, result: str) -> None:
-        super().__init__(f"messages must be a list of objects, not {result}", found=result)
+def _invalid_messages(result: str) -> Invalid:
+    return Invalid(
+        f"messages must be a list of objects, not {result}",
+        kind="invalid_messages",
+        hint="give a list of {role, content}, content a text or a list of blocks",
+        found=result,
+    )
 
 
 class PieceReader:
@@ -173,11 +170,11 @@ def _hook_context(attachment: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
 def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
     """Return the pieces of a Messages-API list; an item's id is its own or ``message N``.
 
-    Items and blocks of another shape are skipped. Raises InvalidMessagesError if it is no
+    Items and blocks of another shape are skipped. Raises Invalid if it is no
     list.
     """
     if not isinstance(messages, list | tuple):
-        raise InvalidMessagesError(type(messages).__name__)
+        raise _invalid_messages(type(messages).__name__)
     reader = PieceReader()
     pieces: list[TranscriptPiece] = []
     for number, item in enumerate(map(members, messages)):

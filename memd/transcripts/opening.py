@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 from memd.base.text import read_json, sha256
 from memd.base.yielding import yield_to_requests
 
@@ -42,35 +42,34 @@ _HINT = re.compile(
 )
 
 
-class TranscriptRefusedError(MemdError):
-    """A transcript that is not a readable regular file of this user with a proper name."""
-
-    code = 1006
-    kind = "transcript_refused"
-    hint = "give the absolute path of your own *.jsonl file"
-
-    def __init__(self, path: str, why: str) -> None:
-        shown = path.encode("unicode_escape").decode("ascii")
-        super().__init__(f"the transcript {shown} is not read: {why}", path=shown, why=why)
+def _transcript_refused(path: str, why: str) -> Refused:
+    shown = path.encode("unicode_escape").decode("ascii")
+    return Refused(
+        f"the transcript {shown} is not read: {why}",
+        kind="transcript_refused",
+        hint="give the absolute path of your own *.jsonl file",
+        path=shown,
+        why=why,
+    )
 
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """Open a transcript for the block. Raises TranscriptRefusedError, also for any OSError."""
+    """Open a transcript for the block. Raises Refused, also for any OSError."""
     if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
-        raise TranscriptRefusedError(path, _NO_NAME)
+        raise _transcript_refused(path, _NO_NAME)
     try:
         # A FIFO without a writer would hold a plain open for ever.
         with os.fdopen(os.open(path, _OPEN_FLAGS), "rb", buffering=_BUFFER_BYTES) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                raise TranscriptRefusedError(path, _NO_FILE)
+                raise _transcript_refused(path, _NO_FILE)
             yield file
     except UnicodeEncodeError:
-        raise TranscriptRefusedError(path, _NO_TEXT) from None
+        raise _transcript_refused(path, _NO_TEXT) from None
     except OSError as error:
         why = _NO_FILE if error.errno in _NOT_REGULAR else error.strerror or type(error).__name__
-        raise TranscriptRefusedError(path, why) from error
+        raise _transcript_refused(path, why) from error
 
 
 def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tuple[Any, int]]:

@@ -20,9 +20,9 @@ from memd.conversation.history import floor
 from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
 from memd.transcripts import tools
 from memd.transcripts.calls import recent_calls as recent_calls
-from memd.transcripts.lines import InvalidMessagesError as InvalidMessagesError
 from memd.transcripts.lines import PieceReader, client_message, message_pieces
-from memd.transcripts.opening import TranscriptRefusedError as TranscriptRefusedError
+from memd.transcripts.lines import _invalid_messages as _invalid_messages
+from memd.transcripts.opening import _transcript_refused as _transcript_refused
 from memd.transcripts.opening import marker_of, opened, records
 from memd.transcripts.stream import TranscriptStream
 from memd.transcripts.tools import MEMORY_ROOT as MEMORY_ROOT
@@ -54,7 +54,7 @@ def read(
     """Return the messages behind an offset, in a part of at most about ``most`` bytes.
 
     With ``tail``, a reading from the start of a file that is longer begins at the first turn in
-    its last so many bytes. Raises TranscriptRefusedError.
+    its last so many bytes. Raises Refused.
     """
     with opened(path) as file:
         is_continued = offset > 0 and marker_of(file, offset) == marker
@@ -88,7 +88,7 @@ def client_messages(path: str) -> list[dict[str, Any]]:
     """Return the messages of a transcript as its client sends them, each with its ``uuid``.
 
     Only Claude Code records them so. Each message before the last compaction is an empty dict.
-    Raises TranscriptRefusedError. Blocks.
+    Raises Refused. Blocks.
     """
     result: list[dict[str, Any]] = []
     with opened(path) as file:
@@ -103,13 +103,13 @@ def client_messages(path: str) -> list[dict[str, Any]]:
 
 
 def check(path: str) -> None:
-    """Check that a path is a readable transcript. Raises TranscriptRefusedError. Blocks."""
+    """Check that a path is a readable transcript. Raises Refused. Blocks."""
     with opened(path):
         pass
 
 
 def from_messages(messages: Any) -> tuple[Message, ...]:
-    """Return the messages of a Messages-API list. Raises InvalidMessagesError."""
+    """Return the messages of a Messages-API list. Raises Invalid."""
     assembly = Assembly()
     assembly.add(message_pieces(messages))
     return assembly.messages()

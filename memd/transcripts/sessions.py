@@ -18,8 +18,9 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
+from memd.base.errors import Refused
 from memd.conversation.pieces import parse_time
-from memd.transcripts.opening import TranscriptRefusedError, opened
+from memd.transcripts.opening import opened
 
 _SUFFIX = ".jsonl"
 _SESSION_ID = re.compile(rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"')
@@ -54,7 +55,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
     it; without it, and without messages in the transcript, the set is empty. If no session's last
     answer fits, all other sessions changed since then are returned.
     """
-    with suppress(TranscriptRefusedError), opened(transcript) as file:
+    with suppress(Refused), opened(transcript) as file:
         head = file.read(_HEAD_BYTES)
         if _MESSAGE in head:
             sessions = {name.decode("utf-8", "replace") for name in _SESSION_ID.findall(head)}
@@ -74,7 +75,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
 
 def _last_answer(transcript: str) -> float | None:
     """Return the time of a transcript's last answer in seconds since 1970, or ``None``."""
-    with suppress(TranscriptRefusedError), opened(transcript) as file:
+    with suppress(Refused), opened(transcript) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
         return _first_answer(reversed(file.read(_TAIL_BYTES).splitlines()))
     return None

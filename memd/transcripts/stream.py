@@ -14,7 +14,7 @@ from msgspec import Struct
 from memd.conversation.pieces import BOUNDARY, BROUGHT, TranscriptPiece
 from memd.transcripts.lines import PieceReader
 from memd.transcripts.lines import message_pieces as message_pieces
-from memd.transcripts.opening import TranscriptRefusedError as TranscriptRefusedError
+from memd.transcripts.opening import _transcript_refused as _transcript_refused
 from memd.transcripts.opening import first_record, marker_of, opened, records
 
 PART_BYTES = 8 * 1024 * 1024  # of one reading, about
@@ -52,7 +52,7 @@ class TranscriptStream:
     def more(self, *, most: int = PART_BYTES) -> StreamPart:
         """Return the pieces added since the last call, from about ``most`` bytes at most.
 
-        Raises TranscriptRefusedError.
+        Raises Refused.
         """
         with opened(self._path) as file:
             restarted = self.offset > 0 and marker_of(file, self.offset) != self.marker

@@ -93,7 +93,7 @@ async def test_others_words_carry_no_rule(caller: Caller, origin: str) -> None:
     head = "---\nname: a\ndescription: d\nmetadata:\n  type: feedback\n"
     (folder / "a.md").write_text(f"{head}  origin: {origin}\n---\n\nNever push.\n")
     refused = await caller.refused("rule.add", path="a.md", check="git push")
-    assert (refused.kind, origin in str(refused)) == ("not_a_rule", True)
+    assert (refused.kind, origin in str(refused)) == ("invalid_params", True)
     if origin == "import":
         read = await caller.call("memory.read", path="a.md")
         await caller.call("memory.write", path="a.md", content=read["content"])
@@ -105,9 +105,9 @@ async def test_what_cannot_be_a_rule_is_refused(caller: Caller) -> None:
     """A memory of another type, one without a line, and one that is not there."""
     await remember(caller, type="project")
     refused = await caller.refused("rule.add", path=FILE, check="git push")
-    assert (refused.kind, refused.code) == ("not_a_rule", 1091)
+    assert (refused.kind, refused.code) == ("invalid_params", -32602)
     await remember(caller, "b.md")
-    assert (await caller.refused("rule.add", path="b.md")).kind == "not_a_rule"
+    assert (await caller.refused("rule.add", path="b.md")).kind == "invalid_params"
     assert (await caller.refused("rule.add", path="none.md", check="git push")).code == 1001
     secret = "Bash /ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d" + "/"
     assert (await caller.refused("rule.add", path="b.md", check=secret)).kind == "secret"

@@ -8,10 +8,11 @@ there, ``failed`` and the sentence for an error that names the destination.
 import sys
 from pathlib import Path
 
+from memd.base.errors import Refused
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memd.portable.destination import check_destination
-from memd.portable.errors import DestinationError
 from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
@@ -49,7 +50,7 @@ def main(root: Path, shape: str, step: str) -> None:
     with open_bench(root) as bench:
         try:
             export(bench, root / "archive" / NAMES[shape])
-        except DestinationError as error:
+        except Refused as error:
             sys.stdout.write(f"failed {error.sentence}\n")
         else:
             sys.stdout.write("acknowledged\n")

@@ -7,6 +7,7 @@ import msgspec
 from memd.api import dialects
 from memd.api.dialects import DIALECTS
 from memd.base import strict_json
+from memd.base.errors import Invalid
 from memd.cli import hook
 from memd.rpc.conversation import Conversation, Work
 from memd.rules import check
@@ -53,7 +54,7 @@ def rule(data: bytes) -> None:
         given = strict_json.decode(data)
         text, tool, members = given["check"], given["tool"], given["input"]
         made = check.parse(text if isinstance(text, str) else "")
-    except (strict_json.NotJsonError, KeyError, TypeError, check.CheckRefusedError):
+    except (strict_json.NotJsonError, KeyError, TypeError, Invalid):
         return
     if isinstance(tool, str) and isinstance(members, dict):
         made.fits(check.PlannedCall(tool, members, "/p"))

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from memd.base.errors import Refused
+from memd.base.errors import Invalid, Refused
 from memd.base.text import sha256
 from memd.base.values import Draft, Header, MemoryFile
 from memd.memories import tool
-from memd.memories.tool import Editing, Stamp, ToolRefusedError
+from memd.memories.tool import Editing, Stamp
 from memd.memories.tool_files import stored
 from memd.store import memory
 
@@ -68,14 +68,14 @@ def run(tree: Plain, command: str, **texts: Any) -> tuple[Draft, str]:
 )
 def test_what_a_model_gets_wrong_is_said_in_words(raw: dict[str, Any], words: str) -> None:
     """A command of the wrong shape is refused in a sentence that a model can act on."""
-    with pytest.raises(ToolRefusedError, match=words):
+    with pytest.raises(Invalid, match=words):
         tool.parse(raw)
 
 
 @pytest.mark.parametrize("path", ["/memoriesX/a.md", "/etc/passwd", "a.md", "", "/memorie"])
 def test_only_memories_are_below_memories(path: str) -> None:
     """A path beside the directory is refused, also one that begins with the same letters."""
-    with pytest.raises(ToolRefusedError, match="must start with /memories"):
+    with pytest.raises(Invalid, match="must start with /memories"):
         tool.relative(path)
 
 
@@ -114,11 +114,11 @@ def test_a_folder_goes_and_moves_as_a_whole() -> None:
     moved = {edit.path: edit.mtime_ns for edit in draft.edits if edit.content is not None}
     assert moved == {"g/a.md": 7, "g/b.md": 7}
     assert {path: pointer.hook for path, pointer in draft.pointers.items()} == {"g/a.md": "hook"}
-    with pytest.raises(ToolRefusedError, match="into itself"):
+    with pytest.raises(Invalid, match="into itself"):
         run(tree, "rename", old_path="/memories/f", new_path="/memories/f/g")
-    with pytest.raises(ToolRefusedError, match="not a file"):
+    with pytest.raises(Invalid, match="not a file"):
         run(tree, "insert", path="/memories/f", insert_line=0, insert_text="")
-    with pytest.raises(ToolRefusedError, match="already exists"):
+    with pytest.raises(Invalid, match="already exists"):
         run(Plain({"f.md/a.md": b""}), "create", path="/memories/f.md", file_text="")
 
 
@@ -127,7 +127,7 @@ def test_the_index_is_made_where_there_is_none() -> None:
     create = {"path": "/memories/MEMORY.md", "file_text": "# Mine\n"}
     draft, _ = run(Plain({}), "create", **create)
     assert [(edit.path, edit.base) for edit in draft.edits] == [("MEMORY.md", "")]
-    with pytest.raises(ToolRefusedError, match="already exists"):
+    with pytest.raises(Invalid, match="already exists"):
         run(Plain({}, b""), "create", **create)
     with pytest.raises(Refused):
         run(Plain({}), "create", path="/memories/logs/2026/a.md", file_text="")
@@ -136,7 +136,7 @@ def test_the_index_is_made_where_there_is_none() -> None:
 def test_text_that_is_no_text_is_refused() -> None:
     """A file that is not UTF-8 is neither shown nor edited through the tool."""
     view = tool.parse({"command": "view", "path": "/memories/a.md"})
-    with pytest.raises(ToolRefusedError, match="not UTF-8"):
+    with pytest.raises(Invalid, match="not UTF-8"):
         tool.view_file(view, b"\xff\xfe")
-    with pytest.raises(ToolRefusedError, match="maximum line limit"):
+    with pytest.raises(Invalid, match="maximum line limit"):
         tool.view_file(view, b"\n" * 999_999)

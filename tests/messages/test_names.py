@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base.agents import RESERVED_NAMES
-from memd.base.errors import MemdError, Refused
+from memd.base.errors import Invalid, MemdError, Refused
 from memd.messages import names
-from memd.messages.errors import AddressRefusedError
 from memd.messages.names import AgentAddress
 from tests.corpora import folder
 
@@ -66,7 +65,7 @@ def test_an_address_says_whom_it_means(text: str, expected: object) -> None:
 )  # fmt: skip
 def test_what_is_no_address_is_an_error(text: str) -> None:
     """A text that names nobody is refused with a sentence."""
-    with pytest.raises((AddressRefusedError, Refused)):
+    with pytest.raises((Invalid, Refused)):
         names.parse(text)
 
 

@@ -7,11 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from memd.base.agents import CHILDREN, Agent, AgentState
-from memd.base.errors import MemdError
-from memd.messages.errors import (
-    AgentNameTakenError,
-    TooManyAgentsError,
-)
+from memd.base.errors import Conflict, MemdError, TooLarge
 from memd.messages.service import Register
 from memd.messages.values import Registration
 from tests.messages.processes import ProcessTable
@@ -82,7 +78,7 @@ def test_a_session_is_registered_anew_by_its_own_processes(
     theirs = replace(ANN, pid=client)
     given = key(register, theirs)
     for pid in (0, stranger):
-        with pytest.raises(AgentNameTakenError):
+        with pytest.raises(Conflict):
             register.register(replace(theirs, pid=pid, caller=stranger))
     with pytest.raises(MemdError, match="no process"):
         register.register(Registration("/p", "/m", "eve", pid=client, caller=stranger))
@@ -104,7 +100,7 @@ def test_nobody_takes_a_running_session_from_elsewhere(
     """A stranger in another project, or under another name, does not stand for a session."""
     theirs = added(register, replace(ANN, pid=processes.run(10)))
     processes.run(20)
-    with pytest.raises(AgentNameTakenError):
+    with pytest.raises(Conflict):
         register.register(replace(ANN, caller=caller, **changed))
     assert register.by_session("claude-code", "s1") == theirs
     assert len(register.agents()) == 1
@@ -132,7 +128,7 @@ def test_children_that_are_gone_make_room(register: Register, clock: FakeClock) 
     kid = replace(ANN, session="", parent="ann", key=parent)
     for number in range(CHILDREN):
         register.register(replace(kid, name=f"k{number}"))
-    with pytest.raises(TooManyAgentsError):
+    with pytest.raises(TooLarge):
         register.register(replace(kid, name="more"))
     clock.advance(200)
     assert added(register, replace(kid, name="more")).name == "more"
@@ -144,7 +140,7 @@ def test_who_has_no_session_is_its_name(register: Register, clock: FakeClock) ->
     register.has_mail = lambda _: False
     bot = Registration("/p", "/m", "bot", "script")
     agent = added(register, bot)
-    with pytest.raises(AgentNameTakenError):
+    with pytest.raises(Conflict):
         register.register(bot)
     clock.advance(200)
     assert added(register, bot).id == agent.id
@@ -174,7 +170,7 @@ def test_a_name_goes_from_who_is_gone_without_mail(register: Register, clock: Fa
     first = added(register)
     mail.add(first.id)
     clock.advance(200)
-    with pytest.raises(AgentNameTakenError):
+    with pytest.raises(Conflict):
         register.register(replace(ANN, session="s2"))
     mail.clear()
     second = added(register, replace(ANN, session="s2"))

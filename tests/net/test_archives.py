@@ -246,7 +246,7 @@ def test_other_tools_exports_are_not_recognised(project: Project, kind: str | No
     source.write_text(json.dumps({"results": [{"id": "1", "memory": "User prefers tabs"}]}))
     with pytest.raises(RpcError) as failed:
         project.call("import", source=str(source), kind=kind)
-    assert failed.value.kind == "kind_unknown"
+    assert failed.value.kind == "invalid_params"
     assert "--from text" in failed.value.data["hint"]
 
 

@@ -127,12 +127,12 @@ def test_settings_say_what_comes_in(crew: Crew) -> None:
     """``messages.inbound`` holds or refuses; a project's file may only be stricter."""
     crew.home.configure('[messages]\ninbound = "hold"\ninbound_unregistered = "refuse"\n')
     assert crew.send("anna", "bert")["state"] == "held"
-    assert refused(crew, "shell", "bert") == "message_refused"
+    assert refused(crew, "shell", "bert") == "refused"
     (crew.project.path / ".memd.toml").write_text('[messages]\ninbound = "accept"\n')
     assert crew.send("anna", "cleo")["state"] == "held"
     crew.home.configure("")
     (crew.project.path / ".memd.toml").write_text('[messages]\ninbound = "refuse"\n')
-    assert refused(crew, "anna", "cleo") == "message_refused"
+    assert refused(crew, "anna", "cleo") == "refused"
 
 
 def test_answers_without_the_person_have_a_bound(crew: Crew) -> None:

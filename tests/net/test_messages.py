@@ -241,7 +241,7 @@ def test_a_request_is_answered_once_by_whom_it_asked(family: Crew) -> None:
     for sender, named in (("bert", request), ("kid", "m999999")):
         refusal(family, sender, "lead", request=named, **answer)
     family.send("kid", "lead", "", request=request, reason="done", **answer)
-    assert refusal(family, "kid", "lead", request=request, **answer).kind == "request_not_open"
+    assert refusal(family, "kid", "lead", request=request, **answer).kind == "conflict"
     rows = [row for row in family.receive("lead") if row["kind"] != "notice"]
     assert [(row["kind"], row["request"], row["approve"]) for row in rows] == [
         ("shutdown_response", request, True)

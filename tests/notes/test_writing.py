@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.base.errors import Storage
+from memd.base.errors import Conflict, Storage
 from memd.base.values import Project
-from memd.notes import errors, files
+from memd.notes import files
 from memd.store.disk import Disk
 from tests.notes import killing
 from tests.support.faults import Countdown, FaultyDisk
@@ -138,7 +138,7 @@ def test_what_somebody_saves_meanwhile_stays(old: str, place: files.NotesPlace) 
         aside.write_text("# By an editor\n")
         aside.rename(path)
 
-    with pytest.raises(errors.NotesConflictError):
+    with pytest.raises(Conflict):
         files.replace(place, killing.text("new"), expected, SavingDisk(save))
     assert path.read_text() == "# By an editor\n"
     assert os.listdir(path.parent) == ["summary.md"]

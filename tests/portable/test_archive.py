@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.base.errors import Storage
+from memd.base.errors import Invalid, NotFound, Storage
 from memd.portable.archive import open_source
-from memd.portable.errors import SourceDamagedError, SourceMissingError
 from memd.portable.intake import ENTRIES, Intake, reason_against_name
 from tests.portable.sources import tar_of, written, zip_of
 
@@ -48,7 +47,7 @@ def _taken(path: str, staging: Path) -> dict[str, bytes]:
 
 
 def _refused(path: str, staging: Path) -> str:
-    with pytest.raises(SourceDamagedError) as caught, open_source(path, str(staging)):
+    with pytest.raises(Invalid) as caught, open_source(path, str(staging)):
         pass
     assert list(staging.iterdir()) == [staging / "source"]
     return caught.value.sentence
@@ -104,7 +103,7 @@ def test_a_file_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
     with open_source(str(folder), str(tmp_path)) as source:
         (folder / "a.md").unlink()
         (folder / "a.md").symlink_to(tmp_path / "secret")
-        with pytest.raises(SourceDamagedError, match="link"):
+        with pytest.raises(Invalid, match="link"):
             source.read("a.md")
 
 
@@ -116,7 +115,7 @@ def test_one_file_is_a_source(tmp_path: Path) -> None:
         assert (source.names(), source.size("memories.json")) == (("memories.json",), 2)
         assert source.read("memories.json") == b"{}"
         path.write_text("")
-        with pytest.raises(SourceDamagedError, match="changed"):
+        with pytest.raises(Invalid, match="changed"):
             source.read("memories.json")
 
 
@@ -125,11 +124,11 @@ def test_what_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("none", "pipe", "/dev/zero", "a\0b", "\udcff"):
         with (
-            pytest.raises(SourceMissingError),
+            pytest.raises(NotFound),
             open_source(os.path.join(tmp_path, path), str(tmp_path)),
         ):
             pass
-    with pytest.raises(SourceMissingError), open_source("relative", str(tmp_path)):
+    with pytest.raises(NotFound), open_source("relative", str(tmp_path)):
         pass
 
 
@@ -219,7 +218,7 @@ def test_too_many_entries_refuse_the_archive(tmp_path: Path) -> None:
     intake = Intake("source")
     for _ in range(ENTRIES):
         intake.entry("d/")
-    with pytest.raises(SourceDamagedError, match="entries"):
+    with pytest.raises(Invalid, match="entries"):
         intake.entry("d/")
     entry = tarfile.TarInfo("d/")
     entry.type = tarfile.DIRTYPE
@@ -307,7 +306,7 @@ def test_any_bytes_are_a_source_or_an_error(sign: bytes, content: bytes) -> None
 def _read(content: bytes) -> None:
     with (
         tempfile.TemporaryDirectory() as name,
-        suppress(SourceDamagedError),
+        suppress(Invalid),
         open_source(_source(Path(name), content), name) as source,
     ):
         for file in source.names():

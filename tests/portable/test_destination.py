@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.portable.errors import DestinationError
+from memd.base.errors import Refused
 from tests.portable.exports import Archives, archives_in, fill, put
 
 pytestmark = pytest.mark.anyio
@@ -50,14 +50,14 @@ async def test_a_destination_is_refused_where_nothing_may_be_written(
     os.symlink(project.directory, tmp_path / "linked-memory")
     path = f"{tmp_path}/{name}".replace(f"{tmp_path}/MEMORY", project.directory)
     before = everything(tmp_path)
-    with pytest.raises(DestinationError, match=why):
+    with pytest.raises(Refused, match=why):
         await archives.export(Path(path))
     assert everything(tmp_path) == before
 
 
 async def test_a_relative_destination_is_refused(archives: Archives) -> None:
     """Only the caller knows where it stands."""
-    with pytest.raises(DestinationError, match="absolute"):
+    with pytest.raises(Refused, match="absolute"):
         await archives.export(Path("out"))
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from memd.base.errors import Invalid, Refused
 from memd.base.text import sha256
-from memd.portable.errors import SourceDamagedError, VersionTooNewError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.memd_archive import read
 from memd.portable.values import MEMORIES, ImportReading, LeftOutFile, SourceKind
@@ -81,7 +81,7 @@ def test_damage_anywhere_takes_nothing_and_names_the_file(name: str, how: str) -
     content = files.pop(name)
     if how != "missing":
         files[name] = content[:-1] + b"~" if how == "changed" else content + b"\n"
-    with pytest.raises(SourceDamagedError) as caught:
+    with pytest.raises(Invalid) as caught:
         taken(files)
     named = {MANIFEST, SUMS} if name == MANIFEST else {name}
     assert caught.value.facts["name"] in named
@@ -89,27 +89,27 @@ def test_damage_anywhere_takes_nothing_and_names_the_file(name: str, how: str) -
 
 def test_a_file_that_the_manifest_does_not_name_is_damage() -> None:
     """Nothing rides along in an archive."""
-    with pytest.raises(SourceDamagedError, match=r"extra\.md: the manifest does not name it"):
+    with pytest.raises(Invalid, match=r"extra\.md: the manifest does not name it"):
         taken(WHOLE | {"projects/app/memory/extra.md": b"x"})
 
 
 @pytest.mark.parametrize("key", ["", "..", ".", "a/b", "/x", "-x", "a\0", "\u2025"])
 def test_an_id_that_is_no_name_is_damage(key: str) -> None:
     """The id of a project is a plain name, and each has its own."""
-    with pytest.raises(SourceDamagedError, match="id"):
+    with pytest.raises(Invalid, match="id"):
         taken(export_of({key: {"memory/a.md": NEW}}))
 
 
 def test_a_file_that_is_listed_twice_is_damage() -> None:
     """One name has one record."""
     files = export_of({"app": {"memory/a.md": NEW}}, {"projects/app/memory/a.md": NEW})
-    with pytest.raises(SourceDamagedError, match="twice"):
+    with pytest.raises(Invalid, match="twice"):
         taken(files)
 
 
 def test_a_newer_version_is_refused_with_both_numbers() -> None:
     """An archive of a format that is not known yet says which memd would read it."""
-    with pytest.raises(VersionTooNewError, match=r"version 2 .* up to 1"):
+    with pytest.raises(Refused, match=r"version 2 .* up to 1"):
         taken(export_of({"app": {}}, version=2))
 
 
@@ -121,7 +121,7 @@ def test_a_manifest_of_endless_values_is_refused_before_it_is_read(
 ) -> None:
     """Values that say nothing fill no memory and hold up no prompt."""
     head = b'{"format": "memd-export", "version": 1, "%s": [' % member.encode()
-    with pytest.raises(SourceDamagedError, match="too many"):
+    with pytest.raises(Invalid, match="too many"):
         taken({MANIFEST: head + value + b"]}", SUMS: b""})
 
 

@@ -9,10 +9,9 @@ import anyio
 import pytest
 from anyio import from_thread
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, NotFound
 from memd.base.names import INDEX
 from memd.base.values import Actor
-from memd.portable.errors import SourceMissingError
 from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.marking import marked
 from memd.portable.service import SourceKind
@@ -104,7 +103,7 @@ async def test_a_source_without_anything_is_said_to_be_empty(here: Machine) -> N
     (here.folder / "empty.json").touch()
     (here.folder / "none").mkdir()
     for name, kind in (("empty.json", None), ("empty.json", SourceKind.TEXT), ("none", None)):
-        with pytest.raises(SourceMissingError, match=r"is empty|no file in it"):
+        with pytest.raises(NotFound, match=r"is empty|no file in it"):
             await here.bring(here.folder / name, kind=kind)
 
 

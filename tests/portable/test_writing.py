@@ -14,8 +14,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from memd.base.errors import Refused
 from memd.portable.destination import Destination
-from memd.portable.errors import DestinationError
 from memd.portable.manifest import Manifest, ProjectRecord
 from memd.portable.values import ExportRequest
 from memd.portable.writing import Staging
@@ -80,11 +80,11 @@ def write(folder: Path, name: str, disk: Disk | None = None) -> None:
         staging.close()
 
 
-def failure(folder: Path, name: str, disk: Disk) -> DestinationError | None:
+def failure(folder: Path, name: str, disk: Disk) -> Refused | None:
     """Write an archive; return what kept it from that, if anything did."""
     try:
         write(folder, name, disk)
-    except DestinationError as error:
+    except Refused as error:
         return error
     return None
 
@@ -196,7 +196,7 @@ def test_nothing_that_came_meanwhile_is_overwritten(
             made.append(target)
 
     disk = FaultyDisk(before=come, disk=real_disk() if system else Disk())
-    with pytest.raises(DestinationError, match="meanwhile"):
+    with pytest.raises(Refused, match="meanwhile"):
         write(tmp_path, name, disk)
     assert made == [name]
     assert os.listdir(tmp_path) == [name]
@@ -226,7 +226,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 def test_a_folder_that_went_away_is_named(read_only: Path) -> None:
     """Where the destination's folder is no longer there, the error says so."""
     read_only.rmdir()
-    with pytest.raises(DestinationError, match="No such file"):
+    with pytest.raises(Refused, match="No such file"):
         write(read_only, "out")
 
 

@@ -13,14 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.base.errors import MemdError
+from memd.base.errors import Conflict, MemdError, NotFound
 from memd.base.values import Actor, Provenance
-from memd.review.accepting import (
-    LeftFile,
-    NotTakenInError,
-    PathNotProposedError,
-    ProposalDecidedError,
-)
+from memd.review.accepting import LeftFile
 from memd.state.proposals import ProposedEdit, RefusedEdits
 from tests.review.bench import NOW, Bench, accepted, open_bench, topic
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
@@ -66,9 +61,9 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
     assert change.by.reason == f"accepted proposal {name} of a dream"
     kept = bench.proposal(name)
     assert (kept.state, kept.decided) == ("accepted", NOW)
-    with pytest.raises(ProposalDecidedError):
+    with pytest.raises(Conflict):
         await bench.reviews.accept(bench.directory, name)
-    with pytest.raises(ProposalDecidedError):
+    with pytest.raises(Conflict):
         await bench.reviews.reject(bench.directory, name)
     await undo(bench.store, bench.directory, change.id, ME)
     assert bench.files() == before
@@ -77,9 +72,9 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
 async def test_a_proposal_is_decided_file_by_file(bench: Bench) -> None:
     """What is accepted first stands; what is rejected then is told to the next dream."""
     name = bench.propose(*merge(bench), bench.edit("c.md", topic("C")))
-    with pytest.raises(NotTakenInError, match=r"a\.md"):
+    with pytest.raises(Conflict, match=r"a\.md"):
         await bench.reviews.accept(bench.directory, name, ["b.md"])
-    with pytest.raises(PathNotProposedError):
+    with pytest.raises(NotFound):
         await bench.reviews.accept(bench.directory, name, ["a.md", "x.md"])
     first = await bench.reviews.accept(bench.directory, name, ["a.md"])
     assert (first.state, first.accepted) == ("open", ("a.md",))

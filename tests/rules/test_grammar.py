@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from memd.rules.check import CheckRefusedError, PlannedCall, parse
+from memd.base.errors import Invalid
+from memd.rules.check import PlannedCall, parse
 
 
 @pytest.mark.parametrize(
@@ -69,5 +70,5 @@ def test_what_a_check_is_compared_with(
 )
 def test_a_check_that_means_nothing_is_refused(check: str) -> None:
     """What could not be shown, or would never fit, is refused."""
-    with pytest.raises(CheckRefusedError):
+    with pytest.raises(Invalid):
         parse(check)

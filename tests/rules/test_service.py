@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from memd.base.errors import Invalid
 from memd.base.values import Actor, MemoryFile, Provenance
 from memd.rules.service import ToolRules
 from memd.rules.stored import StoredRule, switch_on
-from memd.rules.values import RULES, NotARuleError, PlannedCall, RuleAnswer
+from memd.rules.values import RULES, PlannedCall, RuleAnswer
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.schemas import SCHEMAS
@@ -82,7 +83,7 @@ async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: D
         rule = StoredRule(0, str(folder), f"r{number}.md", "0" * 64, "ask", enabled=True, at=1.0)
         switch_on(table, rule)
     assert (await rules.counts()).changed == RULES - 1
-    with pytest.raises(NotARuleError):
+    with pytest.raises(Invalid):
         await rules.add(str(folder), f"r{RULES}.md", "", "ask", BY)
     added = await rules.add(str(folder), "r7.md", "", "deny", BY)
     assert (added.rule.state, added.change) == ("on", None)

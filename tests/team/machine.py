@@ -292,7 +292,6 @@ class TeamMachine(RuleBasedStateMachine):
 _EXPECTED = {
     "team_unreachable",
     "team_refused",
-    "team_held",
     "not_found",
     "conflict",
 }

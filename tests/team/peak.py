@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
+from memd.base.errors import Unavailable
 from memd.remote.link import HttpRequest, Link
-from memd.team.errors import TeamUnreachableError
 from tests.team.devices import device
 from tests.team.membership import joined
 
@@ -24,7 +24,7 @@ async def _main(calm: str, attacked: str, folder: str) -> None:
             await link.send(HttpRequest("GET", "/"))
         Path("/proc/self/clear_refs").write_text("5")  # the highest use so far is forgotten
         before = _memory("VmRSS")
-        with suppress(TeamUnreachableError):
+        with suppress(Unavailable):
             await home.syncs.sync(home.directory)
         sys.stdout.write(str(_memory("VmHWM") - before))
 

@@ -14,9 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused, Unavailable
 from memd.remote.link import HttpRequest, Link, RemoteAnswerError, RemoteUnreachableError
-from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from tests.team.devices import Device, device, memory
 from tests.team.hostile import (
     MEBIBYTE,
@@ -115,7 +114,7 @@ USELESS: dict[str, Callable[[str], Iterable[bytes]]] = {
 async def test_an_answer_that_cannot_be_used_changes_nothing(tmp_path: Path, attack: str) -> None:
     """Whatever comes instead of an answer: own memories stay, and the sync backs off."""
     result, texts, server = await pulled(tmp_path, USELESS[attack])
-    assert isinstance(result, TeamUnreachableError), result
+    assert isinstance(result, Unavailable), result
     # What is too long is asked for once more, in small pages.
     assert (texts, len(server.heads)) == ({"own.md": OWN}, 1 + (attack in ("bomb", "endless")))
     assert TOKEN not in result.sentence
@@ -135,7 +134,7 @@ WEB = {
 async def test_another_web_server_is_not_joined(tmp_path: Path, kind: str) -> None:
     """What is no memd-team server is called that, with where it sends to, and not tried again."""
     async with device(tmp_path / "home") as home:
-        with hostile(WEB[kind]) as server, pytest.raises(TeamRefusedError) as refused:
+        with hostile(WEB[kind]) as server, pytest.raises(Refused) as refused:
             await home.join(server.url, "code")
     assert "memd-team server" in refused.value.sentence
     assert ("https://elsewhere.example/login" in refused.value.sentence) == (kind == "moved")
@@ -211,7 +210,7 @@ async def test_412_for_ever_ends(tmp_path: Path) -> None:
             await home.write("ours.md", memory("ours", "Ours."))
             async with anyio.create_task_group() as group:
                 group.start_soon(_pass_time, home)
-                with pytest.raises(TeamUnreachableError):
+                with pytest.raises(Unavailable):
                     await home.syncs.sync(home.directory)
                 group.cancel_scope.cancel()
             assert sum(head.startswith("PUT") for head in server.heads) == 5
@@ -237,7 +236,7 @@ async def test_pages_without_end_end(tmp_path: Path, entries: int, pages: int) -
         return answer(page(*names, next=str(number)))
 
     result, texts, server = await pulled(tmp_path, answers)
-    assert isinstance(result, TeamUnreachableError)
+    assert isinstance(result, Unavailable)
     assert (texts, len(server.heads)) == ({"own.md": OWN}, pages)
 
 

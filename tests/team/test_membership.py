@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from memd.base.errors import MemdError, Storage
-from memd.team.errors import TeamNotJoinedError, TeamRefusedError
+from memd.base.errors import MemdError, Off, Refused, Storage
 from memd.team.membership import Memberships, server_address
 from memd.team.values import Membership
 from tests.support.faults import Countdown, FaultyDisk
@@ -49,7 +48,7 @@ def test_a_token_serves_all_clones_and_goes_with_the_last(tmp_path: Path) -> Non
     memberships.remove("/mem/clone")
     assert memberships.token(second) == ""
     assert memberships.all() == ()
-    with pytest.raises(TeamNotJoinedError):
+    with pytest.raises(Off):
         memberships.remove("/mem/clone")
 
 
@@ -94,7 +93,7 @@ def test_a_name_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, n
     memberships = Memberships(str(tmp_path_factory.mktemp("config")))
     try:
         row = memberships.add(replace(ROW, root=f"/src/{name}", member=name), TOKEN)
-    except TeamRefusedError:
+    except Refused:
         assert any("\ud800" <= character <= "\udfff" for character in name)
     else:
         assert Memberships(memberships.folder).all() == (row,)

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from memd.base.errors import Refused, Unavailable
 from memd.base.team import Limits
 from memd.server.storage import open_storage
-from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from tests.server.servers import TeamServer, copy_database, team_server
 from tests.support.clock import FakeClock
 from tests.team.devices import Device, device, memory
@@ -73,7 +73,7 @@ async def test_a_lost_answer_is_no_second_write_and_undoes_no_newer_edit(tmp_pat
     async with lines(tmp_path) as (server, line, (anna, ben)):
         line.plan.extend(["pass", "mute"])
         await anna.write(KEY, memory("releases", "First."))
-        with pytest.raises(TeamUnreachableError):
+        with pytest.raises(Unavailable):
             await anna.syncs.sync(anna.directory)
         await anna.write(KEY, memory("releases", "Second."))
         await anna.syncs.sync(anna.directory)
@@ -92,7 +92,7 @@ async def test_a_lost_answer_to_what_another_has_changed_since(tmp_path: Path) -
     async with lines(tmp_path) as (_, line, (anna, ben)):
         line.plan.extend(["pass", "mute"])
         await anna.write(KEY, memory("releases", "First."))
-        with pytest.raises(TeamUnreachableError):
+        with pytest.raises(Unavailable):
             await anna.syncs.sync(anna.directory)
         await ben.syncs.sync(ben.directory)
         await ben.write(KEY, memory("releases", "Ben's."))
@@ -108,7 +108,7 @@ async def test_what_the_server_had_already_hides_nothing(tmp_path: Path) -> None
     async with lines(tmp_path) as (_, line, (anna, ben)):
         line.plan.extend(["pass", "lose"])
         await anna.write(KEY, memory("releases", "The same."))
-        with pytest.raises(TeamUnreachableError):
+        with pytest.raises(Unavailable):
             await anna.syncs.sync(anna.directory)
         await ben.write(KEY, memory("releases", "The same."))
         await ben.write("more.md", memory("more", "Ben's."))
@@ -181,7 +181,7 @@ async def test_a_server_from_a_backup_changes_nothing_before_it_is_accepted(
             for one in (anna, ben):
                 result = await one.syncs.sync(one.directory)
                 assert (bool(result.waits), result.sent, one.texts()) == (True, (), texts)
-            with pytest.raises(TeamRefusedError, match="backup"):
+            with pytest.raises(Refused, match="backup"):
                 await anna.syncs.remove(anna.directory, PATH, "outdated")
             for one in (anna, ben, anna, ben):
                 result = await one.syncs.accept(one.directory)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from memd.base.errors import Refused
 from memd.transcripts.opening import LINE_BYTES
-from memd.transcripts.stream import StreamPart, TranscriptRefusedError, TranscriptStream
+from memd.transcripts.stream import StreamPart, TranscriptStream
 from tests.transcripts.shapes import (
     call,
     claude,
@@ -49,7 +50,7 @@ def test_what_is_no_transcript_is_refused(tmp_path: Path) -> None:
     ):
         stream = TranscriptStream(path)
         for _ in range(2):
-            with pytest.raises(TranscriptRefusedError):
+            with pytest.raises(Refused):
                 stream.more()
         assert (stream.last_event, stream.sub_agent) == ("", False)
 
