@@ -179,6 +179,15 @@ class Disk:
         """Return the names of memd's temporary files in a folder, sorted."""
         return sorted(name for name in os.listdir(folder) if is_temporary(name))
 
+    def is_same(self, folder: int, one: str, other: str) -> bool:
+        """Say whether two names are of one file."""
+        with suppress(FileNotFoundError):
+            first, second = (
+                os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (one, other)
+            )
+            return os.path.samestat(first, second)
+        return False
+
     def read(self, folder: int, name: str) -> Content | None:
         """Return the content of a name, or ``None`` if there is no file."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -95,19 +95,14 @@ def swap(disk: Disk, folder: int, step: Step, *, emptied: bool = False) -> None:
         raise ForeignSaveError(step.path)
 
 
-def put_back(disk: Disk, folder: int, step: Step) -> None:
+def put_back(disk: Disk, folder: int, step: Step, log: ChangeLog) -> None:
     """Put one file back as it was before a change; doing it twice changes nothing more.
 
     A file that somebody saved since stays as they saved it. What is under the temporary name is
     removed later, when nobody can write to it (``write.py``).
     """
     name = os.path.basename(step.path)
-    spare = disk.spare(step.temp)
-    if disk.read(folder, spare) is not None:  # an exchange of two calls died in between
-        if disk.read(folder, step.temp) is None:
-            os.rename(spare, step.temp, src_dir_fd=folder, dst_dir_fd=folder)
-        else:
-            disk.unlink(folder, spare)
+    _end_two_calls(disk, folder, step.temp, name)
     live, temp = disk.read(folder, name), disk.read(folder, step.temp)
     if step.before is None:
         if live and live.hash == step.after and temp is None:
@@ -121,13 +116,30 @@ def put_back(disk: Disk, folder: int, step: Step) -> None:
             with suppress(FileExistsError):
                 disk.move(folder, step.temp, name)
     elif temp and live and live.hash == step.after:
+        # What was never whole was never exchanged: another program saved the same text.
+        if temp.hash != step.before and is_torn(temp.content, step, log):
+            return
         disk.exchange(folder, step.temp, name)
         temp = disk.read(folder, step.temp)
         if temp and temp.hash != step.after:  # saved in between: the newest text stays live
             disk.exchange(folder, step.temp, name)
 
 
+def _end_two_calls(disk: Disk, folder: int, temp: str, live: str) -> None:
+    """Put right what a death left between the two calls of an exchange or a move."""
+    spare = disk.spare(temp)
+    if disk.read(folder, spare) is not None:
+        if disk.read(folder, temp) is None:
+            os.rename(spare, temp, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            disk.unlink(folder, spare)
+    if disk.is_same(folder, temp, live):
+        disk.unlink(folder, temp)
+
+
 def is_torn(content: bytes, step: Step, log: ChangeLog) -> bool:
-    """Say whether a text is the beginning of a step's new one, as a crash leaves it."""
+    """Say whether a text is a part of a step's new one, as a crash leaves it: zeros fill gaps."""
     body = log.body(step.after)
-    return body is not None and body.startswith(content.rstrip(b"\0"))
+    if body is None or len(content) > len(body):
+        return False
+    return all(byte in (0, whole) for byte, whole in zip(content, body, strict=False))

@@ -59,8 +59,7 @@ FSYNCS_PER_CHANGE = 5
 LATE_SAVE = replace(BY, reason="saved while memd was writing the same file")
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
 _EMPTY = sha256(b"")
-# Groups: the number of the change, the position of the step.
-_TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(-old)?\.tmp")
+_TEMP = re.compile(r"(?P<name>\.memd-(?P<change>[0-9]{1,18})-[0-9]{1,9}-[0-9a-f]{8})(-old)?\.tmp")
 
 
 class ChangeRequest(Struct, frozen=True):
@@ -339,9 +338,9 @@ class Writer:
         with Folders(opened) as folders:
             for step in reversed(record.steps):
                 # The state file may be damaged: names are checked like those of a client.
-                if concerns(step.path):
+                if concerns(step.path) and _TEMP.fullmatch(step.temp):
                     with suppress(Refused, NotFound):
-                        put_back(self._disk, folders.of(step.path), step)
+                        put_back(self._disk, folders.of(step.path), step, self._log)
             for fd in folders.changed(record.steps):
                 self._disk.sync_folder(fd)
         with self._log.database.transaction() as cursor:
@@ -355,14 +354,17 @@ class Writer:
         Return the change that the late save made, and whether to look at the file again soon.
         """
         match = _TEMP.fullmatch(os.path.basename(path))
-        record = self._log.record(int(match[1])) if match else None
-        position = int(match[2]) if match else 0
-        if record is None or record.directory != opened.path or record.state == OPEN:
+        record = self._log.record(int(match["change"])) if match else None
+        if match is None or record is None or record.directory != opened.path:
             self._drop_unknown(opened, path, last=last)
             return None, False
-        if position >= len(record.steps):
+        # With a new state file numbers begin again, so the whole name is compared.
+        step = next((each for each in record.steps if each.temp == f"{match['name']}.tmp"), None)
+        if step is None:
+            self._drop_unknown(opened, path, last=last)
             return None, False
-        step = record.steps[position]
+        if record.state == OPEN:  # it may be needed to undo the change
+            return None, False
         is_open = opened.is_open_for_writing(path)
         age = abs(self._clock.now() - record.at)
         # A program may have looked up the file just before it was replaced, and open it a moment
@@ -377,7 +379,9 @@ class Writer:
                     return None, False
                 delayed = None
                 is_known = file.hash in (step.before, step.after, _EMPTY)
-                if not is_known and not is_torn(file.content, step, self._log):
+                # Only a change that died has torn files; in a done one it is somebody's text.
+                torn = record.state == UNDONE and is_torn(file.content, step, self._log)
+                if not is_known and not torn:
                     delayed = self._take_in(opened, step, file.content)
                     again = self._disk.read(folder, name)
                     if again is None or again.hash != file.hash:

@@ -10,7 +10,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memd.state.database import open_database
-from memd.state.schemas import SCHEMAS
+from memd.state.schemas import SCHEMAS as TABLES
+from memd.store import log, sync
+
+SCHEMAS = (*TABLES, log.SCHEMA, sync.SCHEMA)
 
 if __name__ == "__main__":
     open_database(f"{sys.argv[1]}/state.db", SCHEMAS).close()

@@ -11,12 +11,12 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.state.database import open_database
-from memd.state.schemas import SCHEMAS
 from tests.crash import creating, kill
 from tests.crash.conftest import FIGURE
 
 pytestmark = pytest.mark.skipif(bool(kill.missing()), reason=kill.missing() or "strace works")
 DRIVER = Path(creating.__file__)
+SCHEMAS = creating.SCHEMAS
 EVERY = [pytest.param(100, id="sample"), pytest.param(1, id="all", marks=pytest.mark.crash)]
 
 
