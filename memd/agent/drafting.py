@@ -14,7 +14,7 @@ from memd.base.names import INDEX, TEAM, check_name, in_catalogue
 from memd.base.text import decode
 from memd.base.values import MemoryType
 from memd.store.check import check_secrets, check_shared
-from memd.store.memory import InvalidMemoryError, parse, validate, with_standard_head
+from memd.store.memory import parse, validate, with_standard_head
 from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
@@ -113,7 +113,7 @@ def _check_memory(name: str, before: bytes | None, content: bytes, origin: str) 
         raise ChangeRefusedError(name, _DAMAGED)
     try:
         memory = validate(content, name)
-    except InvalidMemoryError as error:
+    except Invalid as error:
         raise ChangeRefusedError(name, error.sentence) from error
     if memory.type is MemoryType.FEEDBACK and origin not in TRUSTED:
         raise ChangeRefusedError(name, _NOT_THE_USERS_RULE)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.errors import Invalid
 from memd.base.names import INDEX, TEAM
 from memd.base.text import sha256
 from memd.base.values import Draft, Effect, FileEdit, Pointer, Tree
 from memd.store import index, memory
-from memd.store.memory import HeadNotEditableError
 from memd.store.merge import merge_index, merge_memory
 
 
@@ -158,7 +158,7 @@ def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
             fields["metadata.originSessionId"] = session
     try:
         return replace(file, content=memory.with_fields(file.content, fields))
-    except HeadNotEditableError:
+    except Invalid:
         return file
 
 

@@ -6,15 +6,17 @@ These never reach a client: each becomes the text of a tool's result, and its ``
 from typing import ClassVar
 
 from memd.agent.step import DENIED, FAILED, MALFORMED
-from memd.base.errors import MemdError
 from memd.base.names import printable
 
 
-class ToolError(MemdError):
+class ToolError(Exception):
     """A tool call failed; the sentence is for the model."""
 
-    kind = "tool_failed"
     fault: ClassVar[str] = FAILED
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 class NotReachableError(ToolError):

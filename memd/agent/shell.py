@@ -69,7 +69,7 @@ def run(command: str, view: AgentView) -> ToolResult:
         for pipe in pipes:
             lines = _part(pipe, lines)
         text = collect(lines, problems)
-    except MemdError as error:
+    except (MemdError, ToolError) as error:
         return ToolResult(error.sentence, error.fault if isinstance(error, ToolError) else FAILED)
     faults += [problem.fault for problem in problems]
     return ToolResult(text or "(no output)", DENIED if DENIED in faults else "".join(faults[:1]))

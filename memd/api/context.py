@@ -120,7 +120,7 @@ async def context_request(
 ) -> ContextRequest:
     """Return a request about a session, with its project, its settings and other ``members``.
 
-    No result is stored while memory is switched off. Raises NoProjectError.
+    No result is stored while memory is switched off. Raises Invalid.
     """
     environment = call.caller.environment
     project, settings, _ = await services.where(call, cwd)

@@ -58,7 +58,7 @@ async def instructions(
 async def instruction_request(
     services: Services, call: Call, cwd: str, touched: tuple[str, ...] = ()
 ) -> InstructionRequest:
-    """Return a request about the instruction files of a directory. Raises NoProjectError."""
+    """Return a request about the instruction files of a directory. Raises Invalid."""
     project, _, _ = await services.where(call, cwd)
     return InstructionRequest(project, call.caller.environment, touched)
 

@@ -246,7 +246,7 @@ async def project_of(
 ) -> Project:
     """Return the project of a working directory, with the variables of the caller's environment.
 
-    With ``agent`` its memory directory is that of the sub-agent. Raises NoProjectError,
+    With ``agent`` its memory directory is that of the sub-agent. Raises Invalid,
     Invalid, and what ``agent_directory`` raises.
     """
     is_agents_scope = scope in {*AgentScope}

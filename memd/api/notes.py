@@ -10,11 +10,11 @@ from memd.api.memory import check_reader, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, ended, nothing_to_read
-from memd.base.errors import Refused, Storage, TooLarge
+from memd.base.errors import Invalid, Refused, Storage, TooLarge
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
-from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
+from memd.projects.project import transcript_folders
 from memd.projects.switches import is_claude_code
 from memd.rpc.connection import Call
 from memd.transcripts import reading
@@ -53,8 +53,8 @@ class DeletedNotes(Result):
 
 
 _READ = (
-    NoProjectError,
-    SessionRefusedError,
+    Invalid,
+    Invalid,
     Refused,
     TooLarge,
     Storage,

@@ -12,8 +12,7 @@ from memd.api.dialects import Dialect, Payload, decided
 from memd.api.memory import by_client, project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
-from memd.base.errors import MemdError, Refused
-from memd.projects.project import NoProjectError
+from memd.base.errors import Invalid, MemdError, Refused
 from memd.rpc.connection import Call
 from memd.rules.values import (
     PlannedCall,
@@ -120,7 +119,7 @@ def _memory_directories(
     """Return the memory directories of working directories, without duplicates. Blocks."""
     result = []
     for cwd in sorted(cwds):
-        with suppress(NoProjectError):
+        with suppress(Invalid):
             project, *_ = services.projects.where(cwd, environment)  # on or off
             result.append(project.memory_dir)
     return tuple(dict.fromkeys(result))

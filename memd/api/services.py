@@ -138,7 +138,7 @@ class Services(Struct, frozen=True):
         """Return the caller's project, its settings and a sentence for each problem in their files.
 
         ``project.enabled`` is the one answer to whether memory is on for this caller there. Raises
-        NoProjectError.
+        Invalid.
         """
         caller = call.caller
         return await self.projects.find(cwd, caller.environment, caller.client, caller.pid)

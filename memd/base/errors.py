@@ -179,7 +179,3 @@ FAMILIES = (
     Cancelled,
     Internal,
 )
-
-
-class WrongParameterError(Invalid):
-    """A parameter has a value that the method, or the command, cannot take."""

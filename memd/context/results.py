@@ -83,7 +83,7 @@ class ResultsPlace(Struct, frozen=True):
 
 
 def place(project: Project, session: str) -> ResultsPlace:
-    """Return the folder of a session's results. Raises SessionRefusedError."""
+    """Return the folder of a session's results. Raises Invalid."""
     check_session(project, session)
     return ResultsPlace(project.transcripts, slug(project.cwd), session)
 

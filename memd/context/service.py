@@ -60,7 +60,7 @@ T = TypeVar("T")
 class Contexts:
     """The context services of one daemon: plans, and the results that are stored for them.
 
-    Methods with a request raise SessionRefusedError and Invalid. ``seconds`` is how
+    Methods with a request raise Invalid. ``seconds`` is how
     long storing results may take.
     """
 

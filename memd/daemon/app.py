@@ -24,6 +24,7 @@ from memd.api.services import Services
 from memd.api.table import handlers
 from memd.base import limits
 from memd.base.clock import Clock
+from memd.base.errors import Invalid
 from memd.base.places import Places
 from memd.context.service import Contexts, Summaries
 from memd.daemon import machine, missed
@@ -45,7 +46,6 @@ from memd.memories.service import Memories
 from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
-from memd.projects.project import NoProjectError
 from memd.projects.projects import Projects
 from memd.projects.roots import Roots
 from memd.projects.switches import CLAUDE_PROGRAM, is_below
@@ -313,7 +313,7 @@ async def _open_last(services: Services, docs: Docs) -> None:
     """Open the indices of the last projects for the first prompt, for half a second at most."""
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
         for visit in (await anyio.to_thread.run_sync(last_visits, docs))[:_PROJECTS_OPENED]:
-            with suppress(NoProjectError):  # moved or removed
+            with suppress(Invalid):  # moved or removed
                 where = services.projects.find
                 project, settings, _ = await where(*visit.caller, by_files=True)
                 await services.recall.open(project, settings)

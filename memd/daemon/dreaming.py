@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from memd.api.services import Prospect, Requested
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid, MemdError
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
@@ -27,7 +27,6 @@ from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
-from memd.projects.project import NoProjectError
 from memd.projects.projects import Projects
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.docs import Docs
@@ -147,7 +146,7 @@ class DreamStarter:
                 project, settings, _ = await where(*visit.caller, by_files=True)
                 by_timer = {AUTOMATIC: True, _BY_FILES: True}
                 await self._begin_if_due(project, settings, visit, by_timer)
-            except NoProjectError:
+            except Invalid:
                 continue  # moved or removed; the next visit stores the new path
             except MemdError as error:
                 self._log.warning("no dream begun", cwd=visit.cwd, detail=error.sentence)

@@ -92,7 +92,7 @@ class Jobs:
     async def wait(self, job: str) -> Job:
         """Wait for the end of a job and return it.
 
-        Raises JobNotFoundError, StateUnusableError, and the disk's error if its end is not saved.
+        Raises NotFound, StateUnusableError, and the disk's error if its end is not saved.
         """
         current = await self.get(job)
         while not current.over:
@@ -109,7 +109,7 @@ class Jobs:
     async def cancel(self, job: str) -> bool:
         """Cancel a job, wait for its end, and return whether it ended as ``killed``.
 
-        Raises JobNotFoundError and StateUnusableError.
+        Raises NotFound and StateUnusableError.
         """
         async with self._lock:
             await self._load_unfinished()
@@ -126,7 +126,7 @@ class Jobs:
         return current.state is JobState.KILLED
 
     async def get(self, job: str) -> Job:
-        """Return the present state of a job. Raises JobNotFoundError and StateUnusableError."""
+        """Return the present state of a job. Raises NotFound and StateUnusableError."""
         async with self._lock:
             await self._load_unfinished()
             current = await to_thread.run_sync(self._table.get, job)

@@ -121,7 +121,7 @@ class Memories:
     ) -> CommitResult:
         """Move a private memory below ``team/`` as one change.
 
-        Raises NotFound, InvalidMemoryError, Invalid, and Conflict if the
+        Raises NotFound, Invalid, and Conflict if the
         team has a memory of that name.
         """
         plan = plan_share(path, iso_time(self._clock.now()))

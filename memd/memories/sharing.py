@@ -10,7 +10,7 @@ from memd.store.check import check_shared
 def plan_share(path: str, modified: str) -> Plan:
     """Return the plan that moves a memory below ``team/``, without the session it came from.
 
-    The plan raises NotFound, Conflict, InvalidMemoryError and Invalid.
+    The plan raises NotFound, Conflict, Invalid and Invalid.
     """
 
     def plan(tree: Tree) -> Draft:

@@ -7,6 +7,7 @@ that another program keeps without valid frontmatter stays without it.
 
 import re
 
+from memd.base.errors import Invalid
 from memd.base.names import TEAM, printable
 from memd.base.text import one_line
 from memd.base.values import MemoryFile, MemoryType
@@ -109,6 +110,6 @@ def _is_memory(content: bytes, path: str) -> bool:
     """Return whether a content is a valid memory."""
     try:
         memory.validate(content, path)
-    except memory.InvalidMemoryError:
+    except Invalid:
         return False
     return True

@@ -97,8 +97,8 @@ class Writing(Struct, frozen=True):
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
     """Return the plan that writes a memory, or the whole index if its ``base_hash`` is given.
 
-    The plan raises Refused, Invalid, Invalid
-    and InvalidMemoryError.
+    The plan raises Refused, Invalid
+    and Invalid.
     """
 
     def plan(tree: Tree) -> Draft:

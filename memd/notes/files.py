@@ -75,7 +75,7 @@ class NotesFile(Struct, frozen=True):
 def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     """Return the folders of a session's notes; new notes go beside its transcript, if known.
 
-    Raises SessionRefusedError.
+    Raises Invalid.
     """
     check_session(project, session)
     key_for_new = slug(project.cwd)

@@ -302,7 +302,7 @@ def key_of(request: NotesRequest) -> tuple[str, str]:
 
 
 def folder_of(request: NotesRequest) -> str:
-    """Return the folder of new notes. Raises SessionRefusedError."""
+    """Return the folder of new notes. Raises Invalid."""
     return _place(request).path.rpartition("/")[0]
 
 
@@ -316,7 +316,7 @@ def _transcript_path(request: NotesRequest) -> str:
 
 
 def _place(request: NotesRequest) -> NotesPlace:
-    """Return the place of a session's notes. Raises SessionRefusedError."""
+    """Return the place of a session's notes. Raises Invalid."""
     return files.place(request.project, request.session, request.transcript_path)
 
 

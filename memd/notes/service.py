@@ -56,7 +56,7 @@ class Notes:
 
     ``find_statements`` finds what a person wants remembered or corrects; ``runs`` stores the
     records of a model's runs; ``config_dir`` is the folder of the clients' configuration. Methods
-    raise the errors of ``files`` and SessionRefusedError.
+    raise the errors of ``files`` and Invalid.
     """
 
     def __init__(

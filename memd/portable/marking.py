@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
+from memd.base.errors import Invalid
 from memd.base.values import FOREIGN, IMPORT, least_trusted
 from memd.store import memory
-from memd.store.memory import HeadNotEditableError
 
 
 def marked(content: bytes, path: str) -> bytes | None:
@@ -20,9 +20,9 @@ def marked(content: bytes, path: str) -> bytes | None:
     if claim.origin == origin:
         return content
     fields = {"metadata.origin": origin}
-    with suppress(HeadNotEditableError):
+    with suppress(Invalid):
         return memory.with_fields(content, fields)
     # Unusual YAML cannot be edited line by line, but can be written again in memd's own form.
-    with suppress(HeadNotEditableError):
+    with suppress(Invalid):
         return memory.with_fields(memory.with_standard_head(content, None, path), fields)
     return content if claim.origin in ("", *FOREIGN) else None

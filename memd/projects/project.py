@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from memd.base import limits
 from memd.base.agents import AgentScope
-from memd.base.errors import MemdError, WrongParameterError
+from memd.base.errors import Invalid
 from memd.base.names import check_component, printable
 from memd.base.settings import Settings
 from memd.base.values import Project
@@ -41,45 +41,36 @@ _NOT_ABSOLUTE = "the path must be absolute"
 _NO_DIRECTORY = "it is no directory"
 
 
-class NoProjectError(MemdError):
-    """A working directory that can have no memory of its own."""
-
-    code = 1009
-    kind = "no_project"
-    hint = "call it in the directory of a project"
-
-    def __init__(self, cwd: str, why: str) -> None:
-        shown = printable(cwd)
-        super().__init__(f"{shown or 'the empty path'} is no project: {why}", cwd=shown, why=why)
-
-
-class SessionRefusedError(WrongParameterError):
-    """A session's id is no plain name, so it cannot be a file name."""
-
-    hint = "a session id has 1 to 128 letters, digits, '_' and '-'"
-
-    def __init__(self, session: str) -> None:
-        shown = printable(session)
-        super().__init__(f"{shown or 'the empty text'} is no id of a session", session=shown)
+def _no_project(cwd: str, why: str) -> Invalid:
+    shown = printable(cwd)
+    return Invalid(
+        f"{shown or 'the empty path'} is no project: {why}",
+        kind="no_project",
+        hint="call it in the directory of a project",
+        cwd=shown,
+        why=why,
+    )
 
 
-class UnknownScopeError(MemdError):
-    """An agent's memory was requested in a scope that does not exist."""
+def _session_refused(session: str) -> Invalid:
+    shown = printable(session)
+    return Invalid(
+        f"{shown or 'the empty text'} is no id of a session",
+        hint="a session id has 1 to 128 letters, digits, '_' and '-'",
+        session=shown,
+    )
 
-    code = -32602
-    kind = "unknown_scope"
-    exit_status = 64
 
-    def __init__(self, scope: str) -> None:
-        shown = printable(scope)
-        super().__init__(f"the scope {shown} is not one of user, project, local", scope=shown)
+def _unknown_scope(scope: str) -> Invalid:
+    shown = printable(scope)
+    return Invalid(f"the scope {shown} is not one of user, project, local", scope=shown)
 
 
 def locate(cwd: str) -> tuple[str, str]:
     """Return the real path of a working directory, and its project's root.
 
     That is the canonical git root, or the directory itself; all worktrees of a repository share
-    its main root. Raises NoProjectError for a path that is relative, missing or no directory.
+    its main root. Raises Invalid for a path that is relative, missing or no directory.
     """
     real = _real(cwd)
     return real, git_root(real)
@@ -109,10 +100,10 @@ def is_session(name: str) -> bool:
 
 
 def check_session(project: Project, session: str) -> None:
-    """Check that a session's id can be a folder's name. Raises SessionRefusedError."""
+    """Check that a session's id can be a folder's name. Raises Invalid."""
     reserved = (_MEMORY_FOLDER, os.path.basename(project.memory_dir))
     if session in reserved or not is_session(session):
-        raise SessionRefusedError(session)
+        raise _session_refused(session)
 
 
 def transcript_folders(project: Project) -> tuple[str, ...]:
@@ -146,12 +137,12 @@ def find_project(
     ``place`` is the result of ``locate``. ``environs`` are the client's forwarded variables and the
     daemon's own, which are the fallback except for the full-path overrides. ``client`` are Claude
     Code's settings. ``off`` is the result of ``reason_for_off``. Each refused path becomes a
-    sentence in ``problems``. Raises NoProjectError.
+    sentence in ``problems``. Raises Invalid.
     """
     cwd, root = place
     at_home = any(_at_or_above(path, home) for path in place)
     if at_home and not settings.allow_home:
-        raise NoProjectError(cwd, _HOME)
+        raise _no_project(cwd, _HOME)
     problems: list[str] = []
     base, base_source = projects_folder(settings, environs, home, problems)
     directories = _directories(settings, environs[0], client)
@@ -175,13 +166,13 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     """Return the memory directory of a sub-agent.
 
     ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
-    UnknownScopeError, Refused for the agent's name, and Refused if a link,
+    Invalid, Refused for the agent's name, and Refused if a link,
     which a repository may contain, leads the directory elsewhere.
     """
     name = check_component(agent.replace(":", "-"))
     remote = environ.get(REMOTE_BASE, "")
     if scope not in {*AgentScope}:
-        raise UnknownScopeError(scope)
+        raise _unknown_scope(scope)
     if scope == AgentScope.USER:
         base, below = os.path.dirname(project.transcripts), f"agent-memory/{name}"
     elif scope == AgentScope.LOCAL and remote:
@@ -204,16 +195,16 @@ def is_of_agent(directory: str) -> bool:
 
 
 def _real(cwd: str) -> str:
-    """Return the real path of a directory. Raises NoProjectError."""
+    """Return the real path of a directory. Raises Invalid."""
     if not cwd.startswith("/"):
-        raise NoProjectError(cwd, _NOT_ABSOLUTE)
+        raise _no_project(cwd, _NOT_ABSOLUTE)
     try:
         real = os.path.realpath(cwd, strict=True)
     except (OSError, ValueError) as error:  # ValueError: a NUL, or no possible file name
         why = getattr(error, "strerror", None) or "the path has an impossible character"
-        raise NoProjectError(cwd, why) from error
+        raise _no_project(cwd, why) from error
     if not os.path.isdir(real):
-        raise NoProjectError(cwd, _NO_DIRECTORY)
+        raise _no_project(cwd, _NO_DIRECTORY)
     return real
 
 

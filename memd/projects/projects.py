@@ -10,6 +10,7 @@ from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.errors import Invalid
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
@@ -18,7 +19,7 @@ from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
 from memd.projects.git import find_checkout, git_paths
 from memd.projects.known import KnownProject, known_project, known_projects
-from memd.projects.project import NoProjectError, find_project, locate, projects_folder
+from memd.projects.project import find_project, locate, projects_folder
 from memd.projects.roots import Roots
 from memd.projects.switches import is_claude_code, reason_for_off
 from memd.projects.visits import Visit
@@ -117,7 +118,7 @@ class Projects:
         """Return a project, its settings and a sentence for each problem in their files. Blocks.
 
         ``client`` and ``pid`` are the caller's name and process. With ``by_files`` no variable
-        switches memory on or off, as for work that nobody called for. Raises NoProjectError (1009).
+        switches memory on or off, as for work that nobody called for. Raises Invalid (1009).
         """
         key = (cwd, tuple(sorted(environ.items())), is_claude_code(client), by_files)
         answer = self._answers.get(key)
@@ -160,7 +161,7 @@ class Projects:
 
     def off_by_files(self, root: str) -> str:
         """Return which file switches memory off in a project's root, "" if none does. Blocks."""
-        with suppress(NoProjectError):  # moved or removed
+        with suppress(Invalid):  # moved or removed
             return self.where(root, {}, by_files=True)[0].reason
         return ""
 
@@ -177,7 +178,7 @@ class Projects:
     def switch_problems(self, cwd: str, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return a sentence for each of Claude Code's settings files with no usable switch. Blocks.
 
-        Raises NoProjectError.
+        Raises Invalid.
         """
         return self._client.problems(locate(cwd), {**self._environ, **environ})
 
@@ -188,7 +189,7 @@ class Projects:
         """
         visited = []
         for visit in visits:
-            with suppress(NoProjectError):  # moved or removed
+            with suppress(Invalid):  # moved or removed
                 project = self.where(visit.cwd, visit.environment, by_files=True)[0]
                 visited.append(known_project(project, visit.at))
         return known_projects(self.base({}), self._roots.all(), visited)

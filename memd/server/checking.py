@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from memd.base import names
-from memd.base.errors import Refused
+from memd.base.errors import Invalid, Refused
 from memd.base.names import check_name
 from memd.base.text import sha256
 from memd.base.values import MemoryType
 from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart
 from memd.server.values import Answer, PutEntry
 from memd.store import memory
-from memd.store.memory import InvalidMemoryError
 from memd.store.secret import Finding
 from memd.store.secret import find as find_secrets
 
@@ -153,6 +152,6 @@ def _format(content: bytes) -> str:
         return "type"
     try:
         memory.validate(content, "")
-    except InvalidMemoryError:
+    except Invalid:
         return "format"
     return ""

@@ -22,7 +22,7 @@ from memd.base.errors import MemdError
 from memd.base.extras import install_command
 from memd.base.names import printable
 from memd.server.access import INVITATION_SECONDS
-from memd.server.errors import REPOSITORY, NotThereError
+from memd.server.errors import REPOSITORY, NotThereError, TeamServerError
 from memd.server.storage import Storage, open_storage
 from memd.server.values import Repository, Role
 
@@ -232,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             as_json = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
             sys.stdout.write(as_json if given.json else _text(result))
             return 0
-    except MemdError as error:
+    except (MemdError, TeamServerError) as error:
         sys.stderr.write(f"memd-team: {error.sentence}\n")
         return error.exit_status
     except ModuleNotFoundError as error:

@@ -4,22 +4,26 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from memd.base.errors import Fact, MemdError
+from memd.base.errors import Fact
 from memd.server.values import Answer
 
 
-class TeamServerError(MemdError):
-    """A failure that the server answers with a status of HTTP.
+class TeamServerError(Exception):
+    """A failure that the server answers with a status of HTTP; it has no code of JSON-RPC.
 
     ``details`` are the members of the answer's error beside kind, message and retryable;
     ``retry_after`` is in seconds, 0 if that is unknown.
     """
 
     status: int = 500
+    kind: str = "failed"
+    retryable: bool = False
+    exit_status: int = 1
     sentence: str = ""
 
     def __init__(self, sentence: str = "", *, retry_after: float = 0.0, **facts: Fact) -> None:
         super().__init__(sentence or self.sentence)
+        self.sentence = sentence or self.sentence
         self.facts = facts
         self.retry_after = retry_after
         self.details: Mapping[str, Any] = {}
@@ -59,7 +63,6 @@ _STATUSES = {
 class MalformedRequestError(TeamServerError):
     """A part of a request is not what it must be."""
 
-    code = 1046
     kind = "malformed"
     status = 400
     exit_status = 65
@@ -72,7 +75,6 @@ class MalformedRequestError(TeamServerError):
 class UnauthorisedError(TeamServerError):
     """No token, one that is unknown, over or revoked, or a code that is none."""
 
-    code = 1047
     kind = "unauthorised"
     status = 401
     sentence = "the token or the code is unknown, over, used or revoked"
@@ -81,7 +83,6 @@ class UnauthorisedError(TeamServerError):
 class RoleMissingError(TeamServerError):
     """The member's role does not allow it."""
 
-    code = 1048
     kind = "role"
     status = 403
 
@@ -92,7 +93,6 @@ class RoleMissingError(TeamServerError):
 class ServerFaultError(TeamServerError):
     """Something went wrong that nobody expected."""
 
-    code = 1056
     kind = "fault"
     retryable = True
 
@@ -107,7 +107,6 @@ REPOSITORY, ENTRY, MEMBER, TOKEN = "repository", "entry", "member", "token"
 class NotThereError(TeamServerError):
     """There is no such thing, or nothing that the member may see."""
 
-    code = 1001
     kind = "not_found"
     status = 404
 
@@ -118,7 +117,6 @@ class NotThereError(TeamServerError):
 class StorageBusyError(TeamServerError):
     """Others held the storage for too long."""
 
-    code = 1004
     kind = "busy"
     retryable = True
     status = 409
@@ -130,7 +128,6 @@ class StorageBusyError(TeamServerError):
 class MarkGoneError(TeamServerError):
     """What changed since a mark is not known any more: it is too old or of another epoch."""
 
-    code = 1049
     kind = "gone"
     status = 410
     sentence = "the mark is too old or of another epoch: pull everything"
@@ -139,7 +136,6 @@ class MarkGoneError(TeamServerError):
 class EntriesChangedError(TeamServerError):
     """Entries are not what the request is based on; nothing was applied."""
 
-    code = 1050
     kind = "changed"
     status = 412
 
@@ -151,7 +147,6 @@ class EntriesChangedError(TeamServerError):
 class OverLimitError(TeamServerError):
     """More than a limit allows: ``limit`` is its name, ``most`` its value."""
 
-    code = 1007
     kind = "too_large"
     status = 413
 
@@ -163,7 +158,6 @@ class OverLimitError(TeamServerError):
 class EntriesRefusedError(TeamServerError):
     """Entries break a rule; each is named with the rule and the line, never with its text."""
 
-    code = 1051
     kind = "refused"
     status = 422
 
@@ -175,7 +169,6 @@ class EntriesRefusedError(TeamServerError):
 class TooMuchError(TeamServerError):
     """A member removed as much in 24 hours as members may."""
 
-    code = 1052
     kind = "too_much"
     status = 422
     sentence = "too many removals in 24 hours: a maintainer may remove more"
@@ -184,7 +177,6 @@ class TooMuchError(TeamServerError):
 class StorageUnavailableError(TeamServerError):
     """The storage does not answer, or could not write."""
 
-    code = 1053
     kind = "unavailable"
     retryable = True
     status = 503
@@ -198,7 +190,6 @@ class StorageUnavailableError(TeamServerError):
 class StorageFormatError(TeamServerError):
     """The storage is of another memd-team, or is none."""
 
-    code = 1054
     kind = "storage_format"
     status = 503
     exit_status = 78

@@ -23,7 +23,7 @@ from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.base.addresses import is_loopback
-from memd.base.errors import MemdError
+from memd.base.errors import Refused
 
 CONNECTIONS = 512
 DRAIN_SECONDS = 10
@@ -34,15 +34,8 @@ _SOCKET_MODE = 0o660
 _PLAIN = "it listens only on this machine; a reverse proxy with TLS serves others"
 
 
-class WrongListenError(MemdError):
-    """The server cannot listen at an address."""
-
-    code = 1065
-    kind = "cannot_listen"
-    exit_status = 1
-
-    def __init__(self, address: str, cause: str) -> None:
-        super().__init__(f"{address} cannot be used: {cause}", address=address)
+def _cannot_listen(address: str, cause: str) -> Refused:
+    return Refused(f"{address} cannot be used: {cause}", address=address)
 
 
 class ListenAddress(Struct, frozen=True):
@@ -54,11 +47,11 @@ class ListenAddress(Struct, frozen=True):
 
 
 def listen(place: ListenAddress) -> tuple[socket.socket, str]:
-    """Return a listening socket and its address. Raises WrongListenError."""
+    """Return a listening socket and its address. Raises Refused."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     shown = place.path or f"{host}:{place.port}"
     if not (place.path or is_loopback(place.host)):
-        raise WrongListenError(shown, _PLAIN)
+        raise _cannot_listen(shown, _PLAIN)
     try:
         if place.path:
             return _unix(place.path), f"unix:{place.path}"
@@ -67,7 +60,7 @@ def listen(place: ListenAddress) -> tuple[socket.socket, str]:
         # Connections inherit it. Without it, each answer on an open connection waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
-        raise WrongListenError(shown, error.strerror or type(error).__name__) from None
+        raise _cannot_listen(shown, error.strerror or type(error).__name__) from None
     return listener, f"http://{host}:{listener.getsockname()[1]}"
 
 
@@ -92,7 +85,7 @@ def configured(application: Any) -> uvicorn.Server:
 
 
 def serve(application: Any, place: ListenAddress, started: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; ``started`` gets the address. Raises WrongListenError."""
+    """Serve until SIGTERM or SIGINT; ``started`` gets the address. Raises Refused."""
     server = configured(application)
     listener, address = listen(place)
     # uvicorn sends the process its signal again once it has drained: that is the regular end.

@@ -4,14 +4,13 @@ from memd.base.errors import MemdError, Storage
 
 
 class StateUnusableError(Storage):
-    """The state file cannot be opened, read or written at the moment."""
+    """The state file cannot be opened, read or written at the moment.
 
-    code = 1012
-    kind = "state_unusable"
-    retryable = True
-    of_disk = True
+    It is a class of its own since whoever can do without a small fact goes on after it, and not
+    after a failure of the disk that holds memories.
+    """
+
     hint = "free disk space or mend the permissions of the state directory; no restart is needed"
-    exit_status = 75
 
     def __init__(self, path: str, cause: str) -> None:
         super().__init__(f"the state file {path} cannot be used: {cause}", path=path, cause=cause)
@@ -28,7 +27,7 @@ class StateFaultError(StateUnusableError):
     retryable = False
     of_disk = False
     hint = "memctl logs shows the entry with this error id"
-    exit_status = 70
+    exit_status = 1
 
     def __init__(self, error_id: str) -> None:
         sentence = f"memd failed unexpectedly; its log has error {error_id}"

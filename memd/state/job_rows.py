@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memd.base.errors import MemdError
+from memd.base.errors import NotFound
 from memd.base.text import read_object
 from memd.state.database import Row
 
@@ -105,24 +105,20 @@ class Job(Struct, frozen=True):
         return self.state not in _UNFINISHED
 
 
-class JobNotFoundError(MemdError):
-    """There is no job with this id, or its row was deleted because of its age."""
-
-    code = 1001
-    kind = "job_not_found"
-    hint = "list the jobs to see those that are known"
-
-    def __init__(self, job: str) -> None:
-        super().__init__(f"there is no job {job}", job=job)
+def job_not_found(job: str) -> NotFound:
+    """Return the error that there is no job with this id."""
+    return NotFound(
+        f"there is no job {job}", hint="list the jobs to see those that are known", job=job
+    )
 
 
 def number_of(job: str) -> int:
-    """Return the row number of a job's id. Raises JobNotFoundError."""
+    """Return the row number of a job's id. Raises NotFound."""
     digits = job[1:]
     is_number = digits.isascii() and digits.isdigit()
     fits_sqlite = len(digits) <= 18  # noqa: PLR2004 - digits that surely fit SQLite's 64 bits
     if job[:1] != "j" or not is_number or not fits_sqlite:
-        raise JobNotFoundError(job)
+        raise job_not_found(job)
     return int(digits)
 
 

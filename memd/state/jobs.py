@@ -25,9 +25,9 @@ from memd.state.database import Cursor, Database, Row
 from memd.state.docs import Docs
 from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job
 from memd.state.job_rows import Job as Job
-from memd.state.job_rows import JobNotFoundError as JobNotFoundError
 from memd.state.job_rows import JobState as JobState
 from memd.state.job_rows import NewJob as NewJob
+from memd.state.job_rows import job_not_found as job_not_found
 
 DEATHS = 3  # processes that died while they ran a job, after which the job is parked
 KEPT_ROWS = 1000  # rows of ended jobs that can still be listed; some weeks of a busy machine
@@ -121,7 +121,7 @@ class JobTable:
     def start(self, job: str, at: float) -> Job:
         """Mark a queued job running, count the attempt, and return it.
 
-        A job that has ended is returned as it is. Raises JobNotFoundError.
+        A job that has ended is returned as it is. Raises NotFound.
         """
         self._database.write(
             "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1"
@@ -177,10 +177,10 @@ class JobTable:
         return self.get(job)
 
     def get(self, job: str) -> Job:
-        """Return one job. Raises JobNotFoundError."""
+        """Return one job. Raises NotFound."""
         rows = self._database.read(f"{ROWS} WHERE number = ?", (number_of(job),))
         if not rows:
-            raise JobNotFoundError(job)
+            raise job_not_found(job)
         return self._read_jobs(rows)[0]
 
     def list(

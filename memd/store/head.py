@@ -26,7 +26,7 @@ from frontmatter.default_handlers import YAMLHandler
 from msgspec import Struct
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid
 
 BOM = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
 # Whoever reads one byte more than this has enough of any file for ``split``.
@@ -62,15 +62,13 @@ _ERRORS = (yaml.YAMLError, ValueError)  # ValueError: what the scanner in Python
 _MOST_BRACKETS = 64  # open ones cost the scanner their square; no depth exceeds their number
 
 
-class HeadNotEditableError(MemdError):
-    """A field cannot be set without touching lines of other fields."""
-
-    code = 1011
-    kind = "frontmatter_not_editable"
-    hint = "write the whole memory instead"
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"the frontmatter cannot be changed in place: {why}", why=why)
+def head_not_editable(why: str) -> Invalid:
+    """Return the error that a field cannot be set without touching lines of other fields."""
+    return Invalid(
+        f"the frontmatter cannot be changed in place: {why}",
+        hint="write the whole memory instead",
+        why=why,
+    )
 
 
 class Head(Struct, frozen=True):
@@ -231,7 +229,7 @@ def with_fields(raw: bytes, fields: Mapping[str, str], line_end: bytes) -> bytes
     """Return the lines of a head with these fields set; a new line gets ``line_end``.
 
     Where a file has a field of ``metadata`` at the top, as older files do, it is set there. The
-    caller reads the result back. Raises HeadNotEditableError.
+    caller reads the result back. Raises Invalid.
     """
     result = parts(raw)
     for key, value in fields.items():
@@ -375,7 +373,7 @@ def _set(result: list[Part], key: str, value: str, line_end: bytes) -> None:
         table = keys.index(TABLE)
         if _value(result[table].lines[0]):
             why = "its metadata is not written as a block of lines"
-            raise HeadNotEditableError(why)
+            raise head_not_editable(why)
         after = STAMPS[STAMPS.index(key) + 1 :] if key in STAMPS else STAMPS
         block = [at for at, each in enumerate(keys) if each.startswith(f"{TABLE}.")]
         at = next((at for at in block if keys[at] in after), (block or [table])[-1] + 1)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from memd.base import limits
-from memd.base.errors import MemdError
+from memd.base.errors import Invalid
 from memd.base.names import SUFFIX
 from memd.base.text import decode, one_line, sha256
 from memd.base.values import ORIGINS, MemoryType
@@ -22,7 +22,7 @@ from memd.store import head
 from memd.store.head import BOM as BOM
 from memd.store.head import HEAD_BYTES as HEAD_BYTES
 from memd.store.head import TABLE, HeadFields
-from memd.store.head import HeadNotEditableError as HeadNotEditableError
+from memd.store.head import head_not_editable as head_not_editable
 from memd.store.head import mapping as mapping
 from memd.store.head import split as split
 from memd.text.words import words
@@ -39,17 +39,14 @@ _LEAST_WORDS = 2  # fewer say nothing about a memory
 _STATEMENT_HASH_DIGITS = 8  # of the name of a memory whose statement has too few words
 
 
-class InvalidMemoryError(MemdError):
-    """A memory that was to be written breaks the format; each broken rule is named."""
-
-    code = 1011
-    kind = "invalid_memory"
-    hint = "begin with '---', name, description, metadata with type, '---', then the text"
-
-    def __init__(self, path: str, problems: tuple[str, ...]) -> None:
-        listed = "; ".join(problems)
-        super().__init__(f"{path} cannot be written: {listed}", path=path, problems=listed)
-        self.problems = problems
+def _invalid_memory(path: str, problems: tuple[str, ...]) -> Invalid:
+    listed = "; ".join(problems)
+    return Invalid(
+        f"{path} cannot be written: {listed}",
+        hint="begin with '---', name, description, metadata with type, '---', then the text",
+        path=path,
+        problems=listed,
+    )
 
 
 class Memory(Struct, frozen=True):
@@ -135,7 +132,7 @@ def quick_fields(content: bytes) -> Fields | None:
 def validate(content: bytes, path: str) -> Memory:
     """Return the memory if it may be written through memd.
 
-    Raises InvalidMemoryError, which names everything that is missing.
+    Raises Invalid, which names everything that is missing.
     """
     problems: list[str] = []
     if len(content) > limits.MEMORY_BYTES:
@@ -154,7 +151,7 @@ def validate(content: bytes, path: str) -> Memory:
             problems.append(f"its frontmatter is refused: {fields.problem}")
         problems += _field_problems(memory, fields.values.get("name", ""))
     if problems:
-        raise InvalidMemoryError(path, tuple(problems))
+        raise _invalid_memory(path, tuple(problems))
     return memory
 
 
@@ -162,7 +159,7 @@ def is_valid(content: bytes, path: str) -> bool:
     """Return whether a memory may be written through memd."""
     try:
         validate(content, path)
-    except InvalidMemoryError:
+    except Invalid:
         return False
     return True
 
@@ -171,7 +168,7 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
     """Return the memory with these fields set and every other byte as it was.
 
     Keys are ``name``, ``description`` or ``metadata.<key>``. A file without a head gets one. Raises
-    HeadNotEditableError if the head is damaged, or if other fields would change as well.
+    Invalid if the head is damaged, or if other fields would change as well.
     """
     span = split(content)
     if span is None:
@@ -183,7 +180,7 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
     before = parse(content, "")
     if span is None or before.damaged:
         why = "it does not parse"
-        raise HeadNotEditableError(why)
+        raise head_not_editable(why)
     line_end = b"\r\n" if content[: span.start].endswith(b"\r\n") else b"\n"
     lines = head.with_fields(content[span.start : span.end], fields, line_end)
     changed = content[: span.start] + lines + content[span.end :]
@@ -193,7 +190,7 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
     after = parse(changed, "")
     if after.damaged or after.body != before.body or _facts(after) != expected:
         why = "the other fields would not stay as they are"
-        raise HeadNotEditableError(why)
+        raise head_not_editable(why)
     return changed
 
 
@@ -264,7 +261,7 @@ def with_readable_head(content: bytes) -> tuple[bytes, str]:
         for part in head.parts(span.text.encode())
         if part.key in values and head.problem(decode(part.lines[0]).strip())
     }
-    with suppress(HeadNotEditableError):
+    with suppress(Invalid):
         changed = with_fields(content, fields)
         new = split(changed)
         if new and not head.read(new).problem and parse(changed, "") == before:

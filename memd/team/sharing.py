@@ -4,12 +4,11 @@ Its name must be valid on any disk, its head that of a memory, its type one of t
 not about a person, its size below the limit, and its text without credentials.
 """
 
-from memd.base.errors import Refused
+from memd.base.errors import Invalid, Refused
 from memd.base.names import TEAM
 from memd.base.team import ENTRY_BYTES, HeldEntry
 from memd.base.values import MemoryType
 from memd.store import memory, secret
-from memd.store.memory import InvalidMemoryError
 from memd.team.wire import check_key
 
 _NOT_UTF8 = "it is not UTF-8"
@@ -51,6 +50,6 @@ def _format_problems(content: bytes) -> str:
     """Return what a file lacks to be a memory, "" for nothing."""
     try:
         memory.validate(content, "")
-    except InvalidMemoryError as error:
-        return "; ".join(error.problems)
+    except Invalid as error:
+        return str(error.facts["problems"])
     return ""

@@ -6,6 +6,7 @@ import pytest
 
 from memd.agent import workspace as working
 from memd.agent.proposal import Proposed
+from memd.agent.refusals import NotReachableError
 from memd.base.errors import MemdError
 from tests.agent.home import Home, call, memory
 
@@ -105,7 +106,7 @@ def test_files_that_may_not_be_read_are_not_edited(home: Home) -> None:
             == "denied"
         )
         assert call(workspace, "WebFetch", url="x").fault == "denied"
-        with pytest.raises(MemdError, match="several names"):
+        with pytest.raises((MemdError, NotReachableError), match="several names"):
             workspace._read_memory("hard.md")
 
 

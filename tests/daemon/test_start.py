@@ -62,7 +62,7 @@ def test_a_start_on_a_full_disk_serves_reads() -> None:
             assert len(connection.call("memory.list", {"cwd": cwd})["memories"]) == 1
             with pytest.raises(MemdError) as caught:
                 connection.call("memory.write", {"cwd": cwd, **note, "body": "c"})
-            assert caught.value.kind == "state_unusable"
+            assert caught.value.kind == "storage_failed"
 
 
 def test_a_client_finds_the_daemon_at_another_path() -> None:

@@ -71,6 +71,32 @@ PURE_FILES = (
 )
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
 STANDARD = {-32700, -32600, -32601, -32602, -32603, -32800}
+# Each class of errors beside the families, and what catches exactly it.
+CAUGHT_AS_THEMSELVES = {
+    "NotJsonError": "JSON-RPC's own code; whoever reads JSON catches it",
+    "InvalidRequestError": "JSON-RPC's own code",
+    "UnknownMethodError": "JSON-RPC's own code",
+    "DaemonUnavailableError": "clients connect again after it, and after no answer of the daemon",
+    "AnswerTimeoutError": "the call may still be under way, and commands then say so",
+    "AlreadyRunningError": "not a failure: the second daemon ends with 0",
+    "StateUnusableError": "whoever can do without a small fact goes on after it",
+    "StateFaultError": "as before, and the state file itself is whole",
+    "EngineBrokenError": "the search index is built anew after it",
+    "ModelError": "the root of those of models",
+    "ModelNotConfiguredError": "no model is asked, so nothing fails",
+    "SdkMissingError": "as before",
+    "ProgramMissingError": "as before",
+    "KeyFileUnusableError": "as before",
+    "EnvFileUnusableError": "the daemon serves without the file",
+    "ProgramFailedError": "a model that is a program",
+    "ModelUnavailableError": "the same request is sent again after a pause",
+    "ModelBusyError": "the same request is sent again after a pause",
+    "ModelUnauthorisedError": "another key may do",
+    "ModelRefusedError": "the request is sent without the part that the server does not know",
+    "PromptTooLongError": "the request is sent again with less",
+    "ModelReplyError": "another form of the answer may do",
+    "CapReachedError": "the model was not asked, so it does not count as failed",
+}
 IMPURE = {"anyio", "asyncio", "random", "socket", "structlog", "subprocess", "threading", "time"}
 # The edges where anything may arrive and nothing may pass: each server's dispatch, jobs, the syncs
 # of a team, memctl, and a program's requests, which memd must not stop.
@@ -283,6 +309,17 @@ def test_errors_are_fourteen_families() -> None:
     assert [code for code in codes - STANDARD if -32768 <= code <= -32000] == []
 
 
+def test_few_errors_are_more_than_their_family() -> None:
+    """Each further class of errors is caught as itself, and its reason is named here."""
+    family_file = [s for s in PROGRAM if s.path == "memd/base/errors.py"]
+    families = {node.name for s in family_file for node in s.classes}
+    # The families come last: a struct may have a family's name.
+    classes = {node.name: node for s in (*PROGRAM, *family_file) for node in s.classes}
+    others = {name for name in classes.keys() - families if not name.startswith("_")}
+    further = {name for name in others if _is_error(classes, name)}
+    assert sorted(further) == sorted(CAUGHT_AS_THEMSELVES)
+
+
 def test_no_machine_is_named() -> None:
     """No tracked file holds a path of a machine or the host of a package registry."""
     listed = subprocess.run(
@@ -298,3 +335,10 @@ def test_no_machine_is_named() -> None:
         and (ROOT / name).is_file()
         and pattern.search((ROOT / name).read_text(errors="replace"))
     ] == []
+
+
+def _is_error(classes: dict[str, ast.ClassDef], name: str) -> bool:
+    """Return whether a class is an error that a caller may see."""
+    node = classes.get(name)
+    bases = [ast.unparse(base).rsplit(".", 1)[-1] for base in node.bases] if node else []
+    return name == "MemdError" or any(_is_error(classes, base) for base in bases if base != name)

@@ -5,21 +5,15 @@ from typing import Any
 
 import pytest
 
+from memd.base.errors import NotFound
 from memd.state.database import open_database
-from memd.state.job_rows import (
-    SCHEMA,
-    Job,
-    JobNotFoundError,
-    JobState,
-    number_of,
-    read_job,
-)
+from memd.state.job_rows import SCHEMA, Job, JobState, number_of, read_job
 
 
 def test_an_id_is_a_number_with_a_letter() -> None:
     """Ids are read strictly."""
     assert number_of("j12") == 12
-    with pytest.raises(JobNotFoundError):
+    with pytest.raises(NotFound):
         number_of("12")
 
 

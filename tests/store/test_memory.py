@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base import limits
+from memd.base.errors import Invalid
 from memd.base.values import MemoryType
 from memd.store.memory import (
     HEAD_BYTES,
-    HeadNotEditableError,
-    InvalidMemoryError,
     Memory,
     new,
     parse,
@@ -194,7 +193,7 @@ def test_the_yaml_conformance_cases_are_memories() -> None:
 )
 def test_writing_is_strict(content: bytes, problems: list[str]) -> None:
     """What breaks the format is refused, and everything that is wrong is named at once."""
-    with pytest.raises(InvalidMemoryError) as caught:
+    with pytest.raises(Invalid) as caught:
         validate(content, "a.md")
     for words in problems:
         assert words in caught.value.sentence
@@ -267,7 +266,7 @@ def test_a_sharp_cuts_nothing_off(line: str, kind: str) -> None:
 )
 def test_what_cannot_be_set_line_by_line_is_refused(content: bytes) -> None:
     """A damaged head, or one whose fields are no lines, is not guessed at."""
-    with pytest.raises(HeadNotEditableError):
+    with pytest.raises(Invalid):
         with_fields(content, {"metadata.origin": "user"})
 
 
