@@ -35,7 +35,7 @@ check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-logo | tail -n 3
+	@$(BIN)/lint-imports --no-logo > $(VENV)/contracts.log || { cat $(VENV)/contracts.log; exit 1; }
 	@$(BIN)/python -m pytest tests/house
 
 size: $(STAMP)    ## how large each room is, beside what it may have

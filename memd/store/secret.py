@@ -10,7 +10,6 @@ Rules of this file
   stand in the text is not tried at all.
 """
 
-import hashlib
 import math
 import re
 import tomllib
@@ -26,6 +25,7 @@ from msgspec import Struct
 
 from memd.base import regex
 from memd.base.errors import MemdError
+from memd.base.text import sha256
 from memd.base.yielding import yield_to_requests
 from memd.text.invisible import removed
 from memd.text.normal import normal
@@ -66,13 +66,6 @@ class _Table(Struct, frozen=True):
     published: frozenset[str]
 
 
-class _Name(Struct, frozen=True):
-    """The words in front of a value, which may name it."""
-
-    before_match: str
-    in_match: str  # the pattern of the rule has matched these as well
-
-
 class _Hit(Struct, frozen=True):
     """Where the value of a rule's match lies in a text."""
 
@@ -83,8 +76,7 @@ class _Hit(Struct, frozen=True):
 
 _LEAST_DISTINCT_CHARACTERS = 5  # of a credential; `xxxx-xxxx` has two
 _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
-_FINGERPRINT_DIGITS = 32
-_NEAR_LINES = 64  # a rule looks for 64 characters of a key, which may stand on as many lines
+_HASH_DIGITS = 32  # under which the table lists published examples
 _CHARACTERS_BEFORE = 24  # that may say what kind of key it is: "idempotency key"
 _NAME_END = re.compile(r"[\w.$-]*\Z")
 _REPEATED_CHARACTER = re.compile(r"(.)\1{7,}")
@@ -96,13 +88,10 @@ _LONG_TEXT = 64 * 1024  # characters, with which one rule takes a moment
 def find(text: str) -> tuple[Finding, ...]:
     """Return what looks like a credential, by line and then the most specific rule first."""
     lines_and_rules: dict[tuple[int, str], None] = {}  # an ordered set of line and rule
-    for form in _forms(text):
+    for form, hits, _ in _passes(text, keep_lines=True):
         # Rules come in the table's order: vendors' shapes before the general ones.
-        searched = form if form is text else _changed_lines(text, form)
-        for known, hits, _ in _rounds(searched, keep_lines=True):
-            for hit in hits:
-                line = known.count("\n", 0, hit.start) + 1
-                lines_and_rules[line, hit.rule] = None
+        for hit in hits:
+            lines_and_rules[form.count("\n", 0, hit.start) + 1, hit.rule] = None
     by_line = sorted(lines_and_rules, key=lambda line_and_rule: line_and_rule[0])
     return tuple(Finding(rule, line) for line, rule in by_line)
 
@@ -112,12 +101,16 @@ def scrub(text: str) -> str:
 
     Where one is only visible in a normalised form, that form is what comes back.
     """
-    return _scrubbed(text, keep_lines=False)
+    for _, _, rest in _passes(text, keep_lines=False):
+        text = rest
+    return text
 
 
 def blank(text: str) -> str:
     """Return what ``scrub`` returns, but keep all line ends, so that line numbers stay."""
-    return _scrubbed(text, keep_lines=True)
+    for _, _, rest in _passes(text, keep_lines=True):
+        text = rest
+    return text
 
 
 def scrub_error(error: MemdError) -> None:
@@ -128,41 +121,35 @@ def scrub_error(error: MemdError) -> None:
     error.facts = {key: scrub(v) if isinstance(v, str) else v for key, v in facts}
 
 
-def _scrubbed(text: str, *, keep_lines: bool) -> str:
-    """Return a text with each credential replaced; see ``scrub`` and ``blank``."""
-    text = _without_hits(text, keep_lines=keep_lines)
-    # Each further form is made of the text so far: what was replaced in it cannot come back.
-    for normalise in (normal, _visible):
-        form = normalise(text)
-        scrubbed = form if form == text else _without_hits(form, keep_lines=keep_lines)
-        if scrubbed != form:  # a credential is visible in this form alone
-            text = scrubbed
-    return text
-
-
-def _without_hits(text: str, *, keep_lines: bool) -> str:
-    """Return a text with each credential replaced that is visible in it as it is."""
-    for _, _, rest in _rounds(text, keep_lines=keep_lines):
-        text = rest
-    return text
-
-
-def _rounds(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, ...], str]]:
+def _passes(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, ...], str]]:
     """Yield a text, its hits and the text without them; then the same for that, to the end.
 
-    A rule takes the character behind a credential along, with which the next one may begin: of
-    several in a row the first round finds every other one. What a round puts in is no credential,
-    although "secret: " in front of a path may look like one.
+    The text is searched as it is, normalised, and without invisible characters. In each form some
+    rounds are needed, since a rule takes the character behind a credential along, with which the
+    next one may begin. What was put in is no credential, although "secret: " in front of a path
+    may look like one.
     """
-    for number in range(_ROUNDS):
-        hits = tuple(_matches(text))
-        if number:  # in the first round such words are the writer's own, and may hide something
-            hits = _outside_replaced(text, hits)
-        if not hits:
-            return
-        rest = _replace(text, hits, keep_lines=keep_lines)
-        yield text, hits, rest
-        text = rest
+    is_replaced = False  # until then "[secret: x]" is the writer's own, and may hide something
+    form: str | None = None
+    for normalise in (str, normal, _visible):
+        searched, form = form, normalise(text)
+        if form == searched:
+            continue
+        for _ in range(_ROUNDS):
+            hits = tuple(_matches(form))
+            if is_replaced:
+                hits = _outside_replaced(form, hits)
+            if not hits:
+                break
+            rest = _replace(form, hits, keep_lines=keep_lines)
+            yield form, hits, rest
+            text = form = rest
+            is_replaced = True
+
+
+def _visible(text: str) -> str:
+    """Return a text normalised and without invisible characters."""
+    return removed(normal(text))
 
 
 def _outside_replaced(text: str, hits: tuple[_Hit, ...]) -> tuple[_Hit, ...]:
@@ -194,38 +181,6 @@ def _replace(text: str, hits: tuple[_Hit, ...], *, keep_lines: bool) -> str:
     return "".join((*parts, text[position:]))
 
 
-def _forms(text: str) -> Iterator[str]:
-    """Yield a text as it is, normalised, and without invisible characters."""
-    yield text
-    if text.isascii():
-        return
-    normalised = normal(text)
-    if normalised != text:
-        yield normalised
-    visible = _visible(text)
-    if visible != normalised:
-        yield visible
-
-
-def _visible(text: str) -> str:
-    """Return a text normalised and without invisible characters."""
-    return removed(normal(text))
-
-
-def _changed_lines(text: str, form: str) -> str:
-    """Return the lines of a form that differ from the text, and those near them; others empty.
-
-    The text itself is searched already. Normalising makes and removes no line ends, so lines keep
-    their numbers.
-    """
-    lines = form.split("\n")
-    near: set[int] = set()
-    for number, (before, after) in enumerate(zip(text.split("\n"), lines, strict=True)):
-        if before != after:
-            near.update(range(number - _NEAR_LINES, number + _NEAR_LINES + 1))
-    return "\n".join(line if number in near else "" for number, line in enumerate(lines))
-
-
 def _matches(text: str) -> Iterator[_Hit]:
     """Yield each match of a rule whose value may be a credential."""
     # A lone surrogate cannot be encoded for re2; it is no part of any credential.
@@ -250,15 +205,15 @@ def _matches(text: str) -> Iterator[_Hit]:
             start, value_start, value_end = match.start(), match.start(group), match.end(group)
             line_start = text.rfind("\n", 0, start) + 1
             name_start = max(line_start, start - _CHARACTERS_BEFORE)
-            name = _Name(text[name_start:start], text[start:value_start])
-            if _may_be_credential(text[value_start:value_end], name, rule):
+            before, name = text[name_start:start], text[start:value_start]
+            if _may_be_credential(text[value_start:value_end], before, name, rule):
                 yield _Hit(rule.id, value_start, value_end)
 
 
-def _may_be_credential(value: str, name: _Name, rule: _Rule) -> bool:
+def _may_be_credential(value: str, before: str, name: str, rule: _Rule) -> bool:
     """Say whether a matched value may be a credential of this rule, and no example or identifier.
 
-    ``name`` are the words in front of it.
+    ``name`` are the words in front of it that the pattern has matched, ``before`` those before.
     """
     table = _table()
     run = _REPEATED_CHARACTER.search(value)
@@ -270,20 +225,15 @@ def _may_be_credential(value: str, name: _Name, rule: _Rule) -> bool:
     excluded += [table.prose] if rule.prose else []
     if any(_compiled(pattern).search(value) for pattern in excluded):
         return False
-    if rule.assigned and _is_identifier(value, name, table):
+    if rule.assigned and _is_identifier(value, before, name, table):
         return False
     return (
         len(set(value.lower())) >= _LEAST_DISTINCT_CHARACTERS
         and (not rule.mixed or _MIXED.search(value) is not None)
         and (not rule.holds or _compiled(rule.holds).search(value) is not None)
         and _entropy(value) >= rule.entropy
-        and _fingerprint(value) not in table.published
+        and sha256(value.encode())[:_HASH_DIGITS] not in table.published
     )
-
-
-def _fingerprint(value: str) -> str:
-    """Return the hash under which the table lists published example credentials."""
-    return hashlib.sha256(value.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
 def _entropy(value: str) -> float:
@@ -292,15 +242,16 @@ def _entropy(value: str) -> float:
     return -sum(frequency * math.log2(frequency) for frequency in frequencies)
 
 
-def _is_identifier(value: str, name: _Name, table: _Table) -> bool:
+def _is_identifier(value: str, before: str, name: str, table: _Table) -> bool:
     """Say whether a value is an identifier by its form, its name or the word before "key"."""
-    word_before_match = _NAME_END.search(name.before_match)
-    start_of_name = word_before_match.group() if word_before_match else ""
-    if _compiled(table.ordinary).search(value):
-        return True
-    if _compiled(table.names).search(start_of_name + name.in_match):
-        return True
-    return _compiled(table.identifiers).search(name.before_match + name.in_match) is not None
+    word_before = _NAME_END.search(before)
+    whole_name = (word_before.group() if word_before else "") + name
+    searches = (
+        (table.ordinary, value),
+        (table.names, whole_name),
+        (table.identifiers, before + name),
+    )
+    return any(_compiled(pattern).search(text) for pattern, text in searches)
 
 
 @cache
