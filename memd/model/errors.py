@@ -3,30 +3,19 @@
 No error contains a credential: ``wire.tame`` removes them from a server's words first.
 """
 
-from memd.base.errors import MemdError
+from memd.base.errors import Limit, Model, TooLarge
 from memd.base.extras import install_command
 
 
-class ModelError(MemdError):
-    """A model did not give a usable answer.
-
-    ``may_cost`` says that the server may have charged the request although no reply came back.
-    """
-
-    code = 1019
-    kind = "model_failed"
-    exit_status = 69
-    of_model = True
-    may_cost = False
+class ModelError(Model):
+    """A request to a model ended without a usable reply."""
 
 
 class ModelNotConfiguredError(ModelError):
     """The present settings name no usable model."""
 
-    code = 1016
     kind = "model_not_configured"
     hint = "set [model] in memd.toml, or ANTHROPIC_API_KEY in the file env beside it"
-    exit_status = 78
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"no model is configured: {cause}", cause=cause)
@@ -53,11 +42,8 @@ class ProgramMissingError(ModelNotConfiguredError):
 class ProgramFailedError(ModelError):
     """The program that is used as a model failed."""
 
-    code = 1017
-    kind = "model_unavailable"
     retryable = True
     hint = "run it by hand and see whether you are signed in"
-    exit_status = 75
     may_cost = True
 
     def __init__(self, status: int, words: str) -> None:
@@ -74,11 +60,8 @@ class ModelUnavailableError(ModelError):
     ``retry_after`` is how many seconds the server asks to wait, ``None`` if it does not.
     """
 
-    code = 1017
-    kind = "model_unavailable"
     retryable = True
     hint = "memd tries again by itself; look at the server if this stays"
-    exit_status = 75
 
     def __init__(
         self, cause: str, *, may_cost: bool = False, retry_after: float | None = None
@@ -91,11 +74,8 @@ class ModelUnavailableError(ModelError):
 class ModelBusyError(ModelError):
     """The server is busy (429); ``retry_after`` is how many seconds it asks to wait."""
 
-    code = 1017
-    kind = "model_busy"
     retryable = True
     hint = "memd slows down by itself; a higher rate limit of the account helps for good"
-    exit_status = 75
 
     def __init__(self, cause: str, *, retry_after: float | None = None) -> None:
         super().__init__(
@@ -107,10 +87,7 @@ class ModelBusyError(ModelError):
 class ModelUnauthorisedError(ModelError):
     """The server does not accept the credentials (401, 403)."""
 
-    code = 1018
-    kind = "model_unauthorised"
     hint = "mend the key where memctl status says that it is from"
-    exit_status = 77
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"the model's server refuses the credentials: {cause}", cause=cause)
@@ -119,7 +96,6 @@ class ModelUnauthorisedError(ModelError):
 class ModelRefusedError(ModelError):
     """The server refuses the request itself, so that a retry would not help."""
 
-    kind = "model_refused"
     hint = "look at the model's name and the address in [model] of memd.toml"
 
     def __init__(self, status: int, cause: str) -> None:
@@ -133,6 +109,7 @@ class ModelRefusedError(ModelError):
 class PromptTooLongError(ModelError):
     """The request is longer than the model accepts."""
 
+    code = TooLarge.code
     kind = "prompt_too_long"
     hint = "ask with less"
 
@@ -143,7 +120,6 @@ class PromptTooLongError(ModelError):
 class ModelReplyError(ModelError):
     """The response is no valid reply of the Messages API."""
 
-    kind = "model_reply_unusable"
     retryable = True
     hint = "look at what serves the address in [model] of memd.toml"
     may_cost = True
@@ -155,10 +131,10 @@ class ModelReplyError(ModelError):
 class CapReachedError(ModelError):
     """A cap on spending is reached; nothing was sent. ``resumes`` is seconds since 1970."""
 
-    code = 1020
-    kind = "cap_reached"
+    code = Limit.code
+    kind = Limit.kind
+    exit_status = Limit.exit_status
     hint = "wait for the next day, or raise the cap in [spend] of memd.toml"
-    exit_status = 75
 
     def __init__(self, purpose: str, cap: str, resumes: float, when: str) -> None:
         super().__init__(
