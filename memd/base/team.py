@@ -1,12 +1,8 @@
 """Values of team memory that several floors share: the state of a sync, and what it sends."""
 
-from collections.abc import Iterable
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct, field
-
-from memd.base.values import TeamMoved
 
 ENTRY_BYTES = 64 * 1024
 REMOVED = ""  # the hash of an entry that a tombstone stands for
@@ -128,17 +124,3 @@ class Author(Struct, frozen=True):
     device: str
     at: float
     revision: int
-
-
-def moved(
-    bases: Iterable[Base] = (),
-    gone: Iterable[str] = (),
-    held: Iterable[HeldEntry] = (),
-    conflicts: Iterable[Conflict] = (),
-) -> TeamMoved:
-    """Return the effect that stores bases in the same transaction as a change set.
-
-    ``gone`` are keys whose base is deleted. A conflict without a change gets that of the set.
-    """
-    parts = (bases, gone, held, conflicts)
-    return TeamMoved(*(msgspec.json.encode(list(part)).decode() for part in parts))

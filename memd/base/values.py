@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct, field
@@ -163,51 +163,6 @@ class FileEdit(Struct, frozen=True):
     origin: str = ""
 
 
-class CursorMove(Struct, frozen=True):
-    """The extraction cursor of a session, stored together with the memories found before it.
-
-    ``message`` is the id of the person's last message before it, which memories name as their
-    source; it is not stored.
-    """
-
-    session: str
-    source: str
-    position: int
-    marker: str
-    message: str = ""
-
-
-class JobEnd(Struct, frozen=True):
-    """The end of a job, recorded together with the change that it made."""
-
-    job: str
-    state: str
-    result: str  # JSON text
-
-
-class LockTaken(Struct, frozen=True):
-    """The time of a dream's lock, which is stored together with the dream's change.
-
-    ``directory`` is the memory directory in the lock's row. ``taken_ns`` is when the lock was
-    taken, in ns since 1970; it counts as the time of the last consolidation.
-    """
-
-    directory: str
-    taken_ns: int
-
-
-class ProposalDecided(Struct, frozen=True):
-    """A person's decision on a dream's proposal: the edits of ``paths`` are accepted or rejected.
-
-    ``paths`` is a JSON list; ``state`` is accepted or rejected, with the ``reason`` for that.
-    """
-
-    proposal: str
-    state: str
-    paths: str
-    reason: str = ""
-
-
 class Suggestion(Struct, frozen=True):
     """A statement that may be worth remembering; it is stored with the change set's directory.
 
@@ -224,22 +179,6 @@ class Suggestion(Struct, frozen=True):
     reason: str = ""
 
 
-class SuggestionDecided(Struct, frozen=True):
-    """The decision on a suggestion: ``taken`` (a memory says it) or ``dismissed``."""
-
-    suggestion: str
-    state: str
-
-
-class TeamMoved(Struct, frozen=True):
-    """The new sync state of a team directory after a change set; JSON lists (``core/team.py``)."""
-
-    bases: str = "[]"
-    gone: str = "[]"
-    held: str = "[]"
-    conflicts: str = "[]"
-
-
 class Undid(Struct, frozen=True):
     """The numbers of the first and the last change of the directory that an undo takes back."""
 
@@ -251,8 +190,9 @@ class Undid(Struct, frozen=True):
         return f"c{self.first}" if self.first == self.last else f"c{self.first} to c{self.last}"
 
 
-_Decided = ProposalDecided | SuggestionDecided
-Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved
+# Makes another fact true together with a change, in its transaction. It takes the transaction's
+# cursor (``state/database.py``) and the change's id, ``None`` if no file changed.
+Effect = Callable[[Any, str | None], None]
 
 
 class Draft(Struct, frozen=True):
@@ -266,6 +206,8 @@ class Draft(Struct, frozen=True):
     edits: tuple[FileEdit, ...] = ()
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     effects: tuple[Effect, ...] = ()
+    transcript: str = ""  # the path of the conversation that the memories are from
+    message: str = ""  # the id of the person's last message in it
     by_person: bool = False  # the person saves the texts, so they are theirs, whoever wrote them
     # Checks the texts of an import: path, text before, text. Whoever made them wrote their origin
     # into them; names and sizes are those that files of a person may have, and there may be 10,000.

@@ -56,10 +56,8 @@ from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
-from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.docs import Docs
-from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable
 from memd.state.ledger import Ledger
 from memd.state.period import Period
@@ -139,8 +137,9 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
             await group.start(_serve, ports, methods, hub, parting)
             work_off = partial(missed.work_off, services, methods["hook"], ports.log)
             background.start_soon("spool", work_off)
-            tables = (Cursors(database), Docs(database))
-            catch_up = partial(missed.catch_up, services, methods["extract"], tables, ports.log)
+            catch_up = partial(
+                missed.catch_up, services, methods["extract"], Docs(database), ports.log
+            )
             background.start_soon("catch-up", catch_up)
             try:
                 yield ending
@@ -167,12 +166,12 @@ async def _compose(
     records = Runs(docs)
     models, proposals = _models(ports, database, spent), ProposalTable(database)
     instructions = Instructions(docs, projects.client_folders)
-    covered, log, locks = instructions.covered, ports.log, DreamTable(database)
+    covered, log = instructions.covered, ports.log
     joined, priority = memberships.joined, RequestPriority()
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
     make_extract = partial(extractions, database, store, clock, models, records, joined=joined)
     extract = make_extract(waiting=suggestions.new_quotations, note=log.note, covered=covered)
-    make_dreams = partial(Dreams, store, locks, proposals, clock, models=models, runs=records)
+    make_dreams = partial(Dreams, store, database, proposals, clock, models=models, runs=records)
     dreams = make_dreams(note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
     add_note = partial(_add_note, notes, log)

@@ -10,7 +10,6 @@ from memd.base.covered import CoveredIn
 from memd.extract.service import Extractions, Note, Waiting
 from memd.model.configured import Models
 from memd.rules.service import ToolRules
-from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
@@ -32,7 +31,7 @@ def extractions(
     """Return the extraction of memories."""
     return Extractions(
         store,
-        Cursors(database),
+        Docs(database),
         clock,
         models,
         runs,

@@ -26,11 +26,11 @@ from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.text import read_object
 from memd.base.values import Caller
+from memd.extract.cursors import transcript_cursors
 from memd.projects.switches import by_files
 from memd.projects.visits import Visit, visits_by_directory
 from memd.rpc.connection import Call, Connection, Handler, ServerLog
 from memd.rpc.server import contain
-from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.state.docs import Docs
 
@@ -72,15 +72,12 @@ async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
         await services.clock.sleep(LOOK_SECONDS)
 
 
-async def catch_up(
-    services: Services, extract: Handler, tables: tuple[Cursors, Docs], log: ServerLog
-) -> None:
+async def catch_up(services: Services, extract: Handler, docs: Docs, log: ServerLog) -> None:
     """Extract once from conversations that grew while no daemon ran."""
     clock = services.clock
-    cursor_table, docs = tables
     try:
         visits = await to_thread.run_sync(visits_by_directory, docs)
-        conversations = await to_thread.run_sync(_grown_conversations, cursor_table, clock.now())
+        conversations = await to_thread.run_sync(_grown_conversations, docs, clock.now())
     except StateUnusableError:
         return
     for grown in conversations:
@@ -156,10 +153,10 @@ def _remove(path: str) -> bool:
     return True
 
 
-def _grown_conversations(cursors: Cursors, now: float) -> list[_GrownConversation]:
+def _grown_conversations(docs: Docs, now: float) -> list[_GrownConversation]:
     """Return the conversations that grew last, the longest unchanged one first. Blocks."""
     candidates = []  # each with the bytes that are not read yet
-    for directory, cursor in cursors.transcripts():
+    for directory, cursor in transcript_cursors(docs):
         with suppress(OSError):
             status = os.stat(cursor.source)
             unread = status.st_size - cursor.position

@@ -5,18 +5,61 @@ Rules of this file
   released. If releasing fails, the row stays, and the next taking in that directory or the next
   start repairs the lock. Until then the lock file names a holder, so no dream begins there.
 - The row has the time that the lock file gets on release: the time before, or the dream's own once
-  its change is committed (``state/dreams.py``). So a release after a crash sets the right time.
+  its change is committed (``time_kept``). So a release after a crash sets the right time.
 """
 
 from contextlib import suppress
+from typing import Any
 
 from msgspec import Struct
 
 from memd.base.clock import Clock
 from memd.base.errors import MemdError, Storage
-from memd.state.dreams import DreamTable, LockRow
+from memd.base.values import Effect
+from memd.state import docs
+from memd.state.docs import Docs
 from memd.store import lock
 from memd.store.lock import ConsolidationLock, IsAlive
+
+
+class LockRow(Struct, frozen=True):
+    """A lock that a dream took or was about to take; its directory is the document's place.
+
+    ``taken_ns`` is the dream's own time. ``prior_ns`` is the mtime to restore if the dream fails,
+    ``None`` if there was no lock file; it equals ``taken_ns`` once the dream's change is made.
+    """
+
+    directory: str
+    pid: int
+    taken_ns: int
+    prior_ns: int | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the dream's change was made, so that its time remains."""
+        return self.prior_ns == self.taken_ns
+
+
+def lock_rows(table: Docs) -> tuple[LockRow, ...]:
+    """Return all rows in the order of their directories, without those of impossible paths."""
+    rows = sorted(table.list_all(LockRow).values(), key=lambda row: row.directory)
+    return tuple(row for row in rows if "\0" not in row.directory)
+
+
+def time_kept(held: ConsolidationLock) -> Effect:
+    """Return the effect after which the dream's own time is the one to restore.
+
+    If a newer dream holds the lock by then, its failure restores this time.
+    """
+
+    def keep(cursor: Any, _change: str | None) -> None:
+        pid, taken_ns = 0, held.taken_ns  # 0: the row was deleted before
+        row = docs.get(cursor, LockRow, held.directory)
+        if row is not None:
+            pid, taken_ns = row.pid, row.taken_ns
+        docs.put(cursor, LockRow(held.directory, pid, taken_ns, held.taken_ns), held.directory)
+
+    return keep
 
 
 class DreamLock(Struct, frozen=True):
@@ -25,7 +68,7 @@ class DreamLock(Struct, frozen=True):
     ``is_alive`` returns whether a process with a PID lives.
     """
 
-    table: DreamTable
+    table: Docs
     clock: Clock
     is_alive: IsAlive
 
@@ -37,7 +80,7 @@ class DreamLock(Struct, frozen=True):
         self._repair_in(directory)
 
         def remember(pid: int, taken_ns: int, prior_ns: int | None) -> None:
-            self.table.remember(LockRow(directory, pid, taken_ns, prior_ns))
+            self.table.put(LockRow(directory, pid, taken_ns, prior_ns), directory)
 
         held = None
         try:
@@ -59,14 +102,14 @@ class DreamLock(Struct, frozen=True):
             prior_ns = row.prior_ns if row else prior_ns  # the dream's own once it is committed
         with suppress(MemdError):
             held.release(held.taken_ns if is_complete else prior_ns)
-            self.table.forget(held.directory)
+            self.table.delete(LockRow, held.directory)
 
     def recover(self) -> tuple[str, ...]:
         """Repair the locks of dreams that a crash ended; call it before any dream.
 
         Returns a sentence about each. Raises StateUnusableError.
         """
-        sentences = (self._repair(row) for row in self.table.locks())
+        sentences = (self._repair(row) for row in lock_rows(self.table))
         return tuple(filter(None, sentences))
 
     def _repair(self, row: LockRow) -> str:
@@ -76,7 +119,7 @@ class DreamLock(Struct, frozen=True):
         except Storage as error:
             return error.sentence
         if restored is not None:
-            self.table.forget(row.directory)
+            self.table.delete(LockRow, row.directory)
         if not restored:
             return ""
         sequel = "its work is done" if row.finished else "it may run again"
@@ -90,4 +133,4 @@ class DreamLock(Struct, frozen=True):
 
     def _row(self, directory: str) -> LockRow | None:
         """Return the row of a directory's lock, ``None`` if there is none."""
-        return next((row for row in self.table.locks() if row.directory == directory), None)
+        return self.table.get(LockRow, directory)

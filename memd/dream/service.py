@@ -14,7 +14,6 @@ Rules of this file
   committed and the dream counts as done, as another dream would propose the same.
 """
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -30,18 +29,20 @@ from memd.base.clock import Clock
 from memd.base.errors import Busy, Cancelled, MemdError
 from memd.base.names import INDEX
 from memd.base.settings import Settings
-from memd.base.values import Draft, JobEnd, LockTaken, Project, Tree
+from memd.base.values import Draft, Project, Tree
 from memd.base.yielding import checking
 from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed_pass
-from memd.dream.lock import DreamLock
+from memd.dream.lock import DreamLock, time_kept
 from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
+from memd.dream.removals import removed_since
 from memd.dream.run import MINUTES, DreamRun, ModelRun, dream_timeout, dream_unfinished
 from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
-from memd.state.database import StateUnusableError
-from memd.state.dreams import DreamTable
+from memd.state.database import Database, StateUnusableError
+from memd.state.docs import Docs
+from memd.state.jobs import job_completed
 from memd.state.proposals import ProposalTable
 from memd.store.lock import IsAlive, is_alive
 from memd.store.past import Past
@@ -70,7 +71,7 @@ class Dreams:
     def __init__(
         self,
         store: Store,
-        table: DreamTable,
+        database: Database,
         proposals: ProposalTable,
         clock: Clock,
         *,
@@ -81,14 +82,14 @@ class Dreams:
         note: Note = _ignore_report,
     ) -> None:
         self._store = store
-        self._table = table  # the rows of locks, and what earlier dreams removed
+        self._database = database  # what earlier dreams removed is in their jobs' results
         self._proposals = proposals
         self._clock = clock
         self._models = models
         self._runs = runs  # stores what a model did in each turn
         self._note = note
         self._replacement = work  # takes the place of the fixed pass, None for the fixed pass
-        self._lock = DreamLock(table, clock, is_alive)
+        self._lock = DreamLock(Docs(database), clock, is_alive)
 
     async def recover(self) -> tuple[str, ...]:
         """Release the locks of dreams that a crash ended; call it before any dream.
@@ -220,9 +221,9 @@ class Dreams:
             if result.report.problems and not result.judged.edits:
                 return Draft()
             facts = replace(result.report, proposal=proposal).facts()
-            end = JobEnd(dream.job, "completed", json.dumps(facts))
+            end = job_completed(dream.job, facts, self._clock.now())
             # From now on a release of the lock sets the dream's time, even after a crash.
-            lock_time = LockTaken(dream.directory, dream.lock.taken_ns)
+            lock_time = time_kept(dream.lock)
             # The store does not mend an index whose earlier change a person took back.
             mend = all(left.path != INDEX for left in result.wanted.left)
             edits, effects = result.judged.edits, (end, lock_time)
@@ -242,7 +243,9 @@ class Dreams:
         """
         with checking(dream.check):
             now = self._clock.now()
-            recent_losses = self._table.removed_since(dream.directory, now - _LOSS_WINDOW_SECONDS)
+            recent_losses = removed_since(
+                self._database, dream.directory, now - _LOSS_WINDOW_SECONDS
+            )
             return judged_pass(tree, ready, past, now, recent_losses)
 
     async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:

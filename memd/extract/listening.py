@@ -22,9 +22,10 @@ from memd.base.errors import Refused
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.text import sha256
-from memd.base.values import CursorMove, Message, Project
+from memd.base.values import Message, Project
 from memd.conversation.dialogue import Dialogue, extended
 from memd.conversation.pieces import AGENT
+from memd.extract.cursors import ExtractionCursor
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest
 from memd.extract.sentences import BLANK, Sentence, sentences
@@ -48,7 +49,7 @@ class NewPart(Struct, frozen=True):
     """The new part of a conversation: its messages, the cursor behind them, and the dialogue."""
 
     messages: tuple[Message, ...]
-    cursor: CursorMove
+    cursor: ExtractionCursor
     dialogue: Dialogue = field(default_factory=Dialogue)
     pieces: int = 0  # how many of the dialogue's last pieces are new
     # How many of all pieces the model's cache has from the last request, the fingerprints of that
@@ -93,7 +94,7 @@ class ConversationReader:
         self,
         directory: str,
         request: ExtractRequest,
-        cursor: CursorMove | None,
+        cursor: ExtractionCursor | None,
         *,
         whole: bool,
         now: float = 0.0,
@@ -136,13 +137,15 @@ class ConversationReader:
         return earlier.prefix
 
 
-def _is_same_position(one: CursorMove, two: CursorMove | None) -> bool:
+def _is_same_position(one: ExtractionCursor, two: ExtractionCursor | None) -> bool:
     """Return whether two cursors stand at the same place of the same conversation."""
     # The state file does not store the message of a cursor, so it is not compared.
     return two is not None and replace(one, message=two.message) == two
 
 
-def _read_again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -> Dialogue:
+def _read_again(
+    request: ExtractRequest, cursor: ExtractionCursor | None, *, whole: bool
+) -> Dialogue:
     """Return the conversation up to a cursor, read again from the end of the transcript.
 
     The result is empty without ``whole``, without a cursor, or if the cursor is of another
@@ -157,19 +160,21 @@ def _read_again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bo
     return extended(Dialogue(), part.messages)
 
 
-def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> NewPart:
+def _from_messages(request: ExtractRequest, cursor: ExtractionCursor | None) -> NewPart:
     """Return the new messages of a request that has the messages themselves."""
     messages = from_messages(request.messages)
     start = _count_read(messages, cursor)
     new = messages[start:]
     marker = _message_hash(messages[-1]) if messages else ""
-    moved = CursorMove(request.session, _MESSAGES, len(messages), marker, _last_message_id(new))
+    moved = ExtractionCursor(
+        request.session, _MESSAGES, len(messages), marker, _last_message_id(new)
+    )
     before = extended(Dialogue(), messages[:start])
     outside = any(message.origin in _OUTSIDE for message in new)
     return _with_dialogue(NewPart(new, moved, outside=outside), before, extended(before, new))
 
 
-def _count_read(messages: Sequence[Message], cursor: CursorMove | None) -> int:
+def _count_read(messages: Sequence[Message], cursor: ExtractionCursor | None) -> int:
     """Return how many of the messages a cursor counts as read.
 
     If the cursor's message has moved, its last position counts. If it has vanished, since the
@@ -196,7 +201,7 @@ def _last_message_id(messages: Sequence[Message]) -> str:
 
 
 def _from_transcript(
-    request: ExtractRequest, cursor: CursorMove | None, dialogue: Dialogue, *, whole: bool
+    request: ExtractRequest, cursor: ExtractionCursor | None, dialogue: Dialogue, *, whole: bool
 ) -> NewPart:
     """Return the new messages of a request's transcript; ``dialogue`` is what came before."""
     path = request.transcript_path or ""
@@ -218,7 +223,7 @@ def _from_transcript(
             extended_dialogue = extended(extended_dialogue, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    moved = CursorMove(request.session, path, offset, marker, _last_message_id(used))
+    moved = ExtractionCursor(request.session, path, offset, marker, _last_message_id(used))
     new_part = NewPart(tuple(used), moved, outside=outside, problem=problem)
     return _with_dialogue(new_part, dialogue, extended_dialogue)
 

@@ -6,7 +6,6 @@ the result is one change set, committed together with the cursor and the job's e
 crash the same messages are read again.
 """
 
-import json
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -32,7 +31,6 @@ from memd.base.values import (
     PERSON,
     Actor,
     Draft,
-    JobEnd,
     MemoryFile,
     Project,
     Provenance,
@@ -40,6 +38,7 @@ from memd.base.values import (
     Tree,
 )
 from memd.extract import candidates, fork, listening, requests
+from memd.extract.cursors import cursor_moved, read_cursor, transcript_cursors
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Extraction, conversation
 from memd.extract.merge import Merged, merge, shown
@@ -48,8 +47,10 @@ from memd.extract.review import Reviewer, quotations
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
-from memd.state.cursors import Cursors
-from memd.state.suggestions import OpenSuggestion
+from memd.state.docs import Docs
+from memd.state.jobs import job_completed
+from memd.state.suggestions import OpenSuggestion, suggestion_saved
+from memd.store import secret
 from memd.store.store import Store
 from memd.transcripts.sessions import sessions_of
 
@@ -89,7 +90,7 @@ class Extractions:
     def __init__(
         self,
         store: Store,
-        cursors: Cursors,
+        table: Docs,
         clock: Clock,
         models: ModelSource,
         runs: Runs,
@@ -101,7 +102,7 @@ class Extractions:
         new_suggestions: CountTexts = lambda _, texts: len(texts),
     ) -> None:
         self._store = store
-        self._cursors = cursors
+        self._table = table
         self._clock = clock
         self._models = models
         self._runs = runs
@@ -140,7 +141,9 @@ class Extractions:
             return ExtractionResult(requests.SKIPPED, reason)
         configured = self._models.for_(settings) if settings.extract.use_model else None
         model = configured if allow_model else None
-        cursor = await to_thread.run_sync(self._cursors.get, project.memory_dir, request.session)
+        cursor = await to_thread.run_sync(
+            read_cursor, self._table, project.memory_dir, request.session
+        )
         now, whole = self._clock.monotonic(), model is not None
         read = partial(self._reader.read_new_part, whole=whole, now=now)
         new_part = await to_thread.run_sync(read, project.memory_dir, request, cursor)
@@ -216,6 +219,8 @@ class Extractions:
     ) -> ExtractionResult:
         """Commit a plan together with its result, the suggestions and the cursor."""
         suggestions = suggestions if extraction.settings.extract.suggest else ()
+        suggestions = [each for each in suggestions if not _is_secret(each)]
+        cursor, now = extraction.new_part.cursor, self._clock.now()
         directory = extraction.project.memory_dir
         texts = [suggestion.text for suggestion in suggestions]
         count_new = partial(self._count_new, directory, texts)
@@ -228,9 +233,18 @@ class Extractions:
             merged = Merged(Draft()) if _ALL in refused else plan(tree).without(refused)
             rules = (*merged.refused, *refused.values())
             result = extracted.of(merged.draft).without(merged.already_said).refusing(rules)
-            end = JobEnd(extraction.job, requests.COMPLETED, json.dumps(result.facts()))
-            ends = (end,) if extraction.job else ()
-            return replace(merged.draft, effects=(extraction.new_part.cursor, *suggestions, *ends))
+            effects = [
+                cursor_moved(directory, cursor),
+                *(suggestion_saved(directory, suggestion, now) for suggestion in suggestions),
+            ]
+            if extraction.job:
+                effects.append(job_completed(extraction.job, result.facts(), now))
+            return replace(
+                merged.draft,
+                effects=tuple(effects),
+                transcript=cursor.source,
+                message=cursor.message or cursor.marker,
+            )
 
         is_local = extracted.engine == LOCAL
         provenance = Provenance(
@@ -334,7 +348,7 @@ class Extractions:
         """Return the text and origin for ``proven``. Blocks: runs in a worker thread."""
         folders, directory = transcript_folders(project), os.path.realpath(project.memory_dir)
         paths = {f"{folder}/{name}.jsonl" for folder in folders for name in sessions_of(folder)}
-        paths |= {move.source for at, move in self._cursors.transcripts() if at == directory}
+        paths |= {move.source for at, move in transcript_cursors(self._table) if at == directory}
         quoting_lines = quotations(body)
         claimed = [said] if said else [*quoting_lines.values()][:_QUOTATIONS]
         sources = [(" ".join(words.split()), listening.quoted(paths, words)) for words in claimed]
@@ -382,3 +396,9 @@ def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Work
     )
     reviewer.answers, reviewer.theirs = workspace.answers, workspace.shared
     return workspace
+
+
+def _is_secret(suggestion: Suggestion) -> bool:
+    """Return whether a text of a suggestion looks like a credential; it is not stored then."""
+    texts = (suggestion.text, suggestion.reason, suggestion.type, suggestion.session)
+    return bool(secret.find("\n".join(texts)))

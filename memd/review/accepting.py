@@ -8,7 +8,6 @@ Rules of this file
 - Names in a proposal are input: a file with a forbidden name is left.
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -17,8 +16,15 @@ from msgspec import Struct
 from memd.base.errors import Conflict, MemdError, NotFound
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
-from memd.base.values import Draft, FileEdit, ProposalDecided, Tree
-from memd.state.proposals import ACCEPTED, OPEN, Proposal, ProposedEdit
+from memd.base.values import Draft, FileEdit, Tree
+from memd.state.proposals import (
+    ACCEPTED,
+    OPEN,
+    Proposal,
+    ProposalDecision,
+    ProposedEdit,
+    proposal_decided,
+)
 from memd.store.draft import merge_edit
 from memd.store.memory import parse
 
@@ -80,11 +86,12 @@ class Acceptance(Struct, frozen=True):
     merged: tuple[str, ...] = ()
     left: tuple[LeftFile, ...] = ()
 
-    def draft(self, proposal: str) -> Draft:
+    def draft(self, directory: str, proposal: str, at: float) -> Draft:
         """Return the change set, which also records the decision in the same transaction."""
         if not self.accepted:
             return Draft()
-        decided = ProposalDecided(proposal, ACCEPTED, json.dumps(self.accepted))
+        decision = ProposalDecision(proposal, ACCEPTED, self.accepted)
+        decided = proposal_decided(directory, decision, at)
         return Draft(self.edits, effects=(decided,), merged=self.merged)
 
 

@@ -7,7 +7,6 @@ Rules of this file
   crash.
 """
 
-import json
 from collections.abc import Collection, Sequence
 
 import anyio
@@ -17,10 +16,18 @@ from msgspec import Struct
 from memd.base.clock import Clock
 from memd.base.errors import Invalid, NotFound
 from memd.base.text import one_line
-from memd.base.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
+from memd.base.values import ASSISTANT, Actor, Draft, Provenance, Tree
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views
-from memd.state.proposals import ACCEPTED, REJECTED, Proposal, ProposalTable, ProposedEdit, state_of
+from memd.state.proposals import (
+    ACCEPTED,
+    REJECTED,
+    Proposal,
+    ProposalDecision,
+    ProposalTable,
+    ProposedEdit,
+    state_of,
+)
 from memd.store.secret import scrub
 from memd.store.store import Store
 
@@ -118,7 +125,7 @@ class Reviews:
                 """Return the change set for the live files, and set the result for each file."""
                 nonlocal acceptance
                 acceptance = accept(edits, selected, tree, strict=bool(names))
-                return acceptance.draft(current.id)
+                return acceptance.draft(directory, current.id, self._clock.now())
 
             reason = f"accepted proposal {current.id} of a dream"
             provenance = Provenance(Actor.CLIENT, client, reason=reason, origin=ASSISTANT)
@@ -140,7 +147,7 @@ class Reviews:
             edits = current.edits
             rejected = tuple(edit.path for edit in open_edits(current, names))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
-            decision = ProposalDecided(current.id, REJECTED, json.dumps(rejected), words)
+            decision = ProposalDecision(current.id, REJECTED, rejected, words)
             await to_thread.run_sync(self._proposals.decide, directory, decision, self._clock.now())
         # An unreadable proposal has no edits and is rejected as a whole.
         state = _state(edits, rejected, REJECTED) if edits else REJECTED

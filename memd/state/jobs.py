@@ -13,14 +13,14 @@ Rules of this file
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from memd.base import limits
 from memd.base.text import read_object
-from memd.base.values import JobEnd
+from memd.base.values import Effect
 from memd.state.database import Cursor, Database, Row
 from memd.state.docs import Docs
 from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job
@@ -56,13 +56,30 @@ class JobCounts(Struct, frozen=True):
     running: tuple[RunningRow, ...]
 
 
-def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
-    """End a job, in the transaction that applies the change set it made."""
-    cursor.execute(
-        "UPDATE jobs SET state = ?, result = ?, error = NULL, ended = ?, request = '{}'"
-        " WHERE number = ? AND state IN ('queued', 'running')",
-        (effect.state, effect.result, at, number_of(effect.job)),
+def job_completed(job: str, result: Mapping[str, Any], at: float) -> Effect:
+    """Return the effect that completes a job with the change it made, whose id its result gets."""
+
+    def complete(cursor: Any, change: str | None) -> None:
+        facts = {**result, "change": change} if change else result
+        cursor.execute(
+            "UPDATE jobs SET state = 'completed', result = ?, error = NULL, ended = ?,"
+            " request = '{}' WHERE number = ? AND state IN ('queued', 'running')",
+            (json.dumps(facts), at, number_of(job)),
+        )
+
+    return complete
+
+
+def completed_results(
+    database: Database, kind: str, directory: str, since: float
+) -> tuple[dict[str, Any], ...]:
+    """Return the results of a directory's completed jobs of a kind that ended after ``since``."""
+    rows = database.read(
+        "SELECT result FROM jobs WHERE kind = ? AND directory = ? AND ended >= ?"
+        " AND state = 'completed'",
+        (kind, directory, since),
     )
+    return tuple(read_object(row["result"]) for row in rows)
 
 
 class JobTable:

@@ -18,6 +18,7 @@ from memd.base.values import Actor
 from memd.state.database import Database, Row
 from memd.state.renames import Move, renamed_paths
 from memd.state.rows import text_of, time_of
+from memd.state.suggestions import DISMISSED, OPEN, SuggestionTable, state_of
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
 _ACTORS_WHO_TEACH_NOTHING = (Actor.TEAM, Actor.UNDO)  # what they write does not count as learnt
@@ -33,11 +34,6 @@ _DREAMS = """
 SELECT directory, ended, result FROM jobs WHERE kind = 'dream' AND state = 'completed'
     AND ended >= ?1 AND ended <= ?2
 ORDER BY number DESC
-"""
-_FATES = """
-SELECT count(*) AS made, coalesce(sum(state = 'dismissed'), 0) AS dismissed,
-    (SELECT count(*) FROM suggestions WHERE state = 'open' AND (?3 = '' OR directory = ?3)) AS open
-FROM suggestions WHERE filed >= ?1 AND filed <= ?2 AND (?3 = '' OR directory = ?3)
 """
 # An accepted suggestion is a change by a client whose reason says so.
 _ACCEPTED = """
@@ -158,14 +154,16 @@ class Period:
 
     def fates(self, span: Span) -> SuggestionFates:
         """Return what happened to suggestions in a span."""
-        made = self._database.read(_FATES, span.values)[0]
+        stored = SuggestionTable(self._database).all()
+        here = [each for place, each in stored if span.directory in ("", place)]
+        made = [each for each in here if span.since <= each.filed <= span.until]
         taken = self._database.read(_ACCEPTED, (*span.values, f"% {OTHER_WORDS}"))[0]
         return SuggestionFates(
-            made=made["made"],
+            made=len(made),
             accepted=taken["accepted"] - taken["edited"],
             edited=taken["edited"],
-            dismissed=made["dismissed"],
-            open=made["open"],
+            dismissed=sum(state_of(each) == DISMISSED for each in made),
+            open=sum(state_of(each) == OPEN for each in here),
         )
 
 

@@ -13,12 +13,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.text import one_line
-from memd.base.values import ProposalDecided
+from memd.base.values import Effect
 from memd.state import docs
 from memd.state.database import Cursor, Database
 from memd.state.docs import Docs
@@ -89,6 +88,18 @@ class RefusedEdits(Struct, frozen=True):
     at: float
 
 
+class ProposalDecision(Struct, frozen=True):
+    """A person's decision on a proposal: the edits of ``paths`` are accepted or rejected.
+
+    ``state`` is accepted or rejected, with the ``reason`` for that.
+    """
+
+    proposal: str
+    state: str
+    paths: tuple[str, ...]
+    reason: str = ""
+
+
 class ProposalTable:
     """The proposals of all directories. Methods block and raise Storage.
 
@@ -138,7 +149,7 @@ class ProposalTable:
         """Return how many proposals of a memory directory are open."""
         return self.waiting().get(os.path.realpath(directory), 0)
 
-    def decide(self, directory: str, decided: ProposalDecided, at: float) -> None:
+    def decide(self, directory: str, decided: ProposalDecision, at: float) -> None:
         """Store a decision about a proposal's open files, as the function ``decide`` does."""
         with self._docs.transaction() as cursor:
             decide(cursor, os.path.realpath(directory), decided, at)
@@ -176,7 +187,7 @@ class ProposalTable:
                     yield int(proposal.id[1:]), edit
 
 
-def decide(cursor: Cursor, directory: str, decided: ProposalDecided, at: float) -> None:
+def decide(cursor: Cursor, directory: str, decided: ProposalDecision, at: float) -> None:
     """Store a decision about a proposal, inside a transaction; earlier decisions stay.
 
     A rejection without paths rejects the whole proposal.
@@ -184,7 +195,7 @@ def decide(cursor: Cursor, directory: str, decided: ProposalDecided, at: float) 
     proposal = docs.get(cursor, Proposal, directory, decided.proposal)
     if proposal is None or proposal.state != OPEN:
         return
-    paths = set(msgspec.json.decode(decided.paths or "[]", type=list[str]))
+    paths = set(decided.paths)
     whole = decided.state == REJECTED and not paths
     edits = tuple(
         replace(edit, state=decided.state, decided=at, refusal=decided.reason)
@@ -198,6 +209,12 @@ def decide(cursor: Cursor, directory: str, decided: ProposalDecided, at: float) 
     reason = decided.reason or proposal.reason
     changed = replace(proposal, edits=edits, state=state, decided=at, reason=reason)
     docs.put(cursor, changed, directory, proposal.id)
+
+
+def proposal_decided(directory: str, decided: ProposalDecision, at: float) -> Effect:
+    """Return the effect that stores a decision together with the change that it accepts."""
+    real = os.path.realpath(directory)
+    return lambda cursor, _change: decide(cursor, real, decided, at)
 
 
 def forget(cursor: Cursor, holds: Callable[[bytes], bool]) -> None:

@@ -1,89 +1,42 @@
 """Store suggestions: statements that may become memories once a person accepts them.
 
-A suggestion is stored in the transaction that marks its change set applied, together with the
-cursor that passed its message.
+A suggestion is stored together with the change and the cursor that passed its message. It is a
+document under the hash of its text: open, or closed without the text.
 
 Rules of this file
-- Texts that differ only in case, spacing and punctuation are one row in each directory. One that
-  was taken or dismissed does not come back; one that expired does if it is said again.
+- Texts that differ only in case, spacing and punctuation are one suggestion of a directory. One
+  that was taken or dismissed does not come back; one that expired does if it is said again.
 - At most ``OPEN_MOST`` are open in a directory; beyond that the oldest expire.
 - A suggestion is shown at most twice, to two different sessions.
-- A decided or expired row holds no text, only the hash by which the text is recognised.
-- The state file may be damaged: a row with invalid values does not affect others.
 """
 
-import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.base.text import sha256
-from memd.base.values import Suggestion, SuggestionDecided
-from memd.state.database import Cursor, Database, Row
+from memd.base.values import Effect, Suggestion
+from memd.state import docs
+from memd.state.database import Cursor, Database
+from memd.state.docs import Docs
 from memd.text.normal import normal
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS suggestions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    directory TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    state TEXT NOT NULL,
-    filed REAL NOT NULL,
-    session TEXT NOT NULL,
-    text TEXT NOT NULL,
-    at REAL NOT NULL,
-    origin TEXT NOT NULL,
-    type TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    offered_first TEXT,
-    offered_second TEXT,
-    UNIQUE (directory, hash)
-) STRICT;
-CREATE INDEX IF NOT EXISTS suggestions_state ON suggestions (directory, state);
-"""
 OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
 OPEN_MOST = 20  # open suggestions of a memory directory
 CHARACTERS = 2000  # of a text: what is longer is no statement
-_CLOSED_MOST = 1000  # decided or expired rows of a directory
+_CLOSED_MOST = 1000  # decided or expired ones of a directory
+_SESSIONS_MOST = 2  # that one is shown to
 _LATEST_TIME = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
 _SIGNS = re.compile(r"[\W_]+")
-# An expired suggestion opens again. An open one is replaced, except a person's words by a model's.
-_SAVE = """
-INSERT INTO suggestions (directory, hash, state, filed, session, text, at, origin, type, reason)
-VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (directory, hash) DO UPDATE SET
-    state = 'open', filed = excluded.filed, session = excluded.session, text = excluded.text,
-    at = excluded.at, origin = excluded.origin, type = excluded.type, reason = excluded.reason
-WHERE state = 'expired' OR state = 'open' AND (origin <> 'user' OR excluded.origin = 'user')
-"""
-# All open ones of a directory but the newest OPEN_MOST.
-_EXPIRE = """
-UPDATE suggestions SET state = 'expired', text = '', reason = '' WHERE number IN (
-    SELECT number FROM suggestions WHERE directory = ? AND state = 'open'
-    ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
-"""
-_FORGET = """
-DELETE FROM suggestions WHERE state <> 'open' AND number IN (
-    SELECT number FROM suggestions WHERE directory = ? AND state <> 'open'
-    ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
-"""
-# Stores the session in the first free of two columns, unless it is there already.
-_SURFACE = """
-UPDATE suggestions SET
-    offered_second = CASE WHEN offered_first IS NULL THEN NULL ELSE ?1 END,
-    offered_first = coalesce(offered_first, ?1)
-WHERE number = ?2 AND state = 'open' AND offered_second IS NULL AND offered_first IS NOT ?1
-"""
-_COUNTS = """
-SELECT state, count(*) AS rows, count(offered_first) + count(offered_second) AS offered
-FROM suggestions GROUP BY state
-"""
 
 
 class OpenSuggestion(Struct, frozen=True):
-    """A suggestion that nobody has decided yet; most of it is as in ``Suggestion``."""
+    """A suggestion that is not decided yet; most of it is as in ``Suggestion``."""
 
     id: str
     text: str
@@ -92,7 +45,22 @@ class OpenSuggestion(Struct, frozen=True):
     origin: str
     type: str
     reason: str
-    offered: tuple[str, ...]  # the sessions that it was shown to
+    offered: tuple[str, ...] = ()  # the sessions that it was shown to
+    filed: float = 0.0  # when it was stored, in seconds since 1970
+
+    @property
+    def age(self) -> tuple[float, int]:
+        """The key by which newer suggestions come later."""
+        return self.filed, int(self.id[1:])
+
+
+class ClosedSuggestion(Struct, frozen=True):
+    """A suggestion that was taken or dismissed or has expired; its key recognises the text."""
+
+    id: str
+    state: str
+    filed: float
+    offered: tuple[str, ...] = ()
 
 
 class SuggestionCounts(Struct, frozen=True):
@@ -109,79 +77,75 @@ class SuggestionTable:
     """The suggestions of all directories. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._docs = Docs(database)
 
     def open_in(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Return a directory's open suggestions, newest first."""
-        rows = self._database.read(
-            "SELECT * FROM suggestions WHERE directory = ? AND state = 'open'"
-            " ORDER BY filed DESC, number DESC",
-            (os.path.realpath(directory),),
-        )
-        return tuple(map(_read_row, rows))
+        stored = self._docs.list_in(OpenSuggestion, os.path.realpath(directory)).values()
+        return tuple(sorted(stored, key=lambda each: each.age, reverse=True))
 
     def count_new(self, directory: str, texts: Iterable[str]) -> int:
         """Return how many of some texts are neither open nor decided in a directory."""
-        hashes = {_hash(text) for text in texts if letters(text)}
-        rows = self._database.read(
-            "SELECT hash FROM suggestions WHERE directory = ? AND state <> 'expired'"
-            " AND hash IN (SELECT value FROM json_each(?))",
-            (os.path.realpath(directory), json.dumps([*hashes])),
-        )
-        return len(hashes) - len(rows)
+        place, new = os.path.realpath(directory), 0
+        for key in {_hash(text) for text in texts if letters(text)}:
+            closed = self._docs.get(ClosedSuggestion, place, key)
+            is_decided = closed is not None and closed.state != EXPIRED
+            new += not is_decided and self._docs.get(OpenSuggestion, place, key) is None
+        return new
 
     def surface(self, ids: Iterable[str], session: str) -> frozenset[str]:
         """Store that suggestions are shown to a session; return those that may be shown."""
-        with self._database.transaction(synced=False) as cursor:
-            return frozenset(id_ for id_ in ids if _mark_shown(cursor, id_, session))
+        wanted, shown = set(ids), set()
+        for (place, key), each in self._docs.list_all(OpenSuggestion).items():
+            may_be_shown = len(each.offered) < _SESSIONS_MOST and session not in each.offered
+            if each.id in wanted and may_be_shown:
+                seen = replace(each, offered=(*each.offered, session))
+                self._docs.put(seen, place, key, synced=False)
+                shown.add(each.id)
+        return frozenset(shown)
 
-    def decide(self, directory: str, decided: Iterable[SuggestionDecided]) -> frozenset[str]:
-        """Close open suggestions of a directory; return the ids of those that were open."""
-        real = os.path.realpath(directory)
-        with self._database.transaction() as cursor:
-            return frozenset(item.suggestion for item in decided if decide(cursor, real, item))
+    def decide(self, directory: str, ids: Iterable[str], state: str) -> frozenset[str]:
+        """Close open suggestions of a directory as taken or dismissed; return which were open."""
+        place = os.path.realpath(directory)
+        with self._docs.transaction() as cursor:
+            return frozenset(each for each in ids if _decide(cursor, place, each, state))
+
+    def all(self) -> tuple[tuple[str, OpenSuggestion | ClosedSuggestion], ...]:
+        """Return each suggestion with its directory."""
+        return (
+            *((place, each) for (place, _), each in self._docs.list_all(OpenSuggestion).items()),
+            *((place, each) for (place, _), each in self._docs.list_all(ClosedSuggestion).items()),
+        )
 
     def counts(self) -> SuggestionCounts:
         """Return the counts of suggestions of all directories."""
-        rows = self._database.read(_COUNTS)
-        known = {row["state"]: int(row["rows"]) for row in rows}
+        every = [each for _, each in self.all()]
+        states = Counter(state_of(each) for each in every)
         return SuggestionCounts(
-            offered=sum(int(row["offered"]) for row in rows),
-            **{state: known.get(state, 0) for state in (OPEN, TAKEN, DISMISSED, EXPIRED)},
+            offered=sum(len(each.offered) for each in every),
+            **{state: states[state] for state in (OPEN, TAKEN, DISMISSED, EXPIRED)},
         )
 
 
-def save(cursor: Cursor, directory: str, suggestion: Suggestion, at: float) -> None:
-    """Store a suggestion inside a transaction at the time ``at``, unless its text has no letter."""
-    text = _storable(suggestion.text)[:CHARACTERS]
-    if not letters(text):
-        return
-    values = (
-        directory,
-        _hash(text),
-        at,
-        _storable(suggestion.session),
-        text,
-        _clamp_time(suggestion.at),
-        _storable(suggestion.origin),
-        _storable(suggestion.type),
-        _storable(suggestion.reason),
-    )
-    cursor.execute(_SAVE, values)
-    cursor.execute(_EXPIRE, (directory, OPEN_MOST))
-    cursor.execute(_FORGET, (directory, _CLOSED_MOST))
+def state_of(suggestion: OpenSuggestion | ClosedSuggestion) -> str:
+    """Return a suggestion's state: open, taken, dismissed or expired."""
+    return suggestion.state if isinstance(suggestion, ClosedSuggestion) else OPEN
 
 
-def decide(cursor: Cursor, directory: str, decided: SuggestionDecided) -> bool:
-    """Close an open suggestion inside a transaction; return whether it was open."""
-    if decided.state not in (TAKEN, DISMISSED):
-        return False
-    cursor.execute(
-        "UPDATE suggestions SET state = ?, text = '', reason = ''"
-        " WHERE directory = ? AND number = ? AND state = 'open'",
-        (decided.state, directory, _parse_id(decided.suggestion)),
-    )
-    return cursor.rowcount == 1
+def suggestion_saved(directory: str, suggestion: Suggestion, at: float) -> Effect:
+    """Return the effect that stores a suggestion at the time ``at``, if its text has a letter."""
+    place = os.path.realpath(directory)
+    return lambda cursor, _change: _save(cursor, place, suggestion, at)
+
+
+def suggestion_taken(directory: str, suggestion: str) -> Effect:
+    """Return the effect that closes a suggestion, which a memory says now."""
+    place = os.path.realpath(directory)
+
+    def take(cursor: Any, _change: str | None) -> None:
+        _decide(cursor, place, suggestion, TAKEN)
+
+    return take
 
 
 def letters(text: str) -> str:
@@ -189,45 +153,59 @@ def letters(text: str) -> str:
     return _SIGNS.sub("", normal(text).casefold())
 
 
+def _save(cursor: Cursor, place: str, suggestion: Suggestion, at: float) -> None:
+    """Store a suggestion, unless it is decided; a model's words never replace the person's."""
+    text = _storable(suggestion.text)[:CHARACTERS]
+    if not letters(text):
+        return
+    key = _hash(text)
+    before = docs.get(cursor, OpenSuggestion, place, key)
+    closed = docs.get(cursor, ClosedSuggestion, place, key)
+    if closed is not None and closed.state != EXPIRED:
+        return
+    if before is not None and before.origin == "user" != suggestion.origin:
+        return
+    earlier = before or closed
+    number = earlier.id if earlier else f"s{docs.next_number(cursor, OpenSuggestion)}"
+    saved = OpenSuggestion(
+        id=number,
+        text=text,
+        session=suggestion.session,
+        at=float(min(max(0.0, suggestion.at), _LATEST_TIME)),  # NaN becomes 0 in this order
+        origin=suggestion.origin,
+        type=suggestion.type,
+        reason=suggestion.reason,
+        offered=earlier.offered if earlier else (),
+        filed=at,
+    )
+    docs.delete(cursor, ClosedSuggestion, place, key)
+    docs.put(cursor, saved, place, key)
+    current = docs.list_in(cursor, OpenSuggestion, place)
+    for old in sorted(current, key=lambda each: current[each].age)[:-OPEN_MOST]:
+        _close(cursor, place, old, current[old], EXPIRED)
+
+
+def _decide(cursor: Cursor, place: str, suggestion: str, state: str) -> bool:
+    """Close an open suggestion; return whether it was open."""
+    for key, each in docs.list_in(cursor, OpenSuggestion, place).items():
+        if each.id == suggestion:
+            _close(cursor, place, key, each, state)
+            return True
+    return False
+
+
+def _close(cursor: Cursor, place: str, key: str, each: OpenSuggestion, state: str) -> None:
+    """Put a closed suggestion, without its text, in the place of an open one."""
+    docs.delete(cursor, OpenSuggestion, place, key)
+    docs.put(cursor, ClosedSuggestion(each.id, state, each.filed, each.offered), place, key)
+    docs.keep_newest(cursor, ClosedSuggestion, _CLOSED_MOST, place)
+
+
 def _hash(text: str) -> str:
     """Return the hash by which a text is recognised."""
     return sha256(letters(_storable(text)[:CHARACTERS]).encode())
 
 
-def _mark_shown(cursor: Cursor, id_: str, session: str) -> bool:
-    """Store that a suggestion is shown to a session; return whether it may be shown."""
-    cursor.execute(_SURFACE, (_storable(session), _parse_id(id_)))
-    return cursor.rowcount == 1
-
-
-def _read_row(row: Row) -> OpenSuggestion:
-    """Return the open suggestion in a row."""
-    offered = (row["offered_first"], row["offered_second"])
-    return OpenSuggestion(
-        id=f"s{row['number']}",
-        text=row["text"],
-        session=row["session"],
-        at=_clamp_time(row["at"]),
-        origin=row["origin"],
-        type=row["type"],
-        reason=row["reason"],
-        offered=tuple(session for session in offered if isinstance(session, str)),
-    )
-
-
-def _parse_id(id_: str) -> int:
-    """Return the row number in an id such as s12, 0 if it is not one."""
-    digits = id_.removeprefix("s")
-    is_number = digits.isascii() and digits.isdigit()
-    fits_sqlite = len(digits) < 19  # noqa: PLR2004 - 18 digits fit SQLite's 64 bits
-    return int(digits) if is_number and fits_sqlite else 0
-
-
-def _clamp_time(at: float) -> float:
-    """Return a time limited to the range that has an ISO 8601 form."""
-    return float(min(max(0.0, at), _LATEST_TIME))  # NaN becomes 0 in this order
-
-
 def _storable(text: str) -> str:
-    """Return a text that SQLite can store: characters that UTF-8 cannot encode become ``?``."""
+    """Return a text that can be stored: characters that UTF-8 cannot encode become ``?``."""
     return text.encode(errors="replace").decode()

@@ -4,39 +4,31 @@ A base is the last version of a file that is equal here and on the team's server
 of changed files that is being sent.
 
 Rules of this file
-- A base changes in two places: with the change set that writes pulled files (``store_pull``), and
+- A base changes in two places: with the change that writes pulled files (``bases_moved``), and
   with the server's answer to a batch (``end``). A new base deletes the held or left-out row of its
   key.
 - ``team_bodies`` names the texts of bases, batches and conflicts. Of a base that the log has by a
   change it has no text, and only keeps the log from pruning that.
-- The state file may be damaged: rows that memd did not write are skipped.
+- The state file may be damaged: documents that memd did not write are skipped.
 """
 
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from memd.base.names import TEAM
 from memd.base.team import REMOVED, Author, Base, Conflict, HeldEntry, LeftOut, PushBatch, SyncState
 from memd.base.text import sha256
-from memd.base.values import TeamMoved
+from memd.base.values import Effect
+from memd.state import docs
 from memd.state.database import Cursor, Database
+from memd.state.docs import Docs
 
-# A row is one object of a class in core/team.py as JSON, under the class's name and the object's
-# key ("" if it has none).
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS team_rows (
-    directory TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (directory, kind, key)
-) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS team_bodies (
     hash TEXT NOT NULL,
     directory TEXT NOT NULL,
@@ -44,14 +36,8 @@ CREATE TABLE IF NOT EXISTS team_bodies (
     PRIMARY KEY (hash, directory)
 ) WITHOUT ROWID;
 """
-# As bytes, because one text that is not UTF-8 would make the whole query fail.
-_ROWS = """
-SELECT CAST(key AS BLOB) AS key, CAST(value AS BLOB) AS value FROM team_rows
-WHERE (directory, kind) = (?, ?)
-"""
 _Row = SyncState | PushBatch | Base | HeldEntry | Conflict | LeftOut
 _Noun = TypeVar("_Noun", SyncState, PushBatch, Base, HeldEntry, Conflict, LeftOut)
-_Item = TypeVar("_Item")
 
 
 class TeamTable:
@@ -64,7 +50,7 @@ class TeamTable:
     def __init__(
         self, database: Database, recorded: Callable[[str, str], bytes | None] = lambda *_: None
     ) -> None:
-        self._database = database
+        self._database, self._docs = database, Docs(database)
         self._recorded = recorded
 
     def state(self, directory: str) -> SyncState:
@@ -165,10 +151,11 @@ class TeamTable:
 
     def forget(self, directory: str) -> None:
         """Delete all rows of a directory's sync."""
-        real = (os.path.realpath(directory),)
+        real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM team_rows WHERE directory = ?", real)
-            cursor.execute("DELETE FROM team_bodies WHERE directory = ?", real)
+            for noun in (SyncState, PushBatch, Base, HeldEntry, Conflict, LeftOut):
+                docs.delete_all(cursor, noun, real)
+            cursor.execute("DELETE FROM team_bodies WHERE directory = ?", (real,))
 
     def author(self, directory: str, path: str, body: str = "") -> Author | None:
         """Return which member wrote a file below ``team/``, by its path in the memory directory.
@@ -178,7 +165,7 @@ class TeamTable:
         if not path.startswith(TEAM):
             return None
         key = path.removeprefix(TEAM)
-        base = self._rows(directory, Base, key).get(key)
+        base = self._docs.get(Base, os.path.realpath(directory), key)
         if base is None or base.hash == REMOVED or body not in ("", base.hash):
             return None
         return Author(base.member, base.device, base.at, base.revision)
@@ -194,34 +181,32 @@ class TeamTable:
             for body_hash in (conflict.ours, conflict.theirs, conflict.base):
                 yield conflict.key, body_hash
 
-    def _rows(self, directory: str, noun: type[_Noun], *keys: str) -> dict[str, _Noun]:
-        """Return a directory's objects of one class by key; with ``keys`` only that one."""
-        query = f"{_ROWS} AND key = ?" if keys else _ROWS
-        rows = self._database.read(query, (os.path.realpath(directory), noun.__name__, *keys))
-        read = msgspec.json.Decoder(noun).decode
-        result = {}
-        for row in rows:
-            with suppress(ValueError):  # msgspec's errors and those of UTF-8 are
-                result[row["key"].decode()] = read(row["value"])
-        return result
+    def _rows(self, directory: str, noun: type[_Noun]) -> dict[str, _Noun]:
+        """Return a directory's objects of one class by key."""
+        return self._docs.list_in(noun, os.path.realpath(directory))
 
 
-def store_pull(cursor: Cursor, directory: str, effect: TeamMoved, change: str | None) -> None:
-    """Store the results of a pull, in the transaction that applies its change set."""
-    _replace_bases(cursor, directory, _read_list(effect.bases, Base), _read_list(effect.gone, str))
-    _insert_rows(cursor, directory, _read_list(effect.held, HeldEntry))
-    conflicts = _read_list(effect.conflicts, Conflict)
-    _insert_rows(
-        cursor, directory, [replace(c, change=c.change or change or "") for c in conflicts]
-    )
+def bases_moved(
+    directory: str,
+    bases: Iterable[Base] = (),
+    gone: Iterable[str] = (),
+    held: Iterable[HeldEntry] = (),
+    conflicts: Iterable[Conflict] = (),
+) -> Effect:
+    """Return the effect that stores the results of a pull together with its change.
 
+    ``gone`` are keys whose base is deleted. A conflict without a change gets that of the pull.
+    """
+    real = os.path.realpath(directory)
+    bases, gone, held, conflicts = list(bases), list(gone), list(held), list(conflicts)
 
-def _read_list(text: str, of: type[_Item]) -> list[_Item]:
-    """Return the objects in a JSON list, none if it is damaged."""
-    try:
-        return msgspec.json.decode(text, type=list[of])  # type: ignore[valid-type]
-    except ValueError:
-        return []
+    def move(cursor: Any, change: str | None) -> None:
+        _replace_bases(cursor, real, bases, gone)
+        _insert_rows(cursor, real, held)
+        new = [replace(each, change=each.change or change or "") for each in conflicts]
+        _insert_rows(cursor, real, new)
+
+    return move
 
 
 def _replace_bases(
@@ -241,27 +226,15 @@ def _replace_bases(
 
 
 def _insert_rows(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
-    """Store objects as rows under their class and key, inside the caller's transaction."""
-    cursor.executemany(
-        "INSERT OR REPLACE INTO team_rows VALUES (?, ?, ?, ?)",
-        [
-            (
-                directory,
-                type(noun).__name__,
-                getattr(noun, "key", ""),
-                msgspec.json.encode(noun).decode(),
-            )
-            for noun in nouns
-        ],
-    )
+    """Store objects as documents under their key, "" if they have none."""
+    for noun in nouns:
+        docs.put(cursor, noun, directory, getattr(noun, "key", ""))
 
 
 def _delete_rows(cursor: Cursor, directory: str, noun: type, keys: Iterable[str]) -> None:
-    """Delete the rows of a class with these keys, inside the caller's transaction."""
-    cursor.executemany(
-        "DELETE FROM team_rows WHERE (directory, kind, key) = (?, ?, ?)",
-        [(directory, noun.__name__, key) for key in keys],
-    )
+    """Delete the objects of a class with these keys."""
+    for key in keys:
+        docs.delete(cursor, noun, directory, key)
 
 
 def _store_bodies(cursor: Cursor, directory: str, bodies: Mapping[str, bytes]) -> None:

@@ -69,14 +69,20 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
     """Copy what is carried over."""
     directories = _copy_directories(old, new)
     _copy_changes(old, new, directories)
-    for table, columns in _SAME.items():
-        names = ", ".join(columns)
-        rows = old.execute(f"SELECT {names} FROM {table} {_ONLY.get(table, '')}").fetchall()  # noqa: S608 - fixed words
-        slots = ", ".join("?" * len(columns))
-        new.executemany(
-            f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({slots})",  # noqa: S608 - fixed words
-            [tuple(row) for row in rows],
-        )
+    for row in old.execute("SELECT * FROM cursors").fetchall():
+        value = {name: row[name] for name in ("session", "source", "position", "marker")}
+        _put(new, "ExtractionCursor", row["directory"], row["session"], value)
+    newest = 0
+    for row in old.execute("SELECT * FROM suggestions ORDER BY number").fetchall():
+        newest = row["number"]
+        if row["state"] == "open":
+            names = ("text", "session", "at", "origin", "type", "reason", "filed")
+            shown = [each for each in (row["offered_first"], row["offered_second"]) if each]
+            value = {name: row[name] for name in names} | {"id": f"s{newest}", "offered": shown}
+            _put(new, "OpenSuggestion", row["directory"], row["hash"], value)
+    _put(new, "LastNumber", "", "OpenSuggestion", {"number": newest})
+    for row in old.execute("SELECT * FROM team_rows").fetchall():
+        _put(new, row["kind"], row["directory"], row["key"], read_json(row["value"]))
     # What a person decided, and which root owns a directory.
     for row in old.execute("SELECT * FROM roots").fetchall():
         _put(new, "OwnerRoot", row["directory"], "", {"root": row["root"]})
@@ -97,21 +103,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         )
 
 
-# Tables that both formats have, and the columns that are carried over.
-_SAME: dict[str, tuple[str, ...]] = {
-    "cursors": ("directory", "session", "source", "position", "marker"),
-    "suggestions": (
-        *("number", "directory", "hash", "state", "filed", "session", "text", "at"),
-        *("origin", "type", "reason", "offered_first", "offered_second"),
-    ),
-    "team_rows": ("directory", "kind", "key", "value"),
-}
-_ONLY = {"suggestions": "WHERE state = 'open'"}
-
-
-def _put(
-    new: sqlite3.Connection, kind: str, place: str, key: str, value: dict[str, object]
-) -> None:
+def _put(new: sqlite3.Connection, kind: str, place: str, key: str, value: object) -> None:
     """Store a document in the new file (``state/docs.py``)."""
     new.execute(
         "INSERT OR REPLACE INTO docs (kind, place, key, value) VALUES (?, ?, ?, ?)",

@@ -269,5 +269,4 @@ _TEXTS = {
     "change": ("reason", "more"),
     "docs": ("key", "value"),
     "jobs": ("request", "result", "error"),
-    "suggestions": ("text", "reason"),
 }

@@ -35,18 +35,14 @@ from memd.base.names import INDEXES, concerns
 from memd.base.text import sha256
 from memd.base.values import (
     CommitResult,
-    CursorMove,
     Draft,
-    Effect,
     FileEdit,
     Plan,
     Provenance,
-    Suggestion,
     Tree,
 )
-from memd.state import effects
-from memd.state.database import Cursor, StateFaultError
-from memd.store import merge, secret
+from memd.state.database import StateFaultError
+from memd.store import merge
 from memd.store.directory import Directory, cause_of, unwritable
 from memd.store.disk import Disk
 from memd.store.draft import Prepared, draft_with_lines, prepare, prepare_refused
@@ -229,7 +225,8 @@ class Writer:
         result = CommitResult(None, conflicts=draft.conflicts, undone=undone)
         if draft.effects or request.id:
             with self._log.database.transaction() as cursor:
-                self._carry_out(cursor, request, draft, None)
+                for effect in draft.effects:
+                    effect(cursor, None)
                 self._log.save_answer(cursor, request.directory, request.by, request.id, result)
         return result
 
@@ -282,7 +279,8 @@ class Writer:
             with self._log.database.transaction() as cursor:
                 self._log.mark(cursor, record, DONE)
                 self._rows.save(cursor, request.directory, rows, made.bodies)
-                self._carry_out(cursor, request, draft, record.id)
+                for effect in draft.effects:
+                    effect(cursor, record.id)
                 result = record.result()
                 self._log.save_answer(cursor, request.directory, request.by, request.id, result)
         except StateFaultError:  # it has its entry in the log
@@ -295,13 +293,6 @@ class Writer:
             why = "; memd undoes the change before the next one"
             raise Storage(sentence + why, directory=request.directory, unfinished=True) from error
         self._rows.put(request.directory, rows)
-
-    def _carry_out(
-        self, cursor: Cursor, request: ChangeRequest, draft: Draft, change: str | None
-    ) -> None:
-        """Make the effects of a draft true, without suggestions that look like a credential."""
-        chosen = tuple(effect for effect in draft.effects if not _is_secret(effect))
-        effects.carry_out(cursor, request.directory, chosen, change, self._clock.now())
 
     def _undo_after(self, opened: Directory, record: ChangeRecord, error: Exception) -> None:
         """Undo a change whose files could not all be put in place.
@@ -463,20 +454,11 @@ def _hash(row: FileRow | None) -> str | None:
 
 def _more(draft: Draft, made: Prepared) -> More:
     """Return what the log keeps of a draft beside its files."""
-    move = next((each for each in draft.effects if isinstance(each, CursorMove)), None)
     return More(
         merged=tuple(sorted(made.merged)),
         conflicts=draft.conflicts,
         undid=tuple((each.first, each.last) for each in draft.undid),
-        transcript=move.source if move else "",
-        message=(move.message or move.marker) if move else "",
+        transcript=draft.transcript,
+        message=draft.message,
         note="; ".join(made.notes),
     )
-
-
-def _is_secret(effect: Effect) -> bool:
-    """Say whether an effect is a suggestion, and one of its texts looks like a credential."""
-    if not isinstance(effect, Suggestion):
-        return False
-    texts = (effect.text, effect.reason, effect.type, effect.session)
-    return bool(secret.find("\n".join(texts)))

@@ -8,8 +8,8 @@ cannot add one.
 import re
 
 from memd.base.text import iso_time, said_line
-from memd.base.values import PERSON, Draft, FileEdit, MemoryType, SuggestionDecided, Tree
-from memd.state.suggestions import TAKEN, OpenSuggestion
+from memd.base.values import PERSON, Draft, FileEdit, MemoryType, Tree
+from memd.state.suggestions import OpenSuggestion, suggestion_taken
 from memd.store import memory
 
 # The label of a quotation, such as "**Said:**"; removed, so that no wording poses as a quotation.
@@ -19,7 +19,13 @@ _QUOTATION_LABEL = re.compile(
 
 
 def accepted(
-    suggestion: OpenSuggestion, tree: Tree, now: float, *, text: str = "", kind: str = ""
+    directory: str,
+    suggestion: OpenSuggestion,
+    tree: Tree,
+    now: float,
+    *,
+    text: str = "",
+    kind: str = "",
 ) -> tuple[str, Draft]:
     """Return the path of the memory for a suggestion, and the draft that creates it.
 
@@ -40,7 +46,7 @@ def accepted(
     )
     return worded.path, Draft(
         edits=(FileEdit(worded.path, worded.content, base=""),),
-        effects=(SuggestionDecided(suggestion.id, TAKEN),),
+        effects=(suggestion_taken(directory, suggestion.id),),
     )
 
 

@@ -29,7 +29,6 @@ from memd.base.values import (
     Draft,
     Project,
     Provenance,
-    SuggestionDecided,
     Tree,
 )
 from memd.state.database import StateUnusableError
@@ -162,7 +161,9 @@ class Suggestions:
             nonlocal path
             # Commits run one at a time, so of two callers at once the second one gets the error.
             current = self._get_open(directory, suggestion)
-            path, draft = memory.accepted(current, tree, self._clock.now(), text=text, kind=kind)
+            path, draft = memory.accepted(
+                directory, current, tree, self._clock.now(), text=text, kind=kind
+            )
             return draft
 
         committed = await self._store.commit(directory, plan, provenance)
@@ -170,8 +171,7 @@ class Suggestions:
 
     async def dismiss(self, directory: str, suggestion: str) -> None:
         """Dismiss a suggestion for good. Raises NotFound."""
-        decisions = (SuggestionDecided(suggestion, DISMISSED),)
-        if not await to_thread.run_sync(self._table.decide, directory, decisions):
+        if not await to_thread.run_sync(self._table.decide, directory, [suggestion], DISMISSED):
             raise _suggestion_not_found(suggestion)
 
     async def counts(self) -> SuggestionCounts:
@@ -190,7 +190,7 @@ class Suggestions:
         current = self._table.open_in(directory)
         stated_ids = self._find_stated(directory, current) if current else frozenset()
         if stated_ids:
-            self._table.decide(directory, [SuggestionDecided(id_, TAKEN) for id_ in stated_ids])
+            self._table.decide(directory, stated_ids, TAKEN)
         return tuple(suggestion for suggestion in current if suggestion.id not in stated_ids)
 
     def _find_stated(self, directory: str, current: Sequence[OpenSuggestion]) -> frozenset[str]:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, fields
 
 from memd.base.errors import MemdError
 from memd.base.names import TEAM, clash
-from memd.base.team import Base, Conflict, HeldEntry, LeftOut, moved
+from memd.base.team import Base, Conflict, HeldEntry, LeftOut
 from memd.base.text import sha256
 from memd.base.values import Draft, FileEdit, Tree
+from memd.state.teams import bases_moved
 from memd.store.merge import merge_memory
 from memd.team import sharing
 from memd.team.planning import KeyPlan
@@ -35,6 +36,7 @@ class PagePlan:
     paths.
     """
 
+    directory: str
     keys: tuple[str, ...]
     plan_keys: PlanKeys
     now: float
@@ -66,7 +68,9 @@ class PagePlan:
                 self.left_out.append(LeftOut(plan.key, remote.revision, remote.hash, rule))
         if self._texts:
             self.store_texts(self._texts)
-        effect = moved(self._bases, self._deleted_bases, self.held, self.conflicts)
+        effect = bases_moved(
+            self.directory, self._bases, self._deleted_bases, self.held, self.conflicts
+        )
         return Draft(tuple(self._edits), effects=(effect,))
 
     def _read_files(self, tree: Tree) -> tuple[dict[str, bytes], dict[str, str]]:

@@ -297,6 +297,7 @@ def commit(exchange: Exchange, keys: tuple[str, ...], plan_keys: PlanKeys) -> No
     Raises the errors of the store.
     """
     page = PagePlan(
+        exchange.directory,
         keys,
         plan_keys,
         exchange.ports.now(),

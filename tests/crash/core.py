@@ -7,21 +7,15 @@ or end the process, before each call that changes something: ``create``, ``write
 """
 
 import os
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 
 from memd.base import errors, values
-from memd.base.team import Base, moved
 from memd.daemon.app import SCHEMAS
-from memd.state.cursors import Cursors
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.suggestions import SuggestionTable
-from memd.state.teams import TeamTable
 from memd.store.disk import Disk, real_disk
 from memd.store.log import ChangeLog
 from memd.store.past import Filter, Past
@@ -30,6 +24,7 @@ from memd.store.store import Store as WholeStore
 from memd.store.sync import Rows
 from memd.store.watch import Watch
 from memd.store.write import ChangeRequest, Writer
+from tests.crash.core_effects import EFFECTS, effects_in
 from tests.crash.kit import Effect, Memory, Plan
 from tests.stores import Sink
 from tests.support.clock import FakeClock
@@ -42,11 +37,6 @@ CONFLICT = errors.Conflict
 FAILED = (errors.Storage, StateUnusableError)  # of the disk or the state file
 BY = values.Provenance(values.Actor.CLIENT, client="test")
 _UNDO = values.Provenance(values.Actor.UNDO, client="test")
-_EFFECTS: dict[str, Callable[[str, Any], values.Effect]] = {
-    "cursor": lambda key, value: values.CursorMove(key, "/t.jsonl", value, "uuid"),
-    "suggestion": lambda key, value: values.Suggestion(key, value, 4.0, "user"),
-    "bases": lambda _, value: moved([Base(key, each, 7, "anna") for key, each in value.items()]),
-}
 
 
 class Core:
@@ -75,7 +65,7 @@ class Core:
             edits = plan(partial(_memory, tree)) if callable(plan) else plan
             files = [values.FileEdit(*edit[:4]) for edit in edits]
             lines = {edit.path: values.Pointer(*edit.line) for edit in edits if edit.line}
-            made = [_EFFECTS[effect.kind](effect.key, effect.value) for effect in effects]
+            made = [EFFECTS[each.kind](self.directory, each.key, each.value) for each in effects]
             return values.Draft(tuple(files), lines, tuple(made))
 
         return self.commit_draft(draft, request).change or ""
@@ -109,10 +99,7 @@ class Core:
 
     def effects(self) -> object:
         """Return what became true with changes, in a form that can be compared."""
-        said = SuggestionTable(self.database).open_in(self.directory)
-        bases = TeamTable(self.database).bases(self.directory)
-        cursor = Cursors(self.database).get(self.directory, "session")
-        return cursor, [each.text for each in said], bases
+        return effects_in(self.database, self.directory)
 
     def read(self) -> dict[str, Memory | None]:
         """Return every file as the core reads it."""

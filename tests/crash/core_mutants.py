@@ -156,9 +156,9 @@ MUTANTS = (
     ),
     Mutant(
         "a dream's change comes true without its time",
-        "memd/state/effects.py",
-        "            dreams.save(cursor, effect)\n",
-        "            pass\n",
+        "memd/dream/lock.py",
+        "        docs.put(cursor, LockRow(",
+        "        (docs.put, LockRow(",
         DREAM,
     ),
 )

@@ -34,13 +34,13 @@ from memd.agent.runs import Runs
 from memd.base.errors import MemdError
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
+from memd.daemon.app import SCHEMAS
+from memd.dream.lock import lock_rows
 from memd.dream.service import Dreams
 from memd.state.database import open_database
 from memd.state.docs import Docs
-from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.proposals import ProposalTable
-from memd.state.schemas import SCHEMAS
 from memd.store import lock
 from memd.store.log import ChangeLog
 from memd.store.memory import new as new_memory
@@ -78,7 +78,7 @@ class World:
     store: Store
     dreams: Dreams
     jobs: JobTable
-    table: DreamTable
+    docs: Docs
     log: ChangeLog
     clock: FakeClock
 
@@ -101,16 +101,18 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     database = await to_thread.run_sync(open_database, str(root / "state.db"), SCHEMAS)
     clock = FakeClock(NOW)
     store = store_in(database, clock)
-    table = DreamTable(database)
     rows = JobTable(database, os.getpid())
     dreaming = Dreams(
-        store, table, ProposalTable(database), clock, models=NoModel(), runs=Runs(Docs(database))
+        store, database, ProposalTable(database), clock, models=NoModel(), runs=Runs(Docs(database))
     )
     try:
         await store.recover()
         await dreaming.recover()
         waiting = await to_thread.run_sync(rows.take_up, NOW)
-        yield World(root, store, dreaming, rows, table, ChangeLog(database), clock), waiting
+        yield (
+            World(root, store, dreaming, rows, Docs(database), ChangeLog(database), clock),
+            waiting,
+        )
     finally:
         await to_thread.run_sync(database.close)
 
@@ -172,7 +174,7 @@ async def decision(root: Path, before: Any, after: Any, *, said: bool) -> tuple[
             "neither before nor after": results not in (before, after),
             "acknowledged and lost": said and not done,
             "a holder is named": path.exists() and path.read_bytes() != b"",
-            "a row stays": world.table.locks() != (),
+            "a row stays": lock_rows(world.docs) != (),
             "a set is open": world.log.open_changes() != (),
             "something is left over": left != set(),
             "the job does not wait": not done and [job.id for job in waiting] != ["j1"],

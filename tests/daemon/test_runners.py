@@ -20,7 +20,6 @@ from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.running import Running
 from memd.jobs.service import Jobs
-from memd.state.cursors import Cursors
 from memd.state.database import open_database
 from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
@@ -49,7 +48,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
     waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).new_quotations
-    store, cursors, runs = bench.store, Cursors(database), Runs(Docs(database))
+    store, cursors, runs = bench.store, Docs(database), Runs(Docs(database))
     extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)

@@ -13,7 +13,6 @@ from memd.dream.service import Dreams
 from memd.dream.values import Report
 from memd.state.database import Database
 from memd.state.docs import Docs
-from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import ProposalTable
 from memd.store import lock, memory
@@ -59,7 +58,6 @@ class Bench:
         self.database = database
         self.clock = FakeClock(now=NOW)
         self.sink = Sink()
-        self.table = DreamTable(database)
         self.proposals = ProposalTable(database)
         self.jobs = JobTable(database)
         self.runs = Runs(Docs(database))
@@ -79,7 +77,7 @@ class Bench:
     def dreams(self, work: Work | None = None, *, alive: bool = False) -> Dreams:
         return Dreams(
             self.store,
-            self.table,
+            self.database,
             self.proposals,
             self.clock,
             models=NoModel(),
@@ -93,7 +91,7 @@ class Bench:
         model = Taught(answers)
         dreaming = Dreams(
             self.store,
-            self.table,
+            self.database,
             self.proposals,
             self.clock,
             models=model,

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.base.names import INDEX
+from memd.daemon.app import SCHEMAS
 from memd.dream.values import Report
 from memd.model.port import Reply
 from memd.projects.project import slug
 from memd.state.database import open_database
-from memd.state.schemas import SCHEMAS
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.cases import Case, Edit, reference
 from tests.scripted_model import calls, says

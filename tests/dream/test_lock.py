@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from memd.base.errors import Storage
-from memd.dream.lock import DreamLock
+from memd.daemon.app import SCHEMAS
+from memd.dream.lock import DreamLock, LockRow, lock_rows
 from memd.state.database import open_database
-from memd.state.dreams import DreamTable, LockRow
-from memd.state.schemas import SCHEMAS
+from memd.state.docs import Docs
 from memd.store.lock import LOCK
 from tests.support.clock import FakeClock
 
@@ -22,7 +22,7 @@ def locks(tmp_path: Path) -> DreamLock:
     """Return the locks of a daemon beside an empty memory directory."""
     (tmp_path / "memory").mkdir()
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
-    return DreamLock(DreamTable(database), FakeClock(NOW), lambda _pid, _since: True)
+    return DreamLock(Docs(database), FakeClock(NOW), lambda _pid, _since: True)
 
 
 @pytest.mark.parametrize("prior", [None, NOW - 90_000.25])
@@ -45,7 +45,7 @@ def test_a_dream_that_died_has_its_turn_again(
     assert again is not None
     locks.finish(again, is_complete=True)
     assert path.stat().st_mtime == NOW
-    assert locks.table.locks() == ()
+    assert lock_rows(locks.table) == ()
 
 
 def test_a_row_that_names_no_possible_time_is_told(tmp_path: Path, locks: DreamLock) -> None:
@@ -53,10 +53,10 @@ def test_a_row_that_names_no_possible_time_is_told(tmp_path: Path, locks: DreamL
     folder, pid = str(tmp_path / "memory"), os.getpid()
     (tmp_path / "memory" / LOCK).write_text(f"{pid}\n")
     os.utime(tmp_path / "memory" / LOCK, (NOW, NOW))
-    locks.table.remember(LockRow(folder, pid, int(NOW * NS), FAR))
+    locks.table.put(LockRow(folder, pid, int(NOW * NS), FAR), folder)
     (told,) = locks.recover()
     assert "cannot be used" in told
-    locks.table.remember(LockRow(folder, pid, int(NOW * NS), FAR))
+    locks.table.put(LockRow(folder, pid, int(NOW * NS), FAR), folder)
     (tmp_path / "memory" / LOCK).unlink()
     (tmp_path / "memory" / LOCK).mkdir()
     with pytest.raises(Storage):

@@ -7,14 +7,14 @@ from typing import Any
 
 from memd.agent.runs import Runs
 from memd.base.settings import Settings
-from memd.base.values import CursorMove, Project
+from memd.base.values import Project
+from memd.daemon.app import SCHEMAS
+from memd.extract.cursors import ExtractionCursor, read_cursor
 from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
 from memd.model.port import ModelSource
-from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.jobs import JobTable, NewJob
-from memd.state.schemas import SCHEMAS
 from memd.state.suggestions import SuggestionTable
 from memd.store.store import Store
 from memd.suggestions.service import Suggestions
@@ -65,7 +65,7 @@ class Bench:
         self.database = database
         self.memory = folder / "memory"
         self.table = JobTable(database)
-        self.cursors = Cursors(database)
+        self.cursors = Docs(database)
         self.runs = Runs(Docs(database))
         self.config = folder / "memd.toml"
         self.joined = False
@@ -126,9 +126,9 @@ class Bench:
         self.table.start(job, NOW)
         return job
 
-    def cursor(self) -> CursorMove | None:
+    def cursor(self) -> ExtractionCursor | None:
         """Return the cursor of session s."""
-        return self.cursors.get(str(self.memory), "s")
+        return read_cursor(self.cursors, str(self.memory), "s")
 
     def names(self) -> list[str]:
         """Return the memories on the disk."""

@@ -10,12 +10,12 @@ import pytest
 from memd.base.errors import Busy
 from memd.base.values import Project
 from memd.base.yielding import yield_to_requests
+from memd.daemon.app import SCHEMAS
 from memd.instructions.reading import Approval
 from memd.instructions.service import InstructionRequest, Instructions
 from memd.projects.projects import ClientFolders
 from memd.state.database import open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
-from memd.state.schemas import SCHEMAS
 from tests.jobs.bench import Bench
 
 

@@ -16,12 +16,11 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from memd.base.values import JobEnd
+from memd.daemon.app import SCHEMAS
 from memd.jobs.service import Jobs, Running
 from memd.state import jobs
 from memd.state.database import Database, open_database
 from memd.state.jobs import Job, JobState, JobTable
-from memd.state.schemas import SCHEMAS
 from tests.jobs.bench import LaterError, ModelDownError, NeverError, Sink, Steered, at_work
 from tests.support.clock import FakeClock
 
@@ -184,7 +183,7 @@ class Story:
                     "INSERT INTO considered VALUES (?, ?, ?, ?)",
                     (*key, last + 1, running.request["newest"]),
                 )
-            jobs.end(cursor, JobEnd(running.job.id, "completed", "{}"), self.clock.now())
+            jobs.job_completed(running.job.id, {}, self.clock.now())(cursor, None)
 
     async def _end(self, database: Database) -> None:
         """Let everything that was accepted come to its end, and check what became of it."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from memd.daemon.app import SCHEMAS
 from memd.messages.service import Register
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 from tests.messages.processes import ProcessTable
 from tests.support.clock import FakeClock
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base.settings import ModelSettings, Settings, SpendSettings
+from memd.daemon.app import SCHEMAS
 from memd.model import presets, processes
 from memd.model.command import ProgramModel, ProgramRuns
 from memd.model.configured import Models
@@ -28,7 +29,6 @@ from memd.model.patient import overdue
 from memd.model.processes import StartedProgram
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 from memd.state.spend import SpendTable
 from tests.model.asks import ask
 from tests.model.programs import STUB, Stub

@@ -11,6 +11,7 @@ from blockbuster import blockbuster_ctx
 
 from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Provenance
+from memd.daemon.app import SCHEMAS
 from memd.notes.files import contents
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, decode
 from memd.portable.service import ExportPorts, Exports
@@ -19,7 +20,6 @@ from memd.projects.known import KnownProject, known_project
 from memd.projects.visits import last_visits
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 from memd.store.disk import Disk
 from tests.store.bench import topic
 from tests.stores import projects_in, store_in

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from memd.base.values import Project
+from memd.daemon.app import SCHEMAS
 from memd.notes import files as notes_files
 from memd.portable.service import (
     ImportPorts,
@@ -18,7 +19,6 @@ from memd.portable.service import (
     ImportTarget,
 )
 from memd.state.database import Database, open_database
-from memd.state.schemas import SCHEMAS
 from memd.store.disk import Disk
 from tests.portable.sources import written
 from tests.stores import projects_in, store_in

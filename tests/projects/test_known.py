@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.base.agents import AgentScope
+from memd.daemon.app import SCHEMAS
 from memd.projects.agents import AgentMemory, agents_in, own_agents
 from memd.projects.configuration import Configuration
 from memd.projects.known import KnownProject
@@ -15,7 +16,6 @@ from memd.projects.roots import Roots
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from memd.daemon.app import SCHEMAS
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
 from memd.projects.roots import Roots
 from memd.state.database import open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 
 
 @pytest.fixture

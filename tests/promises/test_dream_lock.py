@@ -17,14 +17,14 @@ import pytest
 from memd.agent.runs import Runs
 from memd.base.errors import MemdError
 from memd.base.values import Tree
+from memd.daemon.app import SCHEMAS
+from memd.dream.lock import lock_rows
 from memd.dream.run import MINUTES
 from memd.dream.service import Dreams
 from memd.dream.values import Report, Wanted
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
-from memd.state.schemas import SCHEMAS
 from memd.store import lock
 from memd.store.disk import Disk
 from memd.store.store import Store
@@ -116,7 +116,7 @@ async def test_a_cancellation_at_any_wait(tmp_path: Path, prior: float | None) -
                 await _Watched(bench.run(bench.dreams()), at, scope.cancel)
             results = _content(bench)
             assert results in (before, after), at
-            assert bench.table.locks() == ()
+            assert lock_rows(Docs(bench.database)) == ()
             ends.add(results == after)
     assert ends == {False, True}
     assert waits > 8
@@ -133,7 +133,7 @@ async def test_a_timeout_at_any_wait(tmp_path: Path) -> None:
             with suppress(MemdError):
                 await _Watched(bench.run(bench.dreams()), at, overdue)
             results = _content(bench)
-            assert bench.table.locks() == ()
+            assert lock_rows(Docs(bench.database)) == ()
             ends.add(results == before)
             if results != before:  # the clock may have moved before the lock was taken
                 assert results.pop(lock.LOCK)[1] >= after[lock.LOCK][1]
@@ -166,14 +166,14 @@ async def test_a_pass_that_fails(
         with pytest.raises((ExceptionGroup, MemdError)):
             await bench.run(bench.dreams(work))
         assert _content(bench) == before
-        assert bench.table.locks() == ()
+        assert lock_rows(Docs(bench.database)) == ()
 
 
 def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
     store = Store(database, bench.clock, bench.sink, disk=disk)
     return Dreams(
         store,
-        DreamTable(database),
+        database,
         ProposalTable(database),
         bench.clock,
         models=NoModel(),
@@ -208,7 +208,7 @@ async def test_a_commit_that_fails(tmp_path: Path, prior: float | None, of_disk:
             results = _content(bench)
             assert results in (before, after), number
             assert results == after or report is None, number
-            assert bench.table.locks() == ()
+            assert lock_rows(Docs(bench.database)) == ()
             ends.add(results == after)
     assert ends == {False, True}
     assert number > 8

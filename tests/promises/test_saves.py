@@ -11,9 +11,9 @@ import pytest
 
 from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Provenance, Tree
+from memd.daemon.app import SCHEMAS
 from memd.daemon.clock import SystemClock
 from memd.state.database import open_database
-from memd.state.schemas import SCHEMAS
 from memd.store.log import ChangeLog
 from tests.store.bench import topic
 from tests.stores import store_in

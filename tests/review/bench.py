@@ -7,10 +7,10 @@ from pathlib import Path
 
 from memd.base.text import sha256
 from memd.base.values import MemoryType
+from memd.daemon.app import SCHEMAS
 from memd.review.service import Reviews
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable, ProposedEdit
-from memd.state.schemas import SCHEMAS
 from memd.store import memory
 from memd.store.disk import Disk
 from tests.stores import store_in

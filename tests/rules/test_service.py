@@ -8,12 +8,12 @@ import pytest
 
 from memd.base.errors import Invalid
 from memd.base.values import Actor, MemoryFile, Provenance
+from memd.daemon.app import SCHEMAS
 from memd.rules.service import ToolRules
 from memd.rules.stored import StoredRule, switch_on
 from memd.rules.values import RULES, PlannedCall, RuleAnswer
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 from memd.store.read import MemoryReader
 from memd.store.store import Store
 from tests.stores import store_in

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from memd.base.agents import AgentState
+from memd.daemon.app import SCHEMAS
 from memd.daemon.machine import process
 from memd.messages.service import Register
 from memd.messages.values import Registration
 from memd.state.database import open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 from tests.soak.figures import FIGURE
 from tests.support.clock import FakeClock
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.daemon.app import SCHEMAS
 from memd.state.database import Database, open_database
-from memd.state.schemas import SCHEMAS
 
 
 @pytest.fixture

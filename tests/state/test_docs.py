@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from memd.daemon.app import SCHEMAS
 from memd.instructions.reading import Approval
 from memd.projects.roots import OwnerRoot, Roots
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state import docs
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.schemas import SCHEMAS
 
 HERE = Visit("/p", "c", {"MEMD_BASE_DIR": "/b"}, session="s")
 DAY = 86_400.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.state import cursors
+from memd.state import docs
 from memd.state.database import StateUnusableError, open_database
 from tests.support.faults import Countdown, FaultyDatabase
 
@@ -35,12 +35,12 @@ def test_the_chosen_calls_fail(countdown: Countdown, expected: str) -> None:
 
 def test_a_failed_transaction_changed_nothing(tmp_path: Path) -> None:
     """A transaction that fails is rolled back and reported as the real one would be."""
-    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA])
+    database = open_database(str(tmp_path / "state.db"), [docs.SCHEMA])
     faulty = FaultyDatabase(database, Countdown(1, errno.ENOSPC))
-    insert = "INSERT INTO cursors VALUES ('d', 's', 't', 1, 'm')"
+    insert = "INSERT INTO docs VALUES (1, 'd', 's', 't', 'm')"
     with pytest.raises(StateUnusableError), faulty.transaction() as cursor:
         cursor.execute(insert)
     with faulty.transaction() as cursor:
         cursor.execute(insert)
-    assert len(database.read("SELECT * FROM cursors")) == 1
+    assert len(database.read("SELECT * FROM docs")) == 1
     database.close()

@@ -8,8 +8,8 @@ from typing import Any
 
 from memd.base.settings import Settings
 from memd.base.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
+from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
-from memd.state.schemas import SCHEMAS
 from memd.state.teams import TeamTable
 from memd.store.store import Store
 from memd.team.membership import Memberships
