@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from memd.base.errors import MemdError
-from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
 from tests.crash import creating, kill
 from tests.crash.conftest import FIGURE
