@@ -233,17 +233,16 @@ ERRORS: dict[str, tuple[Callable[[Project], Any], int, str]] = {
     "name": (_call("memory.write", **_WRITE | {"path": "-w.md"}, body="x"), 1006, "name_refused"),
     "parameter": (_call("memory.list", limit="many"), -32602, "invalid_params"),
     "secret": (_call("memory.write", **_WRITE, body=_TOKEN), 1003, "secret"),
-    "job": (lambda p: p.home.call("job.wait", job="j999"), 1001, ""),
+    "job": (lambda p: p.home.call("job.wait", job="j999"), 1001, "not_found"),
+    "project": (lambda p: p.home.call("memory.list", cwd="/nowhere/x"), -32602, "no_project"),
+    "shape": (_call("memory.write", path="w.md", content="no head"), -32602, "invalid_params"),
     "transcript": (
         _call("extract", session_id="s", transcript_path="/etc/passwd"), 1006, "transcript_refused",
     ),
 }  # fmt: skip
 OTHER_ERRORS: dict[str, tuple[Callable[[Project], Any], int, str]] = {
-    "project": (lambda p: p.home.call("memory.list", cwd="/nowhere/x"), -32602, "no_project"),
     "size": (_call("memory.write", path="w.md", content=_BIG), 1007, "too_large"),
-    "shape": (_call("memory.write", path="w.md", content="no head"), -32602, "invalid_params"),
     "url": (_call("team.join", url="http://127.0.0.1:9", repo="h/o/r"), 1025, "team_unreachable"),
-    "job": (lambda p: p.home.call("job.wait", job="j999"), 1001, "not_found"),
 }
 
 
