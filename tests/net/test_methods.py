@@ -14,6 +14,7 @@ from tests.net.wire import Json, RpcError
 _AGENT = " agent? scope?"
 # Each method with its permission and parameters; nothing else may be given.
 METHODS = {
+    "memory.purge": "write cwd path? pattern? regex? dry_run?" + _AGENT,
     "context.plan": "write cwd session_id messages decisions? conversation? model? system? tools?"
     " betas? usage? diagnostics? reader? supports? window? may_drop_thinking? idle_seconds?"
     " request? baseline?",
@@ -67,7 +68,6 @@ CHANGED = {
     "review.decide": "write cwd? id choice text? type? paths? reason?",
     "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
     " base_hash? request_id? session_id? said?" + _AGENT,
-    "memory.purge": "write cwd path? pattern? regex? dry_run?" + _AGENT,
 }
 # Of these the specification leaves optional parameters to the method: those named are among them.
 AT_LEAST = {
