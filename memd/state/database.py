@@ -82,6 +82,7 @@ class StateFile:
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
         self._identity = FileIdentity(None, None)  # of the file that is open
+        self.synced = True  # whether transactions of the connection are
         self.openings = 0  # how often a file was opened: what was read of an earlier one is old
         self._damages = 0  # how often the file was reported as damaged since a commit succeeded
         self.checkpoints = Checkpoints(self._copy_log)
@@ -98,7 +99,7 @@ class StateFile:
                 self._close_if_replaced(identity_of(self.path))
             if self._connection is None:
                 self._connection = self._open()
-                self.openings += 1
+                self.openings, self.synced = self.openings + 1, True
                 self._identity = identity_of(self.path)
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -294,7 +295,9 @@ class Database:
         cursor = connection.cursor(Cursor)
         try:
             with _as_sqlite():
-                cursor.execute(_SYNCED if synced else _UNSYNCED)
+                if self.file.synced is not synced:
+                    cursor.execute(_SYNCED if synced else _UNSYNCED)
+                    self.file.synced = synced
                 self.begin(cursor)
             try:
                 yield cursor

@@ -16,7 +16,7 @@ import hashlib
 import os
 import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -75,13 +75,17 @@ class Directory:
             os.close(self.fd)
             self.fd = -1
 
-    def walk(  # noqa: C901 - one loop over what a folder may hold
-        self, problems: list[str] | None = None, temporaries: list[str] | None = None
+    def walk(  # noqa: C901, PLR0912 - one loop over what a folder may hold
+        self,
+        problems: list[str] | None = None,
+        temporaries: list[str] | None = None,
+        known: Container[str] = (),
     ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
         """Yield path and entry of each memory and index: regular files, no link is followed.
 
         A sentence is added to ``problems`` for each thing that cannot be looked into; the paths of
-        memd's own temporary files are added to ``temporaries``.
+        memd's own temporary files are added to ``temporaries``. Paths that are ``known`` to be
+        those of memories are not judged again.
         """
         sentences: list[str] = [] if problems is None else problems
         folders = [""]  # still to be listed, by path
@@ -90,12 +94,14 @@ class Directory:
             if folder.count("/") >= WALK_DEPTH:
                 sentences.append(f"{names.printable(folder)} lies too deep; it is not looked into")
                 continue
+            prefix = f"{folder}/" if folder else ""
             try:
                 with self.folder(folder) as fd:
-                    entries = os.scandir(fd) if fd is not None else ()
-                    for entry in entries:
-                        path = f"{folder}/{entry.name}" if folder else entry.name
-                        if entry.is_dir(follow_symlinks=False):
+                    for entry in os.scandir(fd) if fd is not None else ():
+                        path = prefix + entry.name
+                        if path in known and entry.is_file(follow_symlinks=False):
+                            yield path, entry
+                        elif entry.is_dir(follow_symlinks=False):
                             if names.is_folder_of_memories(path):
                                 folders.append(path)
                         elif names.concerns(path):

@@ -90,6 +90,8 @@ SELECT f.*, b.hash AS before_hash, a.hash AS after_hash,
 FROM change_file f LEFT JOIN body b ON b.id = f.before LEFT JOIN body a ON a.id = f.after
 WHERE f.change = ? ORDER BY f.number
 """
+# Literals, so that SQLite knows which index serves.
+_STATES = {"": "1"} | {name: f"c.state = '{name}'" for name in (OPEN, DONE, UNDONE, CONFLICT)}
 T = TypeVar("T")
 
 
@@ -313,8 +315,8 @@ class ChangeLog:
         """
         rows = self.database.read(
             "SELECT c.*, d.path AS place FROM change c JOIN directory d ON d.id = c.directory"  # noqa: S608 - fixed words
-            f" WHERE ({condition}) AND ? IN ('', c.state) ORDER BY c.id DESC LIMIT ?",
-            (*values, state, limit),
+            f" WHERE ({condition}) AND {_STATES[state]} ORDER BY c.id DESC LIMIT ?",
+            (*values, limit),
         )
         return tuple(_record(row, self.steps(row) if steps else ()) for row in rows)
 

@@ -110,6 +110,7 @@ class KnownDirectory(Struct):
     rows: dict[str, FileRow] | None = None  # ``None`` until they are read from the state file
     opened: int = 0  # which opening of the state file they are of
     is_new: bool = False  # nobody has looked at the directory yet
+    none_open: bool = False  # no change of it is open; only a failure of memd leaves one
     stamps: set[str] = field(default_factory=set)  # paths whose new stamp is not written yet
     problems: dict[str, str] = field(default_factory=dict)
     unclear: bool = False
@@ -145,9 +146,19 @@ class Rows:
                 known.rows = known.headers = None
 
     def drop(self, directory: str) -> None:
-        """Drop the rows of a directory from memory; the caller holds the lock."""
+        """Read the rows of a directory anew, after a failure; the caller holds the lock."""
         known = self.of(directory)
-        known.rows = known.headers = None
+        known.rows, known.headers, known.none_open = None, None, False
+
+    def open_changes(self, directory: str) -> tuple[ChangeRecord, ...]:
+        """Return the changes that died in a directory; the caller holds the lock."""
+        known = self.of(directory)
+        self._loaded(directory, known)
+        if known.none_open:
+            return ()
+        records = self.log.open_changes(directory)
+        known.none_open = not records
+        return records
 
     def read(self, directory: str) -> tuple[dict[str, FileRow], tuple[Header, ...], Scan | None]:
         """Return rows and headers (newest first) of a directory as it is now, and the new look.
@@ -192,7 +203,7 @@ class Rows:
         rows = self._loaded(directory, known)
         if paths is None and not all_files and not self._must_scan(directory, known):
             return Scan(rows, problems=known.problems)
-        if self.log.open_changes(directory):
+        if self.open_changes(directory):
             # What memd has half done would look like the work of others.
             return self.scan(directory, dict(rows))
         began = self._clock.monotonic()
@@ -201,6 +212,8 @@ class Rows:
             known.problems, known.looked = scan.problems, began
         exists = os.path.isdir(directory)
         if scan.steps or (known.is_new and (exists or claim)):
+            changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
+            words = words_by_path(changed, scan.bodies)  # before other threads have to wait
             with self.log.database.transaction() as cursor:
                 if scan.steps and not known.is_new:
                     record = ChangeRecord(
@@ -211,8 +224,7 @@ class Rows:
                     self.log.directory_id(cursor, directory)
                     for text_hash in scan.bodies:
                         self.log.save_body(cursor, text_hash, scan.bodies)
-                changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
-                self.save(cursor, directory, changed, scan.bodies)
+                self.save(cursor, directory, changed, words)
             known.is_new = False
         self._adopt(directory, known, scan)
         return scan
@@ -222,11 +234,11 @@ class Rows:
         cursor: Cursor,
         directory: str,
         rows: Mapping[str, FileRow | None],
-        bodies: Mapping[str, bytes],
+        words: Mapping[str, tuple[str, int]],
     ) -> None:
         """Write rows in the transaction of the caller; ``None`` is a file that is gone.
 
-        ``bodies`` are their texts by hash, of which the words are taken.
+        ``words`` are those of ``words_by_path``.
         """
         number = self.log.directory_id(cursor, directory)
         for path, row in rows.items():
@@ -234,7 +246,6 @@ class Rows:
                 cursor.execute("DELETE FROM file WHERE (directory, path) = (?, ?)", (number, path))
                 continue
             header = row.header
-            words, heading = words_of(header, bodies.get(header.hash))
             cursor.execute(
                 "INSERT INTO file (directory, path, hash, stamp, mtime_ns, mode, size, name,"
                 " description, type, origin, damaged, words, heading)"
@@ -247,7 +258,7 @@ class Rows:
                     *(number, path, header.hash, row.stamp),
                     *(max(-_LARGEST, min(header.mtime_ns, _LARGEST)), row.mode, header.size),
                     *(header.name, header.description, header.type, header.origin),
-                    *(header.damaged, words, heading),
+                    *(header.damaged, *words[path]),
                 ),
             )
 
@@ -293,7 +304,7 @@ class Rows:
     ) -> set[str]:
         """Return the paths whose stamp differs from the row's, and those not listed any more."""
         doubted, left, problems = set(), dict(rows), list[str]()
-        for path, entry in opened.walk(problems, scan.temporaries):
+        for path, entry in opened.walk(problems, scan.temporaries, rows):
             row = left.pop(path, None)
             try:
                 if (
@@ -352,7 +363,7 @@ class Rows:
             )
             known.rows = {row["path"]: _row(row) for row in rows}
             known.opened, known.headers, known.is_new = database.file.openings, None, not number
-            known.looked = float("-inf")
+            known.looked, known.none_open = float("-inf"), False
         return known.rows
 
     def _must_scan(self, directory: str, known: KnownDirectory) -> bool:
@@ -487,6 +498,18 @@ def _row(row: Row) -> FileRow:
         row["origin"],
     )
     return FileRow(header, row["stamp"], row["mode"])
+
+
+def words_by_path(
+    rows: Mapping[str, FileRow | None], bodies: Mapping[str, bytes]
+) -> dict[str, tuple[str, int]]:
+    """Return the words of rows for the search, from their texts by hash."""
+    result: dict[str, tuple[str, int]] = {}
+    for path, row in rows.items():
+        if row is not None:
+            yield_to_requests()
+            result[path] = words_of(row.header, bodies.get(row.header.hash))
+    return result
 
 
 def words_of(header: Header, content: bytes | None) -> tuple[str, int]:

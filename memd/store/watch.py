@@ -23,6 +23,7 @@ class Watch:
         self._wake: Callable[[], None] = lambda: None
         self._watches: OrderedDict[str, Any] = OrderedDict()
         self._flagged: set[str] = set()
+        self._woke = False  # since the flags were read
         self._problems: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -54,7 +55,7 @@ class Watch:
                 return True
             try:
                 watch = self._observer.schedule(
-                    _Handler(directory, self), directory, recursive=True
+                    _Handler(directory, self), directory, recursive=True, event_filter=_events()
                 )
             except FileNotFoundError:
                 return False
@@ -82,7 +83,8 @@ class Watch:
         return was_flagged
 
     def flagged(self) -> frozenset[str]:
-        """Return the directories that are flagged."""
+        """Return the directories that are flagged; the next event wakes again."""
+        self._woke = False
         return frozenset(self._flagged.copy())
 
     def problems(self) -> tuple[str, ...]:
@@ -98,7 +100,9 @@ class Watch:
                 if watch is not None and self._observer is not None:
                     with suppress(KeyError, OSError):
                         self._observer.unschedule(watch)
-        self._wake()
+        if not self._woke:
+            self._woke = True
+            self._wake()
 
 
 class _Handler:
@@ -110,13 +114,27 @@ class _Handler:
 
     def dispatch(self, event: Any) -> None:
         """Flag the directory if the event may concern a memory."""
-        if event.event_type in ("opened", "closed_no_write"):
-            return
         below = len(self._directory) + 1
         names = [name for name in (event.src_path, event.dest_path) if name]
         paths = [str(name)[below:] for name in names]
         gone = event.event_type in ("deleted", "moved") and not paths[0]
-        if event.is_directory or any(
-            concerns(path) or is_temporary(path.rpartition("/")[2]) for path in paths
-        ):
+        if event.is_directory or any(map(concerns, paths)):
             self._watch.changed(self._directory, gone=gone)
+        elif event.event_type == "closed" and is_temporary(paths[0].rpartition("/")[2]):
+            self._watch.changed(self._directory, gone=False)  # perhaps a save into a replaced file
+
+
+def _events() -> list[type[Any]]:
+    """Return the kinds of events that change a file or folder, so not those of reading."""
+    from watchdog import events  # noqa: PLC0415 - see above
+
+    return [
+        events.FileCreatedEvent,
+        events.FileModifiedEvent,
+        events.FileMovedEvent,
+        events.FileDeletedEvent,
+        events.FileClosedEvent,
+        events.DirCreatedEvent,
+        events.DirMovedEvent,
+        events.DirDeletedEvent,
+    ]

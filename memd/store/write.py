@@ -32,6 +32,7 @@ from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, MemdError, NotFound, Refused, Storage
 from memd.base.names import INDEXES, concerns
+from memd.base.recent import Recent
 from memd.base.text import sha256
 from memd.base.values import (
     CommitResult,
@@ -48,12 +49,13 @@ from memd.store.disk import Disk
 from memd.store.draft import Prepared, draft_with_lines, prepare, prepare_refused
 from memd.store.exchange import Folders, ForeignSaveError, is_torn, put_back, stage, swap
 from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
-from memd.store.sync import BY, FileRow, Rows
+from memd.store.sync import BY, FileRow, Rows, words_by_path
 from memd.store.tree import LiveTree
 
 FSYNCS_PER_CHANGE = 5
 LATE_SAVE = replace(BY, reason="saved while memd was writing the same file")
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
+_RECENT_CHANGES = 64
 _EMPTY = sha256(b"")
 _TEMP = re.compile(r"(?P<name>\.memd-(?P<change>[0-9]{1,18})-[0-9]{1,9}-[0-9a-f]{8})(-old)?\.tmp")
 
@@ -84,6 +86,8 @@ class Writer:
         self._log: ChangeLog = rows.log
         self._disk = disk
         self._clock = clock
+        # When the latest changes were recorded, by number: their replaced files are not due yet.
+        self._recent: Recent[int, float] = Recent(_RECENT_CHANGES)
 
     def scan(
         self, directory: str, *, patient: bool = False, claim: bool = False, last: bool = False
@@ -96,9 +100,11 @@ class Writer:
         scan = self._rows.sync(directory, patient=patient, claim=claim, all_files=patient or last)
         records = [scan.record] if scan.record else []
         again = bool(scan.waiting)
-        if scan.temporaries:
+        due = scan.temporaries if last else [*filter(self._is_due, scan.temporaries)]
+        again = again or len(due) < len(scan.temporaries)
+        if due:
             with Directory(directory) as opened:
-                for path in scan.temporaries:
+                for path in due:
                     record, waits = self._clear(opened, path, last=last)
                     records += [record] if record else []
                     again = again or waits
@@ -238,8 +244,11 @@ class Writer:
         record = ChangeRecord(
             0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)
         )
+        self._rows.of(request.directory).none_open = False
         with self._log.database.transaction() as cursor:
-            return self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
+            added = self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
+        self._recent[added.number] = added.at
+        return added
 
     def _make(
         self, opened: Directory, record: ChangeRecord, made: Prepared
@@ -275,10 +284,11 @@ class Writer:
         rows: dict[str, FileRow | None],
     ) -> None:
         """Mark a change done, with the rows of its files and its effects, in one transaction."""
+        words = words_by_path(rows, made.bodies)
         try:
             with self._log.database.transaction() as cursor:
                 self._log.mark(cursor, record, DONE)
-                self._rows.save(cursor, request.directory, rows, made.bodies)
+                self._rows.save(cursor, request.directory, rows, words)
                 for effect in draft.effects:
                     effect(cursor, record.id)
                 result = record.result()
@@ -293,6 +303,7 @@ class Writer:
             why = "; memd undoes the change before the next one"
             raise Storage(sentence + why, directory=request.directory, unfinished=True) from error
         self._rows.put(request.directory, rows)
+        self._rows.of(request.directory).none_open = True
 
     def _undo_after(self, opened: Directory, record: ChangeRecord, error: Exception) -> None:
         """Undo a change whose files could not all be put in place.
@@ -317,7 +328,7 @@ class Writer:
     def _undo_open_changes(self, opened: Directory) -> list[str]:
         """Undo the changes of a directory that died; return a sentence for each."""
         sentences = []
-        for record in self._log.open_changes(opened.path):
+        for record in self._rows.open_changes(opened.path):
             self._undo(opened, record)
             sentences.append(
                 f"change {record.id} in {record.directory} was undone after an interruption"
@@ -336,6 +347,12 @@ class Writer:
                 self._disk.sync_folder(fd)
         with self._log.database.transaction() as cursor:
             self._log.mark(cursor, record, UNDONE)
+
+    def _is_due(self, path: str) -> bool:
+        """Say whether a temporary file may be of an older change than those of this moment."""
+        match = _TEMP.fullmatch(os.path.basename(path))
+        at = self._recent.get(int(match[1])) if match else None
+        return at is None or abs(self._clock.now() - at) >= limits.LOOK_SECONDS
 
     def _clear(  # noqa: PLR0911 - one for each thing that the file may be
         self, opened: Directory, path: str, *, last: bool
