@@ -34,11 +34,13 @@ async def is_for_an_assistant(services: Services, call: Call) -> bool:
 
 async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
-    pid = call.caller.pid
-    with suppress(Refused):  # the process is not registered
+    pid, connection = call.caller.pid, call.connection
+    if connection.assistant is None:  # who started a process does not change
+        find = services.messages.register.find
+        connection.assistant = await to_thread.run_sync(is_below, find, pid, _ASSISTANT_PROGRAMS)
+    if connection.assistant:
+        return True
+    with suppress(AgentKeyError):  # the process is not registered
         agent = await services.messages.find_speaker(Speaker("", pid))
-        if agent.kind in _ASSISTANT_KINDS:
-            return True
-    return await to_thread.run_sync(
-        is_below, services.messages.register.find, pid, _ASSISTANT_PROGRAMS
-    )
+        return agent.kind in _ASSISTANT_KINDS
+    return False

@@ -103,6 +103,8 @@ class Roster:
         for agent in self._agents.values():
             if agent.pid and agent.ended is None and not agent.parent:
                 by_pid.setdefault(agent.pid, []).append(agent)
+        if not by_pid:
+            return None
         for process in islice(processes.lineage(self.find, pid), 1, None):
             matching = [a for a in by_pid.get(process.pid, ()) if processes.is_same(a, process)]
             if matching:  # a process may have had several sessions: the last one counts

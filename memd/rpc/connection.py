@@ -35,6 +35,7 @@ class Connection:
         unread: UnreadTotal | None = None,
     ) -> None:
         self.caller = caller
+        self.assistant: bool | None = None  # whether one started the caller; not looked up yet
         self.framing = Framing.UNKNOWN
         self.outbox = Outbox(unread or UnreadTotal(), wake, drop)
         self._topics: dict[str, set[str | None]] = {}  # the subscribed directories of each topic
