@@ -19,7 +19,7 @@ Rules of this file
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -37,9 +37,10 @@ from memd.store import memory
 from memd.store.directory import Directory
 from memd.store.log import DONE, ChangeLog, ChangeRecord, Step
 from memd.store.watch import Watch
+from memd.store.words import words_by_path
 from memd.text.invisible import without_directions
-from memd.text.words import search_text
 
+_NO_WORDS = ("", 0)
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS file (
     id INTEGER PRIMARY KEY,
@@ -213,7 +214,7 @@ class Rows:
         exists = os.path.isdir(directory)
         if scan.steps or (known.is_new and (exists or claim)):
             changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
-            words = words_by_path(changed, scan.bodies)  # before other threads have to wait
+            words = words_by_path(headers_of(changed), scan.bodies)  # before others have to wait
             with self.log.database.transaction() as cursor:
                 if scan.steps and not known.is_new:
                     record = ChangeRecord(
@@ -238,7 +239,7 @@ class Rows:
     ) -> None:
         """Write rows in the transaction of the caller; ``None`` is a file that is gone.
 
-        ``words`` are those of ``words_by_path``.
+        ``words`` are those of ``words_by_path``; the index has none.
         """
         number = self.log.directory_id(cursor, directory)
         for path, row in rows.items():
@@ -258,7 +259,7 @@ class Rows:
                     *(number, path, header.hash, row.stamp),
                     *(max(-_LARGEST, min(header.mtime_ns, _LARGEST)), row.mode, header.size),
                     *(header.name, header.description, header.type, header.origin),
-                    *(header.damaged, *words[path]),
+                    *(header.damaged, *words.get(path, _NO_WORDS)),
                 ),
             )
 
@@ -451,10 +452,10 @@ def header_of(path: str, content: bytes, text_hash: str, mtime_ns: int, size: in
     return Header(path, name, description, kind, mtime_ns, size, damaged, text_hash, origin)
 
 
-def headers_of(rows: Mapping[str, FileRow]) -> tuple[Header, ...]:
-    """Return the headers of all memories, newest first."""
-    result: Iterable[Header] = (row.header for path, row in rows.items() if path not in INDEXES)
-    return tuple(sorted(result, key=newest_first))
+def headers_of(rows: Mapping[str, FileRow | None]) -> tuple[Header, ...]:
+    """Return the headers of the rows of memories, newest first."""
+    headers = (row.header for path, row in rows.items() if row and path not in INDEXES)
+    return tuple(sorted(headers, key=newest_first))
 
 
 def _read(opened: Directory, path: str, at: float) -> tuple[FileRow | None, bytes | None]:
@@ -498,24 +499,3 @@ def _row(row: Row) -> FileRow:
         row["origin"],
     )
     return FileRow(header, row["stamp"], row["mode"])
-
-
-def words_by_path(
-    rows: Mapping[str, FileRow | None], bodies: Mapping[str, bytes]
-) -> dict[str, tuple[str, int]]:
-    """Return the words of rows for the search, from their texts by hash."""
-    result: dict[str, tuple[str, int]] = {}
-    for path, row in rows.items():
-        if row is not None:
-            yield_to_requests()
-            result[path] = words_of(row.header, bodies.get(row.header.hash))
-    return result
-
-
-def words_of(header: Header, content: bytes | None) -> tuple[str, int]:
-    """Return the words of a memory for the search, and how many characters its heading has."""
-    if header.path in INDEXES:
-        return "", 0
-    body = memory.parse(content, header.path).body if content is not None else ""
-    kind = header.type.value if header.type else ""
-    return search_text(header.path, header.name, header.description, kind, body)

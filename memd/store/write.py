@@ -49,8 +49,9 @@ from memd.store.disk import Disk
 from memd.store.draft import Prepared, draft_with_lines, prepare, prepare_refused
 from memd.store.exchange import Folders, ForeignSaveError, is_torn, put_back, stage, swap
 from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
-from memd.store.sync import BY, FileRow, Rows, words_by_path
+from memd.store.sync import BY, FileRow, Rows, headers_of
 from memd.store.tree import LiveTree
+from memd.store.words import words_by_path
 
 FSYNCS_PER_CHANGE = 5
 LATE_SAVE = replace(BY, reason="saved while memd was writing the same file")
@@ -284,7 +285,7 @@ class Writer:
         rows: dict[str, FileRow | None],
     ) -> None:
         """Mark a change done, with the rows of its files and its effects, in one transaction."""
-        words = words_by_path(rows, made.bodies)
+        words = words_by_path(headers_of(rows), made.bodies)
         try:
             with self._log.database.transaction() as cursor:
                 self._log.mark(cursor, record, DONE)
