@@ -39,7 +39,7 @@ async def started_by_an_assistant(services: Services, call: Call) -> bool:
         connection.assistant = await to_thread.run_sync(is_below, find, pid, _ASSISTANT_PROGRAMS)
     if connection.assistant:
         return True
-    with suppress(AgentKeyError):  # the process is not registered
+    with suppress(Refused):  # the process is not registered
         agent = await services.messages.find_speaker(Speaker("", pid))
         return agent.kind in _ASSISTANT_KINDS
     return False

@@ -17,7 +17,8 @@ from memd.base.text import read_json, sha256
 from memd.state.formats import FORMAT
 from memd.store.log import CONFLICT, DEPTH, DONE
 from memd.store.packing import pack
-from memd.store.sync import header_of, words_of
+from memd.store.sync import header_of
+from memd.store.words import words_of
 
 OLD_FORMAT = 3
 SENTENCE = (

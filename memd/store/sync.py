@@ -43,9 +43,7 @@ from memd.text.invisible import without_directions
 _NO_WORDS = ("", 0)
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS file (
-    id INTEGER PRIMARY KEY,
-    directory INTEGER NOT NULL,
-    path TEXT NOT NULL,
+    id INTEGER PRIMARY KEY, directory INTEGER NOT NULL, path TEXT NOT NULL,
     hash TEXT NOT NULL,
     stamp TEXT NOT NULL,
     mtime_ns INTEGER NOT NULL,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from memd.base.names import INDEXES
 from memd.base.values import Header
 from memd.base.yielding import yield_to_requests
 from memd.store import memory
@@ -21,6 +22,8 @@ def words_by_path(
 
 def words_of(header: Header, content: bytes | None) -> tuple[str, int]:
     """Return the words of a memory for the search, and how many characters its heading has."""
+    if header.path in INDEXES:
+        return "", 0
     body = memory.parse(content, header.path).body if content is not None else ""
     kind = header.type.value if header.type else ""
     return search_text(header.path, header.name, header.description, kind, body)
