@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from memd.api.dialects import DIALECTS
 from memd.api.services import Services
+from memd.base.errors import Refused
 from memd.messages.service import Speaker
 from memd.projects.switches import is_below
 from memd.rpc.connection import Call
