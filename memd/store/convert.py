@@ -76,11 +76,15 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
     newest = 0
     for row in old.execute("SELECT * FROM suggestions ORDER BY number").fetchall():
         newest = row["number"]
+        shown = [each for each in (row["offered_first"], row["offered_second"]) if each]
+        facts = {"id": f"s{newest}", "offered": shown, "filed": row["filed"]}
         if row["state"] == "open":
-            names = ("text", "session", "at", "origin", "type", "reason", "filed")
-            shown = [each for each in (row["offered_first"], row["offered_second"]) if each]
-            value = {name: row[name] for name in names} | {"id": f"s{newest}", "offered": shown}
+            names = ("text", "session", "at", "origin", "type", "reason")
+            value = facts | {name: row[name] for name in names}
             _put(new, "OpenSuggestion", row["directory"], row["hash"], value)
+        else:  # so that what a person dismissed does not come back
+            value = facts | {"state": row["state"]}
+            _put(new, "ClosedSuggestion", row["directory"], row["hash"], value)
     _put(new, "LastNumber", "", "OpenSuggestion", {"number": newest})
     for row in old.execute("SELECT * FROM team_rows").fetchall():
         _put(new, row["kind"], row["directory"], row["key"], read_json(row["value"]))
