@@ -2,114 +2,170 @@
 
 from tests.crash.mutants import DREAM, FAULT, KILL, POWER, Mutant
 
-APPLY, CHANGES, DISK = "memd/store/apply.py", "memd/store/changes.py", "memd/files/disk.py"
-DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
+WRITE, EXCHANGE, DISK = "memd/store/write.py", "memd/store/exchange.py", "memd/store/disk.py"
+LOG, SYNC, DATABASE = "memd/store/log.py", "memd/store/sync.py", "memd/state/database.py"
+DIED, MET = ("tests/store/test_interruptions.py",), ("tests/store/test_exchanges.py",)
+STATE = ("tests/state/test_database.py",)
 
 MUTANTS = (
     Mutant(
         "a body is not fsynced",
         DISK,
-        "            disk.fsync(file)\n",
-        "            pass\n",
+        "        disk.fsync(file)\n        return os.fstat(file)",
+        "        return os.fstat(file)",
         POWER,
     ),
     Mutant(
         "a folder is not fsynced",
-        APPLY,
-        "                self._disk.sync_folder(self._folders[folder_path])\n",
-        "                pass\n",
+        WRITE,
+        "                for fd in folders.changed(record.steps):\n"
+        "                    disk.sync_folder(fd)\n",
+        "",
         POWER,
     ),
     Mutant(
         "done is said before the mark is on the medium",
         DATABASE,
-        "PRAGMA synchronous=FULL",
-        "PRAGMA synchronous=NORMAL",
+        '_SYNCED = "PRAGMA synchronous=FULL"',
+        '_SYNCED = "PRAGMA synchronous=NORMAL"',
         POWER,
     ),
     Mutant(
-        "a set is marked before its files are in place",
-        CHANGES,
-        "            try:\n                self._apply(directory, record, prepared.bodies, "
-        "request.monotonic)\n",
-        "            self._journal.mark_applied(record, request.at)\n"
-        "            try:\n                self._apply(directory, record, prepared.bodies, "
-        "request.monotonic)\n",
+        "a change is done before its files are in place",
+        WRITE,
+        "0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)",
+        "0, request.directory, DONE, self._clock.now(), by, tuple(made.steps), _more(draft, made)",
         KILL,
-    ),
-    Mutant(
-        "what a crash left in an emptied folder stays",
-        RECOVERY,
-        "    for folder in sorted(folders):\n",
-        "    for folder in {p.rpartition('/')[0] for p, *_ in directory.walk()} | {''}:\n",
-        ("tests/store/test_recovery.py",),
     ),
     Mutant(
         "a failed fsync is tried again on the same descriptor",
         DISK,
-        "            disk.fsync(file)\n",
-        "            try:\n                disk.fsync(file)\n"
-        "            except OSError:\n                disk.fsync(file)\n",
-        ("tests/store/test_apply.py",),
+        "        disk.fsync(file)\n        return os.fstat(file)",
+        "        try:\n            disk.fsync(file)\n"
+        "        except OSError:\n            disk.fsync(file)\n        return os.fstat(file)",
+        MET,
     ),
     Mutant(
         "a file is written over in place",
-        APPLY,
-        "                self._disk.exchange(folder, step.temp, live)\n        except",
-        "                with open(live, 'wb', opener=lambda p, f: __import__('os').open(\n"
-        "                    p, f, dir_fd=folder)) as file:\n"
-        "                    file.write(self._disk.read(folder, step.temp).content)\n"
-        "        except",
-        ("tests/store/test_apply.py",),
+        EXCHANGE,
+        "            disk.exchange(folder, step.temp, live)\n    except",
+        "            with open(live, 'wb',\n"
+        "                opener=lambda p, f: os.open(p, f, dir_fd=folder)) as file:\n"
+        "                file.write(disk.read(folder, step.temp).content)\n    except",
+        KILL,
     ),
     Mutant(
         "what comes out of an exchange is not compared",
-        APPLY,
-        "        try:\n            self.verify(step)\n",
-        "        try:\n            pass\n",
-        ("tests/store/test_apply.py",),
-    ),
-    Mutant(
-        "an editor that writes into the old file is not seen",
-        CHANGES,
-        "                    application.verify(step)\n",
-        "                    pass\n",
-        ("tests/store/test_changes.py",),
+        EXCHANGE,
+        "    if replaced is None or replaced.hash not in expected:\n",
+        "    if replaced is None and expected is None:\n",
+        MET,
     ),
     Mutant(
         "a short write is taken for a whole one",
         DISK,
         "            rest = rest[disk.write(file, rest) :]\n",
         "            disk.write(file, rest)\n            rest = rest[:0]\n",
+        MET,
+    ),
+    Mutant(
+        "a failed change is not undone at once",
+        WRITE,
+        "            self._undo_after(opened, record, error)\n            raise\n",
+        "            raise\n",
         FAULT,
     ),
     Mutant(
-        "a failed set is not taken back",
-        APPLY,
-        "        for step in reversed(self._swapped):\n",
-        "        for step in ():\n",
-        FAULT,
+        "an open change is not undone by the next commit",
+        WRITE,
+        "                    self._undo_open_changes(opened)\n                    others",
+        "                    others",
+        DIED,
     ),
     Mutant(
-        "an open set is not finished by the next commit",
-        RECOVERY,
-        "    for record in journal.pending(directory.path):\n",
-        "    for record in ():\n",
-        FAULT,
+        "an open change is not undone at the start",
+        WRITE,
+        "{record.directory for record in self._log.open_changes()}",
+        "{record.directory for record in ()}",
+        DIED,
     ),
     Mutant(
-        "recovery writes over what was saved since",
-        RECOVERY,
-        "        elif hash_of(live) == step.before and _is_ours(step, body, temp):",
-        "        elif True:",
-        ("tests/store/test_recovery.py",),
+        "an undo writes over what was saved since",
+        EXCHANGE,
+        "    elif temp and live and live.hash == step.after:\n",
+        "    elif temp and live:\n",
+        DIED,
     ),
     Mutant(
-        "recovery believes every row",
-        RECOVERY,
-        "    hashes = [digest for digest in (step.before, step.after) if digest is not None]\n",
-        "    return True\n    hashes = []\n",
-        ("tests/store/test_recovery.py",),
+        "a torn file takes the place of a whole one",
+        EXCHANGE,
+        "        if temp.hash != step.before and is_torn(temp.content, step, log):\n",
+        "        if temp.hash != step.before and log is None:\n",
+        DIED,
+    ),
+    Mutant(
+        "a torn file with gaps counts as somebody's text",
+        EXCHANGE,
+        "    return all(byte in (0, whole) for byte, whole in zip(content, body, strict=False))\n",
+        '    return body.startswith(content.rstrip(b"\\0"))\n',
+        DIED,
+    ),
+    Mutant(
+        "a death between two calls stays half done",
+        EXCHANGE,
+        "    if disk.is_same(folder, temp, live):\n",
+        "    if disk is None:\n",
+        DIED,
+    ),
+    Mutant(
+        "recovery believes every path",
+        WRITE,
+        "                if concerns(step.path) and _TEMP.fullmatch(step.temp):\n",
+        "                if _TEMP.fullmatch(step.temp):\n",
+        DIED,
+    ),
+    Mutant(
+        "recovery believes every temporary name",
+        WRITE,
+        "                if concerns(step.path) and _TEMP.fullmatch(step.temp):\n",
+        "                if concerns(step.path):\n",
+        DIED,
+    ),
+    Mutant(
+        "what an open change needs is cleared",
+        WRITE,
+        "        if record.state == OPEN:  # it may",
+        "        if record.state == CONFLICT:  # it may",
+        DIED,
+    ),
+    Mutant(
+        "a file of an older state file is taken for a late save",
+        WRITE,
+        "(each for each in record.steps if each.temp == f\"{match['name']}.tmp\")",
+        "iter(record.steps)",
+        DIED,
+    ),
+    Mutant(
+        "a late save is dropped",
+        WRITE,
+        "                if not is_known and not torn:\n",
+        "                if not is_known and torn:\n",
+        MET,
+    ),
+    Mutant(
+        "a late save that begins like memd's text is dropped",
+        WRITE,
+        "torn = record.state == UNDONE and is_torn(",
+        "torn = is_torn(",
+        DIED,
+    ),
+    Mutant(
+        "the replaced files of a done change stay",
+        WRITE,
+        "                        return delayed, True\n"
+        "                self._disk.unlink(folder, name)\n",
+        "                        return delayed, True\n",
+        MET,
     ),
     Mutant(
         "a new file replaces one that is there",
@@ -117,42 +173,82 @@ MUTANTS = (
         "        if not self._native(folder, source, target, NOREPLACE):\n            os.link(",
         "        os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)\n"
         "        if False:\n            os.link(",
-        ("tests/files/test_disk.py",),
+        MET,
     ),
     Mutant(
-        "a failing medium is written to for ever",
-        "memd/base/health.py",
-        "LIMIT = 2  #",
-        "LIMIT = 2000000  #",
-        ("tests/files/test_probe.py",),
+        "an emptied file's row says that it is empty",
+        SYNC,
+        '        if content == b"" and was_text and (patient',
+        "        if content is None and was_text and (patient",
+        DIED,
     ),
     Mutant(
-        "a mended medium stays closed",
-        DISK,
-        "        else:\n            health.succeeded()\n            return\n",
+        "a young stamp is believed",
+        SYNC,
+        "    if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):\n",
+        "    if status.st_ctime >= at:\n",
+        MET,
+    ),
+    Mutant(
+        "rows do not come with their change",
+        WRITE,
+        "                self._rows.save(cursor, request.directory, rows, made.bodies)\n",
         "",
-        ("tests/files/test_probe.py",),
+        MET,
     ),
     Mutant(
-        "a probe is tried at every write",
-        "memd/base/health.py",
-        "        self._probed_at = now\n",
+        "the answers of request ids are not kept",
+        WRITE,
+        "                result = record.result()\n"
+        "                self._log.save_answer("
+        "cursor, request.directory, request.by, request.id, result)\n",
         "",
-        ("tests/files/test_probe.py",),
+        DIED,
+    ),
+    Mutant(
+        "effects come true before their change",
+        WRITE,
+        "                self._log.mark(cursor, record, DONE)\n",
+        "                self._carry_out(cursor, request, draft, record.id)\n"
+        "            with self._log.database.transaction() as cursor:\n"
+        "                self._log.mark(cursor, record, DONE)\n",
+        MET,
+    ),
+    Mutant(
+        "a body goes without those that were packed against it",
+        LOG,
+        "        for number in ids:\n"
+        '            cursor.execute("SELECT * FROM body WHERE base = ?"',
+        '        for number in ():\n            cursor.execute("SELECT * FROM body WHERE base = ?"',
+        DIED,
+    ),
+    Mutant(
+        "a pruned history takes the texts of files along",
+        "memd/store/forget.py",
+        "    OR EXISTS (SELECT 1 FROM file WHERE file.hash = lower(hex(body.hash)))\n",
+        "",
+        MET,
+    ),
+    Mutant(
+        "a refused text is not kept",
+        WRITE,
+        "            if draft is None or not is_conflict or all(",
+        "            if draft or not is_conflict or all(",
+        MET,
     ),
     Mutant(
         "a deleted state file is written to for ever",
         DATABASE,
         "        if now == self._identity:\n",
         "        if now:\n",
-        ("tests/state/test_database.py",),
+        STATE,
     ),
     Mutant(
         "a damaged state file stays in use",
         DATABASE,
         "        if code in (*formats.DAMAGED, *formats.STUCK):\n            self.close()\n",
         "",
-        ("tests/state/test_database.py",),
+        STATE,
     ),
     Mutant(
         "a dream's change comes true without its time",
