@@ -92,9 +92,9 @@ MUTANTS = (
     Mutant(
         "an undo writes over what was saved since",
         EXCHANGE,
-        "    elif temp and live and live.hash == step.after:\n",
-        "    elif temp and live:\n",
-        DIED,
+        "        if temp and temp.hash != step.after:  # saved in between: the newest",
+        "        if temp is None:  # the newest",
+        MET,
     ),
     Mutant(
         "a torn file takes the place of a whole one",
@@ -209,7 +209,8 @@ MUTANTS = (
         "effects come true before their change",
         WRITE,
         "                self._log.mark(cursor, record, DONE)\n",
-        "                self._carry_out(cursor, request, draft, record.id)\n"
+        "                for effect in draft.effects:\n"
+        "                    effect(cursor, record.id)\n"
         "            with self._log.database.transaction() as cursor:\n"
         "                self._log.mark(cursor, record, DONE)\n",
         MET,

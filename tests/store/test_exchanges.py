@@ -10,8 +10,9 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.base.text import sha256
-from memd.base.values import CursorMove, Draft, FileEdit
-from memd.state.cursors import Cursors
+from memd.base.values import Draft, FileEdit
+from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor
+from memd.state.docs import Docs
 from memd.store.forget import prune
 from memd.store.sync import stamp_of
 from tests.store.bench import Bench, open_bench, topic
@@ -54,6 +55,24 @@ def test_a_save_at_the_moment_of_the_exchange(bench: Bench) -> None:
     bench.using(disk).write("a.md", NEW)
     assert texts(bench, "a.md")[:2] == [NEW, PERSON]
     assert bench.topics() == {"a.md": NEW}
+
+
+def test_a_save_at_the_moment_of_the_undo(bench: Bench) -> None:
+    """The disk refuses the change, and what a person saves while it is undone stays."""
+    calls = list[str]()
+
+    def before(call: str, _: str) -> None:
+        calls.append(call)
+        if calls.count("exchange") == 2 and call == "exchange":
+            bench.save("a.md", PERSON)
+
+    failing = Countdown(1, only=("sync_folder",), ever=True)
+    with pytest.raises((MemdError, OSError)):
+        bench.using(FaultyDisk(failing, before=before)).write("a.md", NEW)
+    bench.writer.recover()
+    bench.clock.advance(1)
+    bench.look(last=True)
+    assert bench.topics() == {"a.md": PERSON}
 
 
 def test_a_new_file_replaces_none_that_is_there(bench: Bench) -> None:
@@ -100,12 +119,13 @@ def test_files_and_effects_come_true_together(bench: Bench) -> None:
         database = FaultyDatabase(bench.database, failing)
         faulty, name = bench.using(FaultyDisk(failing), database), f"b{number}.md"
         with suppress(MemdError, OSError):
-            faulty.write(name, topic("b"), CursorMove(name, "/t.jsonl", number, "uuid"))
+            to = ExtractionCursor(name, "/t.jsonl", number, "uuid")
+            faulty.write(name, topic("b"), cursor_moved(bench.directory, to))
         reached = failing.reached
         failing.fail_at = 0
         bench.rows.forget()
         bench.write("c.md", topic("c", str(number)))
-        moved = Cursors(bench.database).get(bench.directory, name)
+        moved = read_cursor(Docs(bench.database), bench.directory, name)
         assert (name in bench.topics()) == (moved is not None)
     assert number > 12
 
