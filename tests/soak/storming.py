@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,6 +33,11 @@ from tests.store.bench import BY, topic
 FILE = "a.md"
 _HELD_SECONDS, _WAIT_SECONDS = 2.5, 2.0
 _COMMITS = 12
+
+
+def _wait(seconds: float) -> None:
+    """Let time pass."""
+    threading.Event().wait(seconds)
 
 
 class Memd:
@@ -58,7 +64,7 @@ class Memd:
             with suppress(BeingWrittenError):
                 self.writer.commit(ChangeRequest(self.directory, lambda: plan, BY, wait=wait))
                 return
-            time.sleep(0.02)
+            _wait(0.02)
 
     def everything(self) -> bytes:
         """Return all that stands in the files and in the history."""
@@ -166,7 +172,7 @@ def _storm(
         with suppress(FileNotFoundError):  # the way needs a file, and there is none
             way(path, text.rstrip() + f"\n\n{line}\n".encode())
             saved.append(line)
-        time.sleep(chance.uniform(0, 0.03))
+        _wait(chance.uniform(0, 0.03))
         if kill_at and not is_killed and time.monotonic() > kill_at:
             os.kill(child, signal.SIGKILL)
             is_killed = True
@@ -181,7 +187,7 @@ def _hold(path: Path) -> str:
         text = file.read()
         file.truncate(0)
         file.seek(0)
-        time.sleep(_HELD_SECONDS)
+        _wait(_HELD_SECONDS)
         file.write(text.rstrip() + f"\n\n{line}\n".encode())
     return line
 
@@ -195,7 +201,7 @@ def _wrong(root: Path, acknowledged: list[str], saved: list[str]) -> str:
         _, again = memd.writer.scan(memd.directory)
         names = os.listdir(memd.directory)
         again = again or any(name.startswith(".memd-") for name in names)
-        time.sleep(0.03 if again else 0)
+        _wait(0.03 if again else 0)
     text = memd.everything()
     files = [file.read_bytes() for file in Path(memd.directory).glob("*.md")]
     checks = {
