@@ -352,7 +352,7 @@ class Writer:
     def _is_due(self, path: str) -> bool:
         """Say whether a temporary file may be of an older change than those of this moment."""
         match = _TEMP.fullmatch(os.path.basename(path))
-        at = self._recent.get(int(match[1])) if match else None
+        at = self._recent.get(int(match["change"])) if match else None
         return at is None or abs(self._clock.now() - at) >= limits.LOOK_SECONDS
 
     def _clear(  # noqa: PLR0911 - one for each thing that the file may be
