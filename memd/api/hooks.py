@@ -175,7 +175,6 @@ class HookMethod:
         """Return memory section (the team's part if the client loads it), notes and suggestions."""
         await self._update_ledger(services, received.payload)
         project, settings = received.project, received.settings
-        services.recall.prepare(project, settings)
         suggested = await services.suggestions.surface(
             project, settings, received.session, _START_SECONDS
         )

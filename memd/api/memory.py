@@ -20,7 +20,7 @@ from memd.memories.writing import (
     Writing,
 )
 from memd.projects.project import agent_directory
-from memd.recall.local import Hit
+from memd.recall.search import Hit
 from memd.rpc.connection import Call
 from memd.team.errors import team_not_joined, team_refused
 

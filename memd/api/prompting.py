@@ -119,12 +119,8 @@ async def prefetch(
 
 @method("session.start", "read")
 async def session_start(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
-    """Note that a client session begins.
-
-    The search index is made ready before the first prompt.
-    """
-    project, settings, _ = await services.where(call, cwd)
-    services.recall.prepare(project, settings)
+    """Note that a client session begins."""
+    project, *_ = await services.where(call, cwd)
     services.visited(call, project, session_id)
     return Done()
 

@@ -1,15 +1,13 @@
 """The daemon: one process that owns everything, composed here and nowhere else.
 
 Order of a start: the instance lock decides which process serves; the socket is made (or taken over
-from systemd or launchd); the state file is opened; what a crash left half done is rolled forward;
-the indices of the last projects are opened; only then is the daemon ready, and then it handles the
-events that it missed. Order of an end: running and queued jobs are drained for up to 60 s while
-requests are still served, other jobs wait in the state file for the next start; then no new
-connection is accepted and open requests are answered.
+from systemd or launchd); the state file is opened; what a crash left half done is undone; only then
+is the daemon ready, and then it handles the events that it missed. Order of an end: running and
+queued jobs are drained for up to 60 s while requests are still served, other jobs wait in the state
+file for the next start; then no new connection is accepted and open requests are answered.
 """
 
 import os
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -24,7 +22,6 @@ from memd.api.services import Services
 from memd.api.table import handlers
 from memd.base import limits
 from memd.base.clock import Clock
-from memd.base.errors import Invalid
 from memd.base.places import Places
 from memd.context.service import Contexts, Summaries
 from memd.daemon import machine, missed
@@ -49,13 +46,12 @@ from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
 from memd.projects.roots import Roots
 from memd.projects.switches import CLAUDE_PROGRAM, is_below
-from memd.projects.visits import last_visits
 from memd.prompt.service import Prompts
-from memd.recall.indexes import Indexes
 from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
+from memd.state import search
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.docs import Docs
 from memd.state.jobs import JobTable
@@ -63,6 +59,7 @@ from memd.state.ledger import Ledger
 from memd.state.period import Period
 from memd.state.proposals import ProposalTable
 from memd.state.schemas import SCHEMAS as TABLES
+from memd.state.search import WordSearch
 from memd.state.spend import SpendTable
 from memd.state.suggestions import SuggestionTable
 from memd.state.teams import TeamTable
@@ -76,10 +73,8 @@ from memd.team.service import Memberships, TeamSyncs
 
 __all__ = ["SCHEMAS", "Log", "Ports", "daemon"]
 
-_PROJECTS_OPENED = 3  # the last visited ones; their index is opened before serving
-_OPEN_SECONDS = 0.5  # the longest wait for that; the rest is done in the background
 _NOTES_SHOWN = 100  # by ``status``; the log has all
-SCHEMAS = (*TABLES, change_log.SCHEMA, rows.SCHEMA)
+SCHEMAS = (*TABLES, change_log.SCHEMA, rows.SCHEMA, search.SCHEMA)
 
 
 class Ports(Struct, frozen=True):
@@ -115,8 +110,6 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
         async with anyio.create_task_group() as group:
             background = Background(group, ports.clock, ports.log, services.failing)
             await background.start("store", services.store.run)
-            await background.start("recall", services.recall.run)
-            await _open_last(services, Docs(database))
             await background.start("jobs", partial(services.jobs.run, job_runners))
             background.start_soon("models", partial(_warm, services))
             background.start_soon("dreams", starter.watch)
@@ -149,6 +142,7 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
                     ports.log.note("drained", jobs_left=jobs_left)
                     parting.begun.set()
                     await parting.ended.wait()
+                    await services.recall.flush()
                     await services.models.aclose()
                 group.cancel_scope.cancel()
     finally:
@@ -269,16 +263,13 @@ def _recall(
 
     ``joined`` says whether a memory directory is a team's.
     """
-    # The folder is a cache: an index that is lost is built again.
-    folder = f"{ports.places.state_dir}/index"
-    indexes = Indexes(store.reading, threading.Lock, folder)
     teams = TeamTable(database)
     authorship = Authorship(store.past.is_own, teams.author, joined)
     return Recall(
         store.reading,
+        WordSearch(database),
         Ledger(database),
         ports.clock,
-        indexes,
         models,
         priority=priority,
         authorship=authorship,
@@ -306,16 +297,6 @@ async def _recover(
     for note in notes:
         log.warning("recovered", detail=note)
     return notes
-
-
-async def _open_last(services: Services, docs: Docs) -> None:
-    """Open the indices of the last projects for the first prompt, for half a second at most."""
-    with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
-        for visit in (await anyio.to_thread.run_sync(last_visits, docs))[:_PROJECTS_OPENED]:
-            with suppress(Invalid):  # moved or removed
-                where = services.projects.find
-                project, settings, _ = await where(*visit.caller, by_files=True)
-                await services.recall.open(project, settings)
 
 
 async def _warm(services: Services) -> None:

@@ -6,21 +6,23 @@ Explaining marks nothing as surfaced, so a second call gives the same result.
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-# The reasons to leave a memory out, besides those of ``search/ranking.py``.
+from memd.recall.rank import Ranked
+
+# The reasons to leave a memory out, besides those of ``rank.py``.
 # Before the ranking:
 ALREADY_SURFACED = "already surfaced in this session"
 ALREADY_READ = "already read"
 RECENT_TOOL = "explains a tool that was just used"
 TEAM_OFF = "team memories are off"
-NOT_TEXT = "its name is no text"
 # After it:
 NOT_SELECTED = "not chosen by the model"
 UNREADABLE = "cannot be read"
 SESSION_BUDGET = "does not fit the session's budget"
 NO_ROOM = "no room in the block"
 
-MOST_ROWS = 100  # as many as an engine proposes; a person reads the first ten
+MOST_ROWS = 100  # a person reads the first ten
 
 
 class Row(Struct, frozen=True):
@@ -56,10 +58,37 @@ class Explanation(Struct, frozen=True):
     rows: tuple[Row, ...] = ()
 
 
-def ordered(rows: Iterable[Row], most: int = MOST_ROWS) -> tuple[Row, ...]:
-    """Return the first ``most`` rows: selected ones in their order, then the others by score."""
-    all_rows = tuple(rows)
-    selected = [row for row in all_rows if row.kept]
-    others = [row for row in all_rows if not row.kept]
-    others.sort(key=lambda row: (-row.score, row.path))
-    return tuple((selected + others)[:most])
+def explained_rows(
+    ranked: Iterable[Ranked],
+    excluded: Mapping[str, tuple[str, str]],
+    sent: Mapping[str, str],
+    unsent: Mapping[str, str],
+    otherwise: str,
+) -> list[Row]:
+    """Return rows for memories that were ranked, excluded or sent: those that are sent first.
+
+    All mappings are by path: ``excluded`` to name and reason, ``sent`` to the name, ``unsent`` to
+    the reason why a selected memory is not sent. ``otherwise`` is the reason of any other.
+    """
+    considered = {
+        each.row.path: Row(
+            path=each.row.path,
+            name=each.row.name,
+            score=each.score,
+            parts=each.parts,
+            terms=each.terms,
+            reason=each.cut,
+        )
+        for each in ranked
+    }
+    for path, (name, reason) in sorted(excluded.items()):
+        considered[path] = Row(path, name, reason=reason)
+    # A model may choose memories without a word of the prompt, which have no row yet.
+    considered = {path: Row(path, name) for path, name in sent.items()} | considered
+    rows = []
+    for path, row in considered.items():
+        is_sent = path in sent
+        reason = "" if is_sent else unsent.get(path) or row.reason or otherwise
+        rows.append(replace(row, kept=is_sent, reason=reason))
+    rows.sort(key=lambda row: (False, 0.0, "") if row.kept else (True, -row.score, row.path))
+    return rows[:MOST_ROWS]

@@ -1,7 +1,8 @@
 """Decide which memories a prompt may get, and build the memories that are sent. Pure."""
 
+import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +14,7 @@ from memd.base.values import FOREIGN, Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.recall.explain import Explanation
 from memd.state.ledger import Parents
+from memd.state.search import SearchRow
 from memd.text.words import count, words
 
 AUTO = "auto"
@@ -128,85 +130,68 @@ def most_memories(limit: int | None, settings: Settings) -> int:
     return settings.recall.limit if limit is None else min(max(limit, 1), MOST_MEMORIES)
 
 
-def printable_session(session: str) -> str:
-    """Return a session's name with characters replaced that UTF-8 cannot encode."""
-    return session.encode(errors="replace").decode()
-
-
-def version_of(header: Header) -> str:
-    """Return what names a memory's version, as the ledger stores it."""
-    return header.hash
-
-
-def absolute_path(directory: str, path: str) -> str:
-    """Return the absolute path of a memory."""
-    return f"{directory}/{path}"
-
-
 class Rules:
     """The rules that exclude memories from selection.
 
     Excluded are memories that the session got in this version (``surfaced``: absolute path to
-    fingerprint), that the client has read (``read``, relative to the directory) or that explain
-    the usage of a tool just used (``tools``); files whose name is not UTF-8; and team memories if
-    ``team`` is false. ``lookup`` returns the header of a path, ``None`` if it is gone.
+    hash), that the client has read, or that explain the usage of a tool just used; and team
+    memories if ``team`` is false. ``excluded`` has the name and the reason of those that ``allow``
+    refused, by path.
     """
 
     def __init__(
-        self,
-        directory: str,
-        lookup: Callable[[str], Header | None],
-        *,
-        surfaced: Mapping[str, str],
-        read: Collection[str] = (),
-        tools: Sequence[str] = (),
-        team: bool = True,
+        self, directory: str, prompt: Prompt, surfaced: Mapping[str, str], *, team: bool
     ) -> None:
+        self.excluded: dict[str, tuple[str, str]] = {}
         self._directory = directory
-        self._lookup = lookup
         self._surfaced = surfaced
-        self._read_paths = read  # relative to the directory
-        self._tools = [_tool_words(tool) for tool in tools]  # the words of each tool's name
+        self._read_paths = _relative_paths(prompt.read_paths, directory)
+        self._tools = [_tool_words(tool) for tool in prompt.recent_tools]
         self._team = team
-        self._excluded: dict[str, tuple[str, str]] = {}  # by path, a memory's name and the reason
 
-    def skips(self, path: str) -> bool:
-        """Return whether a path is excluded or missing, and record the reason."""
-        header = self._lookup(path)
-        if header is None:
-            return True
-        reason = self.reason(header)
+    def allow(self, memory: Header | SearchRow) -> bool:
+        """Return whether a memory may be selected, and record the reason if not."""
+        reason = self.reason(memory)
         if reason:
-            self._excluded[path] = (header.name, reason)
-        return reason != ""
+            self.excluded[memory.path] = (memory.name, reason)
+        return not reason
 
-    def reason(self, header: Header) -> str:
+    def reason(self, memory: Header | SearchRow) -> str:
         """Return why a memory is excluded, "" if it is not."""
-        if not _is_text(header.path):
-            return explain.NOT_TEXT
-        if header.path in self._read_paths:
+        if memory.path in self._read_paths:
             return explain.ALREADY_READ
-        if not self._team and header.path.startswith(TEAM):
+        if not self._team and memory.path.startswith(TEAM):
             return explain.TEAM_OFF
-        if self._surfaced.get(absolute_path(self._directory, header.path)) == version_of(header):
+        if self._surfaced.get(f"{self._directory}/{memory.path}") == memory.hash:
             return explain.ALREADY_SURFACED
-        return explain.RECENT_TOOL if _explains_a_tool(header, self._tools) else ""
+        return explain.RECENT_TOOL if self._tools and self._explains_a_tool(memory) else ""
 
-    def excluded(self) -> tuple[tuple[str, str, str], ...]:
-        """Return path, name and reason of each memory that ``skips`` excluded."""
-        return tuple((path, *facts) for path, facts in sorted(self._excluded.items()))
+    def _explains_a_tool(self, memory: Header | SearchRow) -> bool:
+        """Return whether a memory only explains the usage of one of the tools in use."""
+        heading = f"{memory.name} {memory.description}"
+        if not _USAGE.search(heading) or _WARNING.search(heading):
+            return False
+        heading_words = {word.lower() for word in _WORD.findall(heading)}
+        return any(tool and tool <= heading_words for tool in self._tools)
 
 
-def relative_paths(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
-    """Return paths relative to the root they lie in; relative paths stay, others are left out."""
+def _relative_paths(paths: Sequence[str], directory: str) -> frozenset[str]:
+    """Return paths relative to a directory; relative paths stay, others are left out."""
+    roots = (f"{directory}/", f"{os.path.realpath(directory)}/") if paths else ()
     result = set()
     for path in paths:
         if not path.startswith("/"):
             result.add(path.removeprefix("./"))
-        for root in roots:
-            if path.startswith(f"{root}/"):
-                result.add(path[len(root) + 1 :])
+        result.update(path[len(root) :] for root in roots if path.startswith(root))
     return frozenset(result)
+
+
+def _tool_words(tool: str) -> frozenset[str]:
+    """Return the words of a tool's name; for an MCP tool those of its server's name."""
+    parts = tool.split("__")
+    if len(parts) > 1:  # mcp__server__tool: memories speak of the server
+        tool = parts[1]
+    return frozenset(word.lower() for word in _WORD.findall(tool))
 
 
 def surfaced_memory(
@@ -225,7 +210,7 @@ def surfaced_memory(
     header = file.header
     saved_ns = header.mtime_ns if author is None else int(author.at * 1e9)
     age = text.age(saved_ns, now)
-    path = absolute_path(directory, header.path)
+    path = f"{directory}/{header.path}"
     content, truncated = cut_content(file.body.strip("\r\n"))
     is_team = header.path.startswith(TEAM)
     kind = f"Team memory{_by_author(author)}" if is_team else "Memory"
@@ -278,25 +263,3 @@ def snippet(body: str, terms: Collection[str]) -> str:
 def snippet_of_line(line: str) -> str:
     """Return a line shortened to the length of a snippet."""
     return text.one_line(line, _SNIPPET_CHARACTERS)
-
-
-def _tool_words(tool: str) -> frozenset[str]:
-    """Return the words of a tool's name; for an MCP tool those of its server's name."""
-    parts = tool.split("__")
-    if len(parts) > 1:  # mcp__server__tool: memories speak of the server
-        tool = parts[1]
-    return frozenset(word.lower() for word in _WORD.findall(tool))
-
-
-def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
-    """Return whether a memory only explains the usage of one of the tools in use."""
-    heading = f"{header.name} {header.description}"
-    if not tools or not _USAGE.search(heading) or _WARNING.search(heading):
-        return False
-    heading_words = {word.lower() for word in _WORD.findall(heading)}
-    return any(tool and tool <= heading_words for tool in tools)
-
-
-def _is_text(path: str) -> bool:
-    """Return whether a path has only characters that UTF-8 can encode."""
-    return path.isascii() or path.encode(errors="replace").decode() == path

@@ -22,6 +22,7 @@ from memd.base.text import decode
 from memd.state import proposals, teams
 from memd.state.database import Cursor, Database
 from memd.state.formats import PUT_ASIDE
+from memd.state.search import WordSearch
 from memd.store.check import no_memory
 from memd.store.log import ChangeLog
 from memd.store.sync import Rows
@@ -143,6 +144,7 @@ def purge(rows: Rows, request: PurgeRequest, *, dry_run: bool) -> Purged:
             if pattern is not None:
                 proposals.forget(cursor, pattern.is_in)
                 _clean(cursor, log.database, pattern.cleaned)
+        WordSearch(log.database).forget()
         log.database.compact()
         rows.forget()
     return Purged(dry_run, bodies, tuple(files), live)

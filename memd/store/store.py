@@ -35,6 +35,7 @@ from memd.store.past import Filter, Past
 from memd.store.read import MemoryReader
 from memd.store.sync import Rows
 from memd.store.watch import Watch
+from memd.store.words import renew_words
 from memd.store.write import BeingWrittenError, ChangeRequest, Writer, mend_index
 
 T = TypeVar("T")
@@ -140,7 +141,9 @@ class Store:
 
     async def recover(self) -> tuple[str, ...]:
         """Undo the changes that a crash left, before serving; return sentences about them."""
-        return await to_thread.run_sync(self._writer.recover)
+        sentences = await to_thread.run_sync(self._writer.recover)
+        await to_thread.run_sync(renew_words, self._log)
+        return sentences
 
     async def history(
         self,

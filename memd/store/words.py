@@ -1,12 +1,26 @@
-"""The words of memories in their rows, which the search finds them by."""
+"""The words of memories in their rows, which the search finds them by.
+
+When ``memd.text.words`` gives other words than it did when the rows were written, a start makes all
+of them anew.
+"""
 
 from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
 
 from memd.base.names import INDEXES
 from memd.base.values import Header
 from memd.base.yielding import yield_to_requests
+from memd.state import docs
 from memd.store import memory
-from memd.text.words import search_text
+from memd.store.log import ChangeLog
+from memd.text.words import ANALYSIS, search_text
+
+
+class Analysis(Struct, frozen=True):
+    """The version of ``memd.text.words`` that gave the words of all rows."""
+
+    version: int
 
 
 def words_by_path(
@@ -27,3 +41,18 @@ def words_of(header: Header, content: bytes | None) -> tuple[str, int]:
     body = memory.parse(content, header.path).body if content is not None else ""
     kind = header.type.value if header.type else ""
     return search_text(header.path, header.name, header.description, kind, body)
+
+
+def renew_words(log: ChangeLog) -> None:
+    """Make the words of all rows anew if they are of another analysis. Blocks; raises Storage."""
+    with log.database.transaction() as cursor:
+        if docs.get(cursor, Analysis) == Analysis(ANALYSIS):
+            return
+        cursor.execute("SELECT id, path, hash, name, description, type FROM file WHERE words <> ''")
+        for row in cursor.fetchall():
+            content = log.body(row["hash"])
+            body = memory.parse(content, row["path"]).body if content is not None else ""
+            facts = (row["path"], row["name"], row["description"], row["type"] or "", body)
+            query = "UPDATE file SET words = ?, heading = ? WHERE id = ?"
+            cursor.execute(query, (*search_text(*facts), row["id"]))
+        docs.put(cursor, Analysis(ANALYSIS))

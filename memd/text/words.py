@@ -197,11 +197,6 @@ def _stop_words() -> frozenset[str]:
 @cache
 def _irregular_stems() -> dict[str, str]:
     """Return the stems of irregular forms, each with the stem that it stands for."""
-    listed = word_list("irregular.txt")  # forms and plain words in turn
-    forms, plain_words = map(_stem, listed[::2]), map(_stem, listed[1::2])
-    return dict(zip(forms, plain_words, strict=True)) | {_stem(_MAY): "may"}
-
-
-def _stem(word: str) -> str:
-    """Return the stem of one word."""
-    return stems.analyse(word, frozenset())[0]
+    # Forms and plain words in turn; each word has one stem.
+    listed = stems.analyse(f"{list_text('irregular.txt')} {_MAY} may", frozenset())
+    return dict(zip(listed[::2], listed[1::2], strict=True))

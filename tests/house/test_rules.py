@@ -38,7 +38,6 @@ DOORS = {
         " memd/client/launch.py memd/model/command.py"
     ),
     "Stemmer": "memd/text/stems.py",
-    "tantivy": "memd/search/engine.py",
     "uvicorn": "memd/server/serving.py memd/ui/serving.py",
     "watchdog": "memd/store/watch.py",
 }
@@ -59,9 +58,6 @@ PURE_FILES = (
     "memd/model/presets.py",
     "memd/model/probe.py",
     "memd/model/wire.py",
-    "memd/search/intent.py",
-    "memd/search/query.py",
-    "memd/search/ranking.py",
     "memd/store/head.py",
     "memd/store/index.py",
     "memd/store/memory.py",
@@ -81,7 +77,6 @@ CAUGHT_AS_THEMSELVES = {
     "AlreadyRunningError": "not a failure: the second daemon ends with 0",
     "StateUnusableError": "whoever can do without a small fact goes on after it",
     "StateFaultError": "as before, and the state file itself is whole",
-    "EngineBrokenError": "the search index is built anew after it",
     "ModelError": "the root of those of models",
     "ModelNotConfiguredError": "no model is asked, so nothing fails",
     "SdkMissingError": "as before",

@@ -30,7 +30,6 @@ _OPENED_ONCE = {
 }
 # SQLite's two connections, one of them for checkpoints; they share the index of the log.
 _DATABASE = {"": 2, "-wal": 2, "-shm": 1}  # descriptors by the end of the file's name
-_INDEX_DESCRIPTORS = 2  # of a file of a search index in use: the file, and the map of it
 _POOLED_THREADS = 80  # 40 of anyio's pool, 16 of recall's, the rest for libraries: they stay idle
 # Pools of the event loop, which outlives a daemon here: anyio's, and asyncio's that looks up names.
 _POOLS = ("AnyIO worker thread", "asyncio_")
@@ -73,7 +72,6 @@ def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) ->
     opened_once = Counter(_OPENED_ONCE) + Counter(database)
     allowed = _descriptors(pid) | opened_once
     allowed["socket"] = opened_once["socket"]
-    index = f"{places.state_dir}/index/"
     most_threads = _count_threads(pid) + _POOLED_THREADS
     files = _temporary(places.home)
     yield
@@ -81,7 +79,6 @@ def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) ->
     def leaks() -> list[str]:
         """Return a line for each leak that is there now."""
         extra = _without_clients(pid, places) - allowed
-        extra -= Counter({name: _INDEX_DESCRIPTORS for name in extra if name.startswith(index)})
         count = _count_threads(pid)
         too_many = [f"{count} threads"] if count > most_threads else []
         return _described(extra, too_many, _temporary(places.home) - files)

@@ -9,17 +9,18 @@ Rules of this file
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from msgspec import Struct
 
 from memd.text.excerpt import excerpt
-from memd.text.words import is_common, list_text, words
+from memd.text.words import common, list_text, words
 
 _COMMON_FACTOR = 0.6  # of the rarity of the commonest words of the language
 _NAME = re.compile(r"(?<=[\w,;:)'\"] )[A-Z][a-z]+\b")
+_BETWEEN = "qqq"  # a word that no item of the table has
 _LONGEST_PHRASE = 4  # words of a phrase in the table
 
 Phrase = tuple[str, ...]
@@ -37,56 +38,71 @@ class Query(Struct, frozen=True):
     pairs: tuple[tuple[str, str], ...]
     names: frozenset[str]
 
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the prompt and their synonyms."""
+        return frozenset(self.factors).union(*self.synonyms.values())
+
 
 def parse(text: str) -> Query:
     """Return an analysed prompt. May read word lists at the first call."""
     text = excerpt(text)
     prompt_words = words(text)
     names = [words(name) for name in _NAME.findall(text)]
+    commonest = common()
     return Query(
-        factors={word: _COMMON_FACTOR if is_common(word) else 1.0 for word in prompt_words},
-        synonyms=synonyms(prompt_words),
+        factors={word: _COMMON_FACTOR if word in commonest else 1.0 for word in prompt_words},
+        synonyms=_synonyms(prompt_words),
         pairs=tuple(dict.fromkeys(pairwise(prompt_words))),
         names=frozenset(name[0] for name in names if name),
     )
 
 
-def synonyms(prompt_words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+def _synonyms(prompt_words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the synonyms of the words of a prompt, by word.
 
     The synonyms of a phrase belong to each of its words.
     """
     table = _synonym_table()
-    found_synonyms: dict[str, dict[str, None]] = {}  # by word, in their order
+    synonyms: dict[str, dict[str, None]] = {}  # by word, in their order
     # Each run of up to four words may be a phrase of the table.
     for start in range(len(prompt_words)):
         longest = min(_LONGEST_PHRASE, len(prompt_words) - start)
         for length in range(1, longest + 1):
             phrase = tuple(prompt_words[start : start + length])
-            if phrase in table:
+            for line in table.get(phrase, ()):
+                others = dict.fromkeys(chain.from_iterable(each for each in line if each != phrase))
                 for word in phrase:
-                    found_synonyms.setdefault(word, {}).update(dict.fromkeys(table[phrase]))
+                    synonyms.setdefault(word, {}).update(others)
     return {
         word: tuple(other for other in others if other not in prompt_words)
-        for word, others in found_synonyms.items()
+        for word, others in synonyms.items()
     }
 
 
 @cache
-def _synonym_table() -> Mapping[Phrase, tuple[str, ...]]:
-    """Return the words of all synonyms by phrase, as read from the table of synonyms."""
-    table: dict[Phrase, dict[str, None]] = {}
-    for line in list_text("synonyms.txt").splitlines():
-        equal, _, narrower = line.partition(">")
-        group = [_phrase(item) for item in equal.split()]
-        for phrase in group:
-            others = [other for other in group if other != phrase]
-            others += [_phrase(item) for item in narrower.split()]
-            words_of_others = [word for other in others for word in other]
-            table.setdefault(phrase, {}).update(dict.fromkeys(words_of_others))
-    return {phrase: tuple(others) for phrase, others in table.items() if phrase}
+def _synonym_table() -> Mapping[Phrase, list[list[Phrase]]]:
+    """Return the lines of the table of synonyms by each phrase that has synonyms on them."""
+    lines = [line.split() for line in list_text("synonyms.txt").splitlines()]
+    phrase_of = _phrases(dict.fromkeys(chain.from_iterable(lines)))
+    table: dict[Phrase, list[list[Phrase]]] = {}
+    for line in lines:
+        phrases = [phrase_of[item] for item in line]
+        end = line.index(">") if ">" in line else len(line)
+        for phrase in dict.fromkeys(phrases[:end]):
+            table.setdefault(phrase, []).append(phrases)
+    return table
 
 
-def _phrase(item: str) -> Phrase:
-    """Return the words of a phrase in the table, where ``_`` joins them."""
-    return tuple(words(item.replace("_", " ")))
+def _phrases(items: Iterable[str]) -> dict[str, Phrase]:
+    """Return the words of each item of the table, where ``_`` joins them.
+
+    All are analysed at once: the first prompt waits for it, and one by one takes five times longer.
+    """
+    words_of_items: list[list[str]] = [[]]
+    for word in words(f" {_BETWEEN} ".join(items).replace("_", " ")):
+        if word == _BETWEEN:
+            words_of_items.append([])
+        else:
+            words_of_items[-1].append(word)
+    return dict(zip(items, map(tuple, words_of_items), strict=True))

@@ -1,0 +1,229 @@
+"""Find memories with the local ranker, for a prompt or a search. Everything here blocks.
+
+Rules of this file
+- The directory is read first, so that the rows of the search are those of its files now.
+- Nothing is marked as surfaced: the service decides on the event loop which memories are sent.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Protocol
+
+from msgspec import Struct
+
+from memd.base import limits
+from memd.base.names import TEAM
+from memd.base.settings import Settings
+from memd.base.team import Author
+from memd.base.values import FOREIGN, Header, MemoryFile, Project
+from memd.recall import block, select
+from memd.recall.query import parse
+from memd.recall.rank import Ranked, answered, rank
+from memd.recall.select import Prompt, Rules, SurfacedMemory
+from memd.state.ledger import Item
+from memd.state.search import SearchRow, WordSearch
+from memd.text.words import words
+
+_CANDIDATES = 300  # memories that are ranked; more gave no better results on five sets
+_LEAST_CANDIDATES = 50  # of these that no rule excludes, if there are so many
+_MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
+
+
+class Reader(Protocol):
+    """The methods of the store that recall uses; they block."""
+
+    def headers(self, directory: str) -> tuple[Header, ...]:
+        """Return all headers, newest first; raises the errors of reading a directory."""
+        ...
+
+    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+        """Return memories in the given order; those that cannot be read are left out."""
+        ...
+
+
+class Authorship(Struct, frozen=True):
+    """Functions that find the author of a text by its directory, path and hash; they may block.
+
+    ``own`` returns whether memd wrote it, ``author`` the member of a team who did, and ``joined``
+    whether a directory belongs to a team.
+    """
+
+    own: Callable[[str, str, str], bool] = lambda *_: True
+    author: Callable[[str, str, str], Author | None] = lambda *_: None
+    joined: Callable[[str], bool] = lambda _: False
+
+
+class RecalledMemory(Struct, frozen=True):
+    """A memory that may be sent, and its entry for the ledger."""
+
+    memory: SurfacedMemory
+    item: Item
+
+
+class Hit(Struct, frozen=True):
+    """A result of a search; ``path`` is relative to the memory directory.
+
+    ``origin`` is the origin that the memory's frontmatter names.
+    """
+
+    path: str
+    name: str
+    description: str
+    score: float
+    snippet: str
+    origin: str
+
+
+class Selection(Struct, frozen=True):
+    """The ranker's selection for a prompt, from ``count`` memories.
+
+    ``ranked`` are all ranked memories, ``excluded`` name and reason of others by path.
+    ``options`` are the headers that a model may choose from. ``empty`` says that there was nothing
+    to choose from.
+    """
+
+    candidates: tuple[RecalledMemory, ...]
+    ranked: Sequence[Ranked]
+    excluded: Mapping[str, tuple[str, str]]
+    options: Sequence[Header]
+    count: int
+    empty: bool
+
+
+class Finder:
+    """Finds the memories of a directory by their words."""
+
+    def __init__(self, reader: Reader, search: WordSearch, authorship: Authorship) -> None:
+        self._reader = reader
+        self._search = search
+        self._authorship = authorship
+
+    def select(
+        self,
+        project: Project,
+        settings: Settings,
+        prompt: Prompt,
+        surfaced: Mapping[str, str],
+        now: float,
+        *,
+        for_model: bool,
+    ) -> Selection:
+        """Return the memories that fit a prompt best.
+
+        ``surfaced`` are those that the session got already: absolute path to hash. Raises the
+        errors of reading a directory, and Storage.
+        """
+        directory = project.memory_dir
+        headers = self._reader.headers(directory)
+        team = settings.team.used(joined=self._authorship.joined(directory))
+        rules = Rules(directory, prompt, surfaced, team=team)
+        query = parse(prompt.query)
+        rows, counts = self._rows(directory, query.words, rules.allow)
+        limit = select.most_memories(prompt.limit, settings)
+        ranked = rank(query, rows, counts, len(headers), limit)
+        best = [item.row.path for item in answered(ranked)]
+        options: list[Header] = []
+        is_small = len(headers) <= limits.MANIFEST_ENTRIES
+        if is_small and (for_model or not best):
+            options = [header for header in headers if not rules.reason(header)]
+        elif for_model:
+            most = limits.MANIFEST_ENTRIES
+            all_ranked = answered(rank(query, rows, counts, len(headers), most, floor=False))
+            paths = {item.row.path for item in all_ranked}
+            options = [header for header in headers if header.path in paths]
+        return Selection(
+            candidates=self.candidates(directory, prompt.index, best, now),
+            ranked=ranked,
+            excluded=rules.excluded,
+            options=options,
+            count=len(headers),
+            empty=is_small and not best and not options,
+        )
+
+    def candidates(
+        self, directory: str, index: str, paths: Sequence[str], now: float
+    ) -> tuple[RecalledMemory, ...]:
+        """Return the memories at these paths as candidates.
+
+        Left out are memories that cannot be read, and those that say no more than their line in the
+        ``index`` that the session has.
+        """
+        real_directory = os.path.realpath(directory)
+        result = []
+        for file in self._reader.read_many(directory, paths):
+            path = file.header.path
+            text = (real_directory, path, file.hash)
+            is_own = file.header.origin in {"", *FOREIGN} or self._authorship.own(*text)
+            author = self._authorship.author(*text) if path.startswith(TEAM) else None
+            memory = select.surfaced_memory(directory, file, now, own=is_own, author=author)
+            lines = (line for line in index.splitlines() if f"]({path})" in line)
+            sent_memory = block.without_repetition(memory, next(lines, ""))
+            if sent_memory is not None:
+                item = Item(memory.path, file.hash, memory.bytes)
+                result.append(RecalledMemory(sent_memory, item))
+        return tuple(result)
+
+    def items(self, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
+        """Return ledger entries, of 0 bytes, for memories that a session already has."""
+        files = self._reader.read_many(directory, sorted(paths))
+        return tuple(Item(f"{directory}/{file.header.path}", file.hash, 0) for file in files)
+
+    def search(self, directory: str, query: str, most: int) -> tuple[Hit, ...]:
+        """Return the memories that have a word of a query, the best first.
+
+        Words as common as "who" are not searched for; for a query of nothing else it is the
+        memories that have the words as they are written, the newest first. Raises the errors of
+        ``select``.
+        """
+        headers = self._reader.headers(directory)
+        if not words(query):
+            return tuple(islice(self._literal_hits(directory, headers, query), most))
+        parsed = parse(query)
+        rows, counts = self._rows(directory, parsed.words)
+        ranked = answered(rank(parsed, rows, counts, len(headers), most, floor=False))
+        paths = [item.row.path for item in ranked]
+        file_of = {file.header.path: file for file in self._reader.read_many(directory, paths)}
+        return tuple(
+            _hit(file.header, item.score, select.snippet(file.body, item.terms))
+            for item in ranked
+            if (file := file_of.get(item.row.path)) is not None
+        )
+
+    def _rows(
+        self,
+        directory: str,
+        query_words: Collection[str],
+        allow: Callable[[SearchRow], bool] = lambda _: True,
+    ) -> tuple[list[SearchRow], Mapping[str, int]]:
+        """Return the memories to rank, and how many of all have each word.
+
+        There are enough of those that ``allow`` returns, however many are excluded.
+        """
+        real_directory, most = os.path.realpath(directory), _CANDIDATES
+        counts = self._search.count(real_directory, query_words)
+        while True:
+            rows = self._search.find(real_directory, counts, most)
+            allowed = [row for row in rows if allow(row)]
+            if len(allowed) >= _LEAST_CANDIDATES or len(rows) < most:
+                return allowed, counts
+            most *= 4
+
+    def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:
+        """Yield the memories that have each word of a query as it is written, the newest first."""
+        searched = query.casefold().split()
+        for start in range(0, len(headers) if searched else 0, _MEMORIES_AT_ONCE):
+            paths = [header.path for header in headers[start : start + _MEMORIES_AT_ONCE]]
+            for file in self._reader.read_many(directory, paths):
+                header = file.header
+                lines = [header.path, header.name, header.description, *file.body.splitlines()]
+                folded = "\n".join(lines).casefold()
+                if all(word in folded for word in searched):
+                    line = next((one for one in lines if searched[0] in one.casefold()), "")
+                    yield _hit(header, 0.0, select.snippet_of_line(line))
+
+
+def _hit(header: Header, score: float, snippet: str) -> Hit:
+    """Return a result of a search."""
+    facts = (header.path, header.name, header.description)
+    return Hit(*facts, score, snippet, header.origin)
