@@ -326,8 +326,8 @@ class ChangeLog:
         return tuple(
             Step(
                 row["path"],
-                row["before_hash"] and row["before_hash"].hex(),
-                row["after_hash"] and row["after_hash"].hex(),
+                _hash(row["before"], row["before_hash"]),
+                _hash(row["after"], row["after_hash"]),
                 row["before_mtime_ns"],
                 None if row["mode"] is None else row["mode"] & 0o777,
                 row["after_mtime_ns"],
@@ -465,6 +465,11 @@ def _record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
     return ChangeRecord(
         row["id"], row["place"], row["state"], row["at"], Provenance(actor, *words), steps, more
     )
+
+
+def _hash(number: int | None, text_hash: bytes | None) -> str | None:
+    """Return the hash of a body in hex, "" if its row is lost; ``None`` stands for no file."""
+    return None if number is None else (text_hash or b"").hex()
 
 
 def _bounded(number: int | None) -> int | None:
