@@ -183,13 +183,11 @@ def test_a_file_that_a_program_fills_keeps_its_row(bench: Bench) -> None:
 def test_what_takes_the_place_of_a_file(bench: Bench) -> None:
     """A link or a folder in a file's place means that the memory is gone, and nothing follows."""
     (bench.root / "outside.md").write_bytes(topic("outside"))
-    for path, make in {
-        "a.md": lambda at: at.symlink_to(bench.root / "outside.md"),
-        "b.md": lambda at: at.mkdir(),
-        INDEX: lambda at: at.symlink_to("b.md"),
-    }.items():
+    for path in ("a.md", "b.md", INDEX):
         (bench.path / path).unlink()
-        make(bench.path / path)
+    (bench.path / "a.md").symlink_to(bench.root / "outside.md")
+    (bench.path / "b.md").mkdir()
+    (bench.path / INDEX).symlink_to("b.md")
     assert actions(bench.look()) == {"a.md": "deleted", "b.md": "deleted", INDEX: "deleted"}
     assert bench.reader.headers(bench.directory) == ()
     assert bench.look() == []
