@@ -261,6 +261,7 @@ def test_a_change_that_is_open_is_not_taken_for_anothers(bench: Bench) -> None:
     record = ChangeRecord(0, bench.directory, "open", 1.0, BY, steps)
     with bench.database.transaction() as cursor:
         added = bench.log.add(cursor, record, {sha256(A): A, sha256(B): B}, token="0" * 8)
+    bench.rows.drop(bench.directory)
     bench.save("a.md", B)
     assert bench.look() == []
     with bench.database.transaction() as cursor:

@@ -13,9 +13,10 @@ from memd.base import limits
 from memd.base.errors import Conflict, Invalid, MemdError, Refused, Secret, Storage, TooLarge
 from memd.base.names import INDEX
 from memd.base.text import sha256
-from memd.base.values import CursorMove, Draft, FileEdit, Pointer, Tree
-from memd.state.cursors import Cursors
+from memd.base.values import Draft, Effect, FileEdit, Pointer, Tree
+from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor
 from memd.state.database import StateUnusableError
+from memd.state.docs import Docs
 from memd.store.past import Filter
 from memd.store.store import Store
 from memd.store.write import FSYNCS_PER_CHANGE, BeingWrittenError
@@ -52,6 +53,11 @@ def append(path: str, line: bytes) -> Callable[[Tree], Draft]:
     return plan
 
 
+def moved(bench: Bench, position: int) -> Effect:
+    """Return the effect that moves a session's cursor."""
+    return cursor_moved(bench.directory, ExtractionCursor("s", "t", position, "m"))
+
+
 def visible(bench: Bench) -> dict[str, bytes]:
     """Return what a reader sees: every file but the hidden ones."""
     return {path: text for path, text in bench.tree().items() if "/." not in f"/{path}"}
@@ -64,11 +70,11 @@ def history(bench: Bench) -> list[str]:
 
 def test_effects_come_true_with_the_change(bench: Bench) -> None:
     """A cursor moves with the memories it accounts for, and also when there are none."""
-    cursors = Cursors(bench.database)
-    bench.write("c.md", topic("c"), CursorMove("s", "t", 1, "m"))
-    assert cursors.get(bench.directory, "s") == CursorMove("s", "t", 1, "m")
-    bench.commit(Draft(effects=(CursorMove("s", "t", 2, "m"),)))
-    assert cursors.get(bench.directory, "s") == CursorMove("s", "t", 2, "m")
+    docs = Docs(bench.database)
+    bench.write("c.md", topic("c"), moved(bench, 1))
+    assert read_cursor(docs, bench.directory, "s") == ExtractionCursor("s", "t", 1, "m")
+    bench.commit(Draft(effects=(moved(bench, 2),)))
+    assert read_cursor(docs, bench.directory, "s") == ExtractionCursor("s", "t", 2, "m")
 
 
 @pytest.mark.parametrize(
@@ -307,7 +313,7 @@ def extraction(bench: Bench) -> None:
     draft = Draft(
         (FileEdit("new/c.md", topic("c")), FileEdit("a.md", topic("a", "learned"))),
         {"new/c.md": Pointer("C", "hook")},
-        (CursorMove("s", "t", 1, "m"),),
+        (moved(bench, 1),),
     )
     bench.commit(draft, "extraction")
 
