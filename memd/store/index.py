@@ -12,7 +12,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from urllib.parse import unquote
@@ -107,13 +107,14 @@ def read(content: bytes) -> Entries:
     return Entries(tuple(lines), frozenset(path for line in lines for path in line.paths))
 
 
-def entries(content: bytes) -> tuple[IndexEntry, ...]:
-    """Return the pointers of an index, in its order."""
+def entries(content: bytes, among: Container[str] | None = None) -> tuple[IndexEntry, ...]:
+    """Return the pointers of an index, in its order; with ``among`` only those of these paths."""
     lines = content.splitlines(keepends=True)
     result: list[IndexEntry] = []
     for line in read(content).lines:
-        _, title, _, hook = _fields(lines[line.number])
-        result.append(IndexEntry(line.paths[0], title, hook, line.number))
+        if among is None or line.paths[0] in among:
+            _, title, _, hook = _fields(lines[line.number])
+            result.append(IndexEntry(line.paths[0], title, hook, line.number))
     return tuple(result)
 
 
@@ -232,7 +233,7 @@ def with_followed_lines(
     a memory the first counts.
     """
     remaining = dict(heads)
-    for entry in entries(content):
+    for entry in entries(content, heads):
         if entry.path in remaining:
             pointer = _followed(entry, *remaining.pop(entry.path))
             if pointer is not None:
