@@ -119,7 +119,7 @@ class Finder:
         team = settings.team.used(joined=self._authorship.joined(directory))
         rules = Rules(directory, prompt, surfaced, team=team)
         query = parse(prompt.query)
-        rows, counts = self._rows(directory, query.words, rules.allow)
+        rows, counts = self._rows(directory, query.words, len(headers), rules.allow)
         limit = select.most_memories(prompt.limit, settings)
         ranked = rank(query, rows, counts, len(headers), limit)
         best = [item.row.path for item in answered(ranked)]
@@ -180,7 +180,7 @@ class Finder:
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
         parsed = parse(query)
-        rows, counts = self._rows(directory, parsed.words)
+        rows, counts = self._rows(directory, parsed.words, len(headers))
         ranked = answered(rank(parsed, rows, counts, len(headers), most, floor=False))
         paths = [item.row.path for item in ranked]
         file_of = {file.header.path: file for file in self._reader.read_many(directory, paths)}
@@ -194,16 +194,17 @@ class Finder:
         self,
         directory: str,
         query_words: Collection[str],
+        memories: int,
         allow: Callable[[SearchRow], bool] = lambda _: True,
     ) -> tuple[list[SearchRow], Mapping[str, int]]:
-        """Return the memories to rank, and how many of all have each word.
+        """Return the memories to rank, and how many of all ``memories`` have each word.
 
         There are enough of those that ``allow`` returns, however many are excluded.
         """
         real_directory, most = os.path.realpath(directory), _CANDIDATES
         counts = self._search.count(real_directory, query_words)
         while True:
-            rows = self._search.find(real_directory, counts, most)
+            rows = self._search.find(real_directory, counts, most, memories)
             allowed = [row for row in rows if allow(row)]
             if len(allowed) >= _LEAST_CANDIDATES or len(rows) < most:
                 return allowed, counts

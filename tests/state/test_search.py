@@ -39,9 +39,10 @@ def put(database: Database, directory: int, path: str, words: str | None) -> Non
         return
     database.write(
         "INSERT INTO file (directory, path, hash, stamp, mtime_ns, mode, size, name, description,"
-        " type, origin, damaged, words, heading) VALUES (?, ?, 'h', '', 7, 0, 0, 'n', 'd', 'user',"
-        " '', 0, ?, 1) ON CONFLICT (directory, path) DO UPDATE SET words = excluded.words",
-        (directory, path, words),
+        " type, origin, damaged, words, heading) VALUES (?, ?, ?, '', 7, 0, 0, 'n', 'd', 'user',"
+        " '', 0, ?, 1) ON CONFLICT (directory, path) DO UPDATE SET words = excluded.words,"
+        " hash = excluded.hash",
+        (directory, path, f"hash of {words}", words),
     )
 
 
@@ -66,7 +67,7 @@ def test_history_leaves_no_trace(
             }
             counts = searched.count(directory, [word, "none"])
             assert counts == ({word: len(expected)} if expected else {})
-            assert {row.path for row in searched.find(directory, counts, 9)} == expected
+            assert {row.path for row in searched.find(directory, counts, 9, 9)} == expected
 
 
 @settings(max_examples=60)
@@ -79,7 +80,7 @@ def test_any_word_is_found_or_harmless(database: Database, word: str) -> None:
     searched = WordSearch(database)
     counts = searched.count("/a", [word])
     assert counts in ({}, {word: 1})
-    assert [row.path for row in searched.find("/a", counts, 9)] == ["x"] * len(counts)
+    assert [row.path for row in searched.find("/a", counts, 9, 9)] == ["x"] * len(counts)
     assert counts or not word.isprintable()
 
 
@@ -91,9 +92,9 @@ def test_the_rarest_words_come_first(database: Database) -> None:
     searched = WordSearch(database)
     counts = searched.count("/a", ["quorum", "lease"])
     assert counts == {"quorum": 20, "lease": 1}
-    paths = [row.path for row in searched.find("/a", counts, 4)]
+    paths = [row.path for row in searched.find("/a", counts, 4, 9)]
     assert paths == ["03", "19", "18", "17"]
-    assert searched.find("/none", counts, 4) == []
+    assert searched.find("/none", counts, 4, 9) == []
 
 
 def test_a_deleted_memory_leaves_no_word(tmp_path: Path) -> None:
