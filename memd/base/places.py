@@ -83,11 +83,6 @@ class Places(Struct, frozen=True):
         return f"{self.state_dir}/memd.lock"
 
     @property
-    def headers(self) -> str:
-        """The folder of the cache of memories' headers; it may be deleted."""
-        return f"{self.state_dir}/headers"
-
-    @property
     def spool(self) -> str:
         """The folder of events that a hook stored because no daemon answered."""
         return f"{self.state_dir}/spool"

@@ -2,11 +2,13 @@
 
 History, cursors, open suggestions, the team's bases and what a person decided are carried over.
 Jobs, what sessions were given, proposals and mail begin anew. Memories and settings are not
-touched. The old file stays beside the new one until a purge removes it.
+touched. The old file stays beside the new one until a purge removes it; the folders of caches that
+the version before kept there, which have words of memories, go.
 """
 
 import json
 import os
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ SENTENCE = (
     " team's bases are there; jobs, what sessions were given, proposals and messages begin anew"
 )
 _STATES = {"applied": DONE, "conflict": CONFLICT}
-_BATCH = 200  # changes whose texts are in memory at once
+_CACHES = ("headers", "index")  # folders beside the old file
 
 
 def convert(path: str, schemas: Sequence[str]) -> str:
@@ -59,6 +61,8 @@ def convert(path: str, schemas: Sequence[str]) -> str:
     with suppress(FileNotFoundError):
         os.unlink(old_path)
     os.link(path, old_path)
+    for name in _CACHES:
+        shutil.rmtree(os.path.join(os.path.dirname(path), name), ignore_errors=True)
     os.replace(new_path, path)
     for ending in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
