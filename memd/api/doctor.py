@@ -36,7 +36,7 @@ _NOT_RUN = "it is there; looking costs no run of your plan"
 
 
 class Fix(msgspec.Struct):
-    """A call that applies a remedy, as one change that undo takes back."""
+    """A call that applies a remedy, as one change that undo takes back, or without a change."""
 
     method: str
     params: dict[str, str]
@@ -214,11 +214,22 @@ async def _project_checks(
         _client_check(project),
         await to_thread.run_sync(_files_check, project.memory_dir, snapshot),
         await to_thread.run_sync(_index_check, services.store, project),
+        await _history_check(services.store, cwd, project),
         Check(*await fault_line(services, call, cwd)),
         await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
         *await to_thread.run_sync(_agent_checks, project.root),
     ]
+
+
+async def _history_check(store: Store, cwd: str, project: Project) -> Check:
+    """Return a check of whether a moved directory left its history behind."""
+    former = await store.former_history(project.memory_dir)
+    if former is None:
+        return Check("history", "ok", "no other path has a history of these memories")
+    detail = f"{former.changes} changes of these memories are kept for {former.directory}"
+    remedy = "memctl doctor --fix takes them over: the directory was moved"
+    return Check("history", "warning", detail, remedy, Fix("memory.take_over", {"cwd": cwd}))
 
 
 def _files_check(directory: str, snapshot: Snapshot) -> Check:

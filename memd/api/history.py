@@ -5,7 +5,7 @@ from functools import partial
 from anyio import to_thread
 from msgspec.structs import asdict
 
-from memd.api.memory import AgentName, SubagentScope, readable
+from memd.api.memory import AgentName, SubagentScope, readable, writable
 from memd.api.method import Limit, Result, Time, invalid_params, method, moment, seconds, shaped
 from memd.api.services import Services
 from memd.base.errors import NotFound
@@ -56,9 +56,20 @@ class ChangeFacts(Result):
 
 
 class History(Result):
-    """The newest changes first."""
+    """The newest changes first.
+
+    ``former`` is the path at which a moved directory had a history that it can take over, or "".
+    """
 
     changes: list[ChangeFacts]
+    former: str
+
+
+class TakenOver(Result):
+    """Where the history was that the project has now, and how many changes came with it."""
+
+    former: str
+    changes: int
 
 
 class Diff(Result):
@@ -150,7 +161,23 @@ async def memory_history(
     find_changes = partial(services.store.history, directory, path=path, only=only)
     changes = await find_changes(limit=limit, before=before)
     results = [_facts_of_change(change) for change in changes]
-    return History(changes=results)
+    former = None
+    if directory and not before and len(changes) < limit:
+        former = await services.store.former_history(directory)
+    return History(changes=results, former=former.directory if former else "")
+
+
+@method("memory.take_over", "write")
+async def memory_take_over(services: Services, call: Call, *, cwd: str) -> TakenOver:
+    """Give the project the history that its memories had before their directory was moved.
+
+    There is one where nothing lies at the old path any more and most texts are the same.
+    """
+    directory = (await writable(services, call, cwd, "", None)).memory_dir
+    former = await services.store.take_over(directory)
+    if former is None:
+        raise NotFound(f"no history of another path fits the memories in {directory}")
+    return TakenOver(former=former.directory, changes=former.changes)
 
 
 @method("memory.diff", "read")
@@ -319,4 +346,4 @@ def _facts_of_change(change: Change) -> ChangeFacts:
     )
 
 
-METHODS = (memory_history, memory_diff, memory_undo, memory_why, memory_purge)
+METHODS = (memory_history, memory_take_over, memory_diff, memory_undo, memory_why, memory_purge)

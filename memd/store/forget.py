@@ -10,7 +10,7 @@ Live files are never changed: they belong to people. Rules of this file
 import json
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from glob import escape, glob
 from typing import Any
 
@@ -165,16 +165,22 @@ def prune(log: ChangeLog, most_bytes: int) -> tuple[int, int]:
         )
     ]
     with database.transaction() as cursor:
-        ids: set[int] = set()
-        for number in numbers:
-            cursor.execute("SELECT before, after FROM change_file WHERE change = ?", (number,))
-            ids.update(value for row in cursor.fetchall() for value in row if value is not None)
-            cursor.execute("DELETE FROM change_file WHERE change = ?", (number,))
-            cursor.execute("DELETE FROM change WHERE id = ?", (number,))
-        unnamed = _unnamed(cursor, ids)
-        log.delete_bodies(cursor, unnamed)
+        bodies = delete_changes(log, cursor, numbers)
     database.shrink()
-    return len(numbers), len(unnamed)
+    return len(numbers), bodies
+
+
+def delete_changes(log: ChangeLog, cursor: Cursor, numbers: Sequence[int]) -> int:
+    """Delete changes and the bodies that only they name; return how many bodies went."""
+    ids: set[int] = set()
+    for number in numbers:
+        cursor.execute("SELECT before, after FROM change_file WHERE change = ?", (number,))
+        ids.update(value for row in cursor.fetchall() for value in row if value is not None)
+        cursor.execute("DELETE FROM change_file WHERE change = ?", (number,))
+        cursor.execute("DELETE FROM change WHERE id = ?", (number,))
+    unnamed = _unnamed(cursor, ids)
+    log.delete_bodies(cursor, unnamed)
+    return len(unnamed)
 
 
 def keep_newest(database: Database) -> None:

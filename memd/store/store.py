@@ -31,6 +31,7 @@ from memd.store.directory import Directory
 from memd.store.disk import Disk, real_disk
 from memd.store.forget import Purged, PurgeRequest, purge
 from memd.store.log import ChangeLog, ChangeRecord
+from memd.store.moved import FormerHistory, find_former, take_over
 from memd.store.past import Filter, Past
 from memd.store.read import MemoryReader
 from memd.store.sync import Rows
@@ -202,6 +203,20 @@ class Store:
         async with self._lock(real):
             await to_thread.run_sync(work)
         return await self.commit(directory, mend_index(paths), by)
+
+    async def former_history(self, directory: str) -> FormerHistory | None:
+        """Return the history that a moved directory can take over. Raises Storage."""
+        real = await self._real_path(directory)
+        return await to_thread.run_sync(find_former, self._log, real)
+
+    async def take_over(self, directory: str) -> FormerHistory | None:
+        """Give a moved directory the history that it had before, if there is one.
+
+        Raises Storage.
+        """
+        former = await self.still(directory, partial(take_over, self._log))
+        self._rows.forget()  # those of the old path are gone
+        return former
 
     async def purge(self, request: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove texts for good from the history, or return what would be removed."""

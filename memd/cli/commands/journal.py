@@ -37,6 +37,10 @@ def log(invocation: Invocation) -> None:
     ]
     if not rows:
         screen.note("no changes")
+    if answer["former"]:
+        former = printable(answer["former"])
+        screen.note(f"more is kept for {former}, from where these memories were moved;")
+        screen.note("memctl doctor --fix takes it over")
     screen.answer(answer, output.table(rows, screen.width))
 
 

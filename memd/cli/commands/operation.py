@@ -40,7 +40,8 @@ def _apply_fixes(invocation: Invocation, checks: list[dict[str, Any]]) -> bool:
     fixes = [(check["name"], check["fix"]) for check in checks if check.get("fix")]
     for name, fix in fixes:
         answer = invocation.call(fix["method"], **fix["params"])
-        invocation.screen.note(f"{name}: mended (undo: memctl undo {answer['change']})")
+        undo = f" (undo: memctl undo {answer['change']})" if answer.get("change") else ""
+        invocation.screen.note(f"{name}: mended{undo}")
     return bool(fixes)
 
 
