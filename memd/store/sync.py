@@ -109,7 +109,6 @@ class KnownDirectory(Struct):
     rows: dict[str, FileRow] | None = None  # ``None`` until they are read from the state file
     opened: int = 0  # which opening of the state file they are of
     is_new: bool = False  # nobody has looked at the directory yet
-    none_open: bool = False  # no change of it is open; only a failure of memd leaves one
     stamps: set[str] = field(default_factory=set)  # paths whose new stamp is not written yet
     problems: dict[str, str] = field(default_factory=dict)
     unclear: bool = False
@@ -147,17 +146,7 @@ class Rows:
     def drop(self, directory: str) -> None:
         """Read the rows of a directory anew, after a failure; the caller holds the lock."""
         known = self.of(directory)
-        known.rows, known.headers, known.none_open = None, None, False
-
-    def open_changes(self, directory: str) -> tuple[ChangeRecord, ...]:
-        """Return the changes that died in a directory; the caller holds the lock."""
-        known = self.of(directory)
-        self._loaded(directory, known)
-        if known.none_open:
-            return ()
-        records = self.log.open_changes(directory)
-        known.none_open = not records
-        return records
+        known.rows = known.headers = None
 
     def read(self, directory: str) -> tuple[dict[str, FileRow], tuple[Header, ...], Scan | None]:
         """Return rows and headers (newest first) of a directory as it is now, and the new look.
@@ -202,7 +191,7 @@ class Rows:
         rows = self._loaded(directory, known)
         if paths is None and not all_files and not self._must_scan(directory, known):
             return Scan(rows, problems=known.problems)
-        if self.open_changes(directory):
+        if self.log.open_changes(directory):
             # What memd has half done would look like the work of others.
             return self.scan(directory, dict(rows))
         began = self._clock.monotonic()
@@ -362,7 +351,7 @@ class Rows:
             )
             known.rows = {row["path"]: _row(row) for row in rows}
             known.opened, known.headers, known.is_new = database.file.openings, None, not number
-            known.looked, known.none_open = float("-inf"), False
+            known.looked = float("-inf")
         return known.rows
 
     def _must_scan(self, directory: str, known: KnownDirectory) -> bool:

@@ -245,7 +245,6 @@ class Writer:
         record = ChangeRecord(
             0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)
         )
-        self._rows.of(request.directory).none_open = False
         with self._log.database.transaction() as cursor:
             added = self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
         self._recent[added.number] = added.at
@@ -304,7 +303,6 @@ class Writer:
             why = "; memd undoes the change before the next one"
             raise Storage(sentence + why, directory=request.directory, unfinished=True) from error
         self._rows.put(request.directory, rows)
-        self._rows.of(request.directory).none_open = True
 
     def _undo_after(self, opened: Directory, record: ChangeRecord, error: Exception) -> None:
         """Undo a change whose files could not all be put in place.
@@ -329,7 +327,7 @@ class Writer:
     def _undo_open_changes(self, opened: Directory) -> list[str]:
         """Undo the changes of a directory that died; return a sentence for each."""
         sentences = []
-        for record in self._rows.open_changes(opened.path):
+        for record in self._log.open_changes(opened.path):
             self._undo(opened, record)
             sentences.append(
                 f"change {record.id} in {record.directory} was undone after an interruption"
