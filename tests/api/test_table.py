@@ -12,6 +12,7 @@ SPECIFIED = {
     "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
     "memory.why",
+    "memory.take_over",
     "session.start", "session.compacted", "session.end",
     "job.list", "job.wait", "job.cancel", "pause", "resume",
     "dream.review", "dream.accept", "dream.reject",

@@ -46,6 +46,7 @@ METHODS = {
     "memory.diff": "read cwd change? path? from? to?" + _AGENT,
     "memory.undo": "write cwd change? from? to? as_of? path? dry_run? request_id?" + _AGENT,
     "memory.why": "read cwd path" + _AGENT,
+    "memory.take_over": "write cwd",
     "notes.list": "read cwd? limit?",
     "notes.read": "read cwd session_id max_chars?",
     "notes.update": "write cwd session_id transcript_path? messages? cache? force? wait?",
