@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS request (
 );
 """
 _REQUESTS_KEPT = 10_000
-DEPTH = 16  # bodies that are packed one against the other, before a whole one
+DEPTH = 64  # bodies that are packed one against the other, before a whole one
 _LARGEST = 2**63 - 1  # of SQLite; the mtime of a file may be beyond
 _NO_LIMIT = 2**62
 _STEPS = """
