@@ -64,6 +64,9 @@ def test_generations_leave_nothing_behind(
                 told.append((life, sizes[0], sizes[-1]))
                 assert life.zombies == 0
             assert leftovers(home) == []
+            size = Path(home.places.database).stat().st_size / 2**20  # its log is empty now
+            asked = sum(life.requests for life, _, _ in told)
+            record_property(FIGURE, f"G16 the state file: {size:.1f} MiB after {asked:,} requests")
     for life, before, after in told:
         record_property(FIGURE, figure(life, before, after))
         assert (life.learnt, life.dreams) == (life.generations * cycles,) * 2
