@@ -1,7 +1,7 @@
 """Every number that bounds something, each with where it comes from.
 
 Sizes are bytes of UTF-8 and times are seconds unless the name says otherwise. Numbers that a user
-may change are settings (``core/settings.py``), not limits.
+may change are settings (``base/settings.py``), not limits.
 """
 
 # A memory and its directory

@@ -1,4 +1,4 @@
 """Recall: find the few memories that help with a prompt.
 
-Doors: ``indexes``, ``local``, ``service``.
+Doors: ``search``, ``service``.
 """

@@ -1,4 +1,4 @@
 """The daemon's own durable state in one SQLite file.
 
-Doors: ``database``, ``changes``, ``docs``, and the files of the tables.
+Doors: ``database``, ``docs``, and the files of the tables.
 """

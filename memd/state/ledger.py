@@ -6,7 +6,7 @@ Rules of this file
   or exceed the cap together, and a slow disk delays no prompt. ``flush`` writes the marks later.
 - A flush is not synced: it survives a kill of the daemon. A power cut may lose the latest marks;
   then a memory is given a second time.
-- The marks of the 1,000 sessions used last are kept (``state/retention.py``), so that a client that
+- The marks of the 1,000 sessions used last are kept (``store/forget.py``), so that a client that
   resumes a session is given nothing twice. A session of one call of memctl is not stored.
 - A session that is reset starts without marks; its old rows stay to answer when a memory was last
   surfaced. A fork starts with the marks of its parent.

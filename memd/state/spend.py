@@ -7,7 +7,7 @@ Rules of this file
 - One row has the sums of a day, kind of work, project and model. Days are local; a correction goes
   to the day of its booking.
 - Usage counts for the later of today and the last booked day, so a clock that is set back does not
-  begin the day's caps anew. The newest 400 days are kept (``state/retention.py``).
+  begin the day's caps anew. The newest 400 days are kept (``store/forget.py``).
 """
 
 import operator

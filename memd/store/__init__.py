@@ -1,4 +1,4 @@
-"""Memory directories as a whole: trees, change sets, recovery, history, undo.
+"""Memory directories: rows that say what files say, a log of changes, and how a file is changed.
 
-Doors: ``drafts``, ``history``, ``service``.
+Door: ``store``; ``head``, ``memory``, ``index``, ``merge`` and ``secret`` are pure.
 """
