@@ -347,7 +347,9 @@ class Rows:
         number = database.read("SELECT id FROM directory WHERE path = ?", (directory,))
         if known.rows is None or known.opened != database.file.openings:
             rows = database.read(
-                "SELECT * FROM file WHERE directory = ?", (number[0]["id"] if number else 0,)
+                "SELECT path, hash, stamp, mtime_ns, mode, size, name, description, type, origin,"
+                " damaged FROM file WHERE directory = ?",
+                (number[0]["id"] if number else 0,),
             )
             known.rows = {row["path"]: _row(row) for row in rows}
             known.opened, known.headers, known.is_new = database.file.openings, None, not number
