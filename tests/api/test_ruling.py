@@ -54,7 +54,7 @@ async def test_an_assistants_program_switches_nothing(caller: Caller) -> None:
         ("rule.add", {"path": "own.md", "check": "git status"}),
     ):
         error = await caller.refused(method, **params)
-        assert (error.kind, "terminal of your own" in error.hint) == ("rule_refused", True)
+        assert (error.kind, "terminal of your own" in error.hint) == ("refused", True)
     assert (await before(caller))["hookSpecificOutput"] == ASKED
     assert b"check" not in (await caller.folder() / "own.md").read_bytes()
 
@@ -171,3 +171,5 @@ async def test_a_state_file_lost_meanwhile_switches_rules_off(caller: Caller) ->
     for name in ("", "-wal", "-shm"):
         Path(caller.home.places.database + name).unlink(missing_ok=True)
     assert (await before(caller), await states(caller)) == (None, [])
+    for left in (await caller.folder()).rglob(".memd-*.tmp"):
+        left.unlink()  # a replaced file that no state file tells of: docs/reliability.md
