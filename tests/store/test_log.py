@@ -1,7 +1,7 @@
 """The log keeps every text, whatever else leaves it."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -97,7 +97,8 @@ def test_the_same_text_is_kept_anew_after_a_purge(bench: Bench) -> None:
     """What is written again after a purge has a text again, by a change and by a look."""
     text = topic("a")
     bench.write("a.md", text)
-    for number, save in enumerate((bench.write, bench.save)):
+    ways: tuple[Callable[[str, bytes], object], ...] = (bench.write, bench.save)
+    for number, save in enumerate(ways):
         with bench.database.transaction() as cursor:
             bench.log.empty_bodies(cursor, bench.log.bodies(lambda _: True))
         assert bench.log.body(sha256(text)) is None
