@@ -180,7 +180,7 @@ def _problems_check(name: str, fine: str, problems: Sequence[str]) -> Check:
     """Return a check that is ok, with the detail ``fine``, where there are no problems."""
     if not problems:
         return Check(name, "ok", fine)
-    remedy = "mend what the sentence names; no restart is needed"
+    remedy = "mend what the sentence names, if anything; no restart is needed"
     return Check(name, "warning", "; ".join(problems), remedy)
 
 

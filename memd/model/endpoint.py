@@ -4,7 +4,7 @@ Rules of this file
 - An endpoint comes as a whole from one source: the user's settings if they name an address, a key
   or a key's file, else memd's env file, else the environment that memd serve was started in. A key
   of one source is never sent to an address of another. A daemon that a client starts inherits no
-  key (``core/places.for_daemon``).
+  key (``base/places.for_daemon``).
 - Plain http is only used for loopback addresses.
 - No credential is part of an address, of a ``repr`` or of a sentence.
 """

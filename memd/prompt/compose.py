@@ -1,7 +1,7 @@
 """Compose a prompt from its parts, the same parts always to the same bytes. Pure.
 
 The text is in ``templates/``, one file for each section; texts shared with other prompts are with
-``core/prose.py``, which describes the format of templates.
+``base/prose.py``, which describes the format of templates.
 
 A prompt depends on no clock and no counter, since a client loses its prompt cache from the first
 byte that differs.

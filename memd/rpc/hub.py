@@ -10,7 +10,7 @@ from memd.rpc.outbox import UnreadTotal
 
 
 class Hub:
-    """The event sink of the daemon (``core/events.EventSink``).
+    """The event sink of the daemon (``base/events.EventSink``).
 
     A connection that cannot keep up is dropped by its own bounded queue, so publishing never
     waits; ``unread`` bounds the queues of all connections together. An event whose params are not

@@ -24,8 +24,9 @@ from memd.store.words import words_of
 
 OLD_FORMAT = 3
 SENTENCE = (
-    "the state file was carried over to a new format: history, cursors, open suggestions and the"
-    " team's bases are there; jobs, what sessions were given, proposals and messages begin anew"
+    "the state file has a new format: history, cursors, suggestions, rules, approvals and the bases"
+    " of teams were carried over; jobs, what sessions were given, proposals, agents, messages and"
+    " what was spent begin anew (nothing is to be done)"
 )
 _STATES = {"applied": DONE, "conflict": CONFLICT}
 _CACHES = ("headers", "index")  # folders beside the old file
