@@ -17,7 +17,7 @@ import os
 import signal
 import stat
 from collections.abc import Container, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Self
 
 from memd.base import names
@@ -96,8 +96,8 @@ class Directory:
                 continue
             prefix = f"{folder}/" if folder else ""
             try:
-                with self.folder(folder) as fd:
-                    for entry in os.scandir(fd) if fd is not None else ():
+                with self.folder(folder) as fd, _entries(fd) as entries:
+                    for entry in entries:
                         path = prefix + entry.name
                         if path in known and entry.is_file(follow_symlinks=False):
                             yield path, entry
@@ -307,6 +307,11 @@ class Directory:
                 raise refused(name, "a part of it is no folder") from error
             raise unreadable(name, error) from error
         return folder
+
+
+def _entries(fd: int | None) -> AbstractContextManager[Iterator["os.DirEntry[str]"]]:
+    """Return the entries of a folder, none where there is no folder; to be closed."""
+    return nullcontext(iter(())) if fd is None else os.scandir(fd)
 
 
 def refused(path: str, why: str) -> Refused:

@@ -68,6 +68,7 @@ _LARGEST = 2**63 - 1  # of SQLite
 _DIRECTORIES = 16  # whose rows are in memory
 _FEW_FILES = 500  # a directory of so many is looked at by each use
 _LOOK_SECONDS = 2.0  # between two looks at a larger one that is not watched
+_READ_SECONDS = 0.1  # that reading waits for a look or a change, so that the search is up to date
 _STAMPS = 64  # new stamps in memory before they are written
 _LOOK_BYTES = 32 * 1024 * 1024  # of texts that one look keeps
 _NAMED_FILES = 10  # in the reason of a change
@@ -151,11 +152,11 @@ class Rows:
     def read(self, directory: str) -> tuple[dict[str, FileRow], tuple[Header, ...], Scan | None]:
         """Return rows and headers (newest first) of a directory as it is now, and the new look.
 
-        A missing directory is empty. Nothing waits for a change that is being made. Raises Refused
-        and Storage where the directory cannot be opened.
+        A missing directory is empty. It waits no longer than 0.1 s for a change that is being made.
+        Raises Refused and Storage where the directory cannot be opened.
         """
         known = self.of(directory)
-        has_lock = known.lock.acquire(blocking=False)
+        has_lock = known.lock.acquire(timeout=_READ_SECONDS)
         try:
             scan = None
             with suppress(Storage):  # the state file: what lies in the directory is still read

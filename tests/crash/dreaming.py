@@ -32,6 +32,7 @@ from anyio import to_thread
 
 from memd.agent.runs import Runs
 from memd.base.errors import MemdError
+from memd.base.names import is_temporary
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
 from memd.daemon.app import SCHEMAS
@@ -167,7 +168,8 @@ async def decision(root: Path, before: Any, after: Any, *, said: bool) -> tuple[
     async with opened(root) as (world, waiting):
         results = inspect(root)
         done = results == after
-        left = set(os.listdir(root / "memory")) - {lock.LOCK, lock.GUARD, *results[0]}
+        names = {name for name in os.listdir(root / "memory") if not is_temporary(name)}
+        left = names - {lock.LOCK, lock.GUARD, *results[0]}  # a later look removes temporary files
         path = root / "memory" / lock.LOCK
         ended = world.jobs.list()[0]
         checks = {

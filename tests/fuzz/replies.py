@@ -74,7 +74,7 @@ def _texts(words: str) -> None:
         for item in listed:
             try:
                 operations._operation(step.OPERATION, item)
-            except MemdError:
+            except (MemdError, ToolError):
                 continue
     known = ("a.md", "b.md", "sub/c.md")
     chosen, problem = selector.read(Reply(words, (), "end_turn", (), Usage(), ""), known, _LIMIT)

@@ -138,7 +138,7 @@ class _CancellingClock(FakeClock):
         """Return the time; cancel the scope if a worker thread asks again."""
         if self.scope and threading.current_thread() is not threading.main_thread():
             self.asked += 1
-            if self.asked > 1:
+            if self.asked == 1:
                 from_thread.run_sync(self.scope.cancel)
         return super().now()
 

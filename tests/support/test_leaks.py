@@ -16,10 +16,10 @@ from tests.support.waiting import wait_until_up
 # A real daemon, which keeps something more with each request that concerns a project.
 LEAKING = """
 import asyncio, os, pathlib, socket, sys, threading
-from memd.store.store import Store
+from memd.projects.projects import Projects
 from memd.__main__ import main
 
-kept, where = [], Store.where
+kept, find = [], Projects.find
 
 async def leaking(self, cwd, *caller, **options):
     what = os.path.basename(cwd)
@@ -32,9 +32,9 @@ async def leaking(self, cwd, *caller, **options):
             threading.Thread(target=threading.Event().wait, daemon=True).start()
     elif what == "file":
         pathlib.Path(cwd, "left.tmp").touch()
-    return await where(self, cwd, *caller, **options)
+    return await find(self, cwd, *caller, **options)
 
-Store.where = leaking
+Projects.find = leaking
 sys.exit(main(["serve"]))
 """
 

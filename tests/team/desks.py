@@ -127,7 +127,8 @@ class Desk:
         """Return the hashes of all texts that the journal has."""
         uri = f"file:{self.home.places.database}?mode=ro"
         with sqlite3.connect(uri, uri=True) as database:
-            rows = database.execute("SELECT hash FROM blobs WHERE length(body) > 0").fetchall()
+            query = "SELECT lower(hex(hash)) FROM body WHERE text IS NOT NULL"
+            rows = database.execute(query).fetchall()
         database.close()
         return {row[0] for row in rows}
 
