@@ -11,19 +11,21 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from glob import escape, glob
 from typing import Any
 
 from msgspec import Struct
 
-from memd.base import regex
-from memd.base.errors import Invalid
-from memd.base.text import decode
+from memd.base import limits, regex
+from memd.base.errors import Invalid, MemdError
+from memd.base.text import decode, sha256
 from memd.state import proposals, teams
 from memd.state.database import Cursor, Database
 from memd.state.formats import PUT_ASIDE
 from memd.state.search import WordSearch
 from memd.store.check import no_memory
+from memd.store.directory import Directory
 from memd.store.log import ChangeLog
 from memd.store.sync import Rows
 
@@ -90,7 +92,8 @@ class Purged(Struct, frozen=True):
     """What was removed, or with ``dry_run`` would be.
 
     ``files`` are state files that were put aside; they cannot be searched, so all of them go.
-    ``live`` are files of the memory directories that still have the text in their body or name.
+    ``live`` are files of the memory directories that still have the text in their body or name;
+    replaced ones (hidden, ``.tmp``) go by themselves once nobody has them open.
     """
 
     dry_run: bool
@@ -131,6 +134,7 @@ def purge(rows: Rows, request: PurgeRequest, *, dry_run: bool) -> Purged:
     ids = ids.difference(number for row in needed for number in row)
     bodies = _described(log, ids)
     live = _live_paths(rows, ids, pattern)
+    live += _replaced_paths(log, {body.hash for body in bodies}, pattern)
     files = []
     for ending in PUT_ASIDE:
         files += sorted(glob(escape(log.database.path) + ending))
@@ -257,24 +261,47 @@ def _live_paths(rows: Rows, ids: Collection[int], pattern: Pattern | None) -> tu
     )
 
 
+def _replaced_paths(
+    log: ChangeLog, hashes: Collection[str], pattern: Pattern | None
+) -> tuple[str, ...]:
+    """Return the absolute paths of replaced files that still have the text; a look removes them."""
+    paths = []
+    for directory in log.directories():
+        with suppress(MemdError, OSError), Directory(directory) as opened:
+            temporaries: list[str] = []
+            for _ in opened.walk(temporaries=temporaries):
+                pass
+            for path in temporaries:
+                content, _ = opened.read(path, limits.READ_BYTES) or (b"", None)
+                if sha256(content) in hashes or (pattern is not None and pattern.is_in(content)):
+                    paths.append(f"{directory}/{path}")
+    return tuple(paths)
+
+
 def _clean(cursor: Cursor, database: Database, clean: Callable[[str], str]) -> None:
-    """Take a pattern out of what else has words of people: reasons, results and small facts."""
+    """Take a pattern out of what else has words of people: names, reasons, results, small facts."""
     for table, columns in _TEXTS.items():
         if not database.read("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)):
             continue
+        key = "change, number" if table == "change_file" else "rowid"
+        places = "(?, ?)" if table == "change_file" else "(?)"
         for column in columns:
-            rows = database.read(f"SELECT rowid AS id, {column} AS text FROM {table}")  # noqa: S608 - fixed words
+            rows = database.read(f"SELECT {column}, {key} FROM {table}")  # noqa: S608 - fixed words
             changed = [
-                (cleaned, row["id"])
+                (cleaned, *row[1:])
                 for row in rows
-                if isinstance(row["text"], str) and (cleaned := clean(row["text"])) != row["text"]
+                if isinstance(row[0], str) and (cleaned := clean(row[0])) != row[0]
             ]
-            cursor.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", changed)  # noqa: S608 - fixed words
+            query = f"UPDATE OR REPLACE {table} SET {column} = ? WHERE ({key}) = {places}"  # noqa: S608 - fixed words
+            cursor.executemany(query, changed)
 
 
 # Tables with texts of people beside the bodies.
 _TEXTS = {
-    "change": ("reason", "more"),
+    "change": ("client", "session", "model", "reason", "more"),
+    "change_file": ("path",),
+    "request": ("client", "request", "result"),
     "docs": ("key", "value"),
-    "jobs": ("request", "result", "error"),
+    "jobs": ("session", "request", "result", "error"),
+    "surfaced": ("session", "path"),
 }
