@@ -125,6 +125,7 @@ def test_a_write_on_another_base_applies_nothing(
 ) -> None:
     """412 lists the key with revision and hash; other entries of the write are not written."""
     key, other = new(), new()
+    written(anna, new())  # so that no revision is 1
     revision = written(anna, key)
     answer = bert.put(entry(other), entry(key, memory("Another text."), base))
     assert (answer.status, answer.error["retryable"]) == (412, False)
