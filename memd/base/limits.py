@@ -21,7 +21,6 @@ CHANGE_FILES = 500  # in one change set
 IMPORT_FILES = 10_000  # memories of one import, in one change
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
 STALE_DAYS = 2  # from this age on a memory is shown with a notice
-SERVED_BYTES = 4 * 1024 * 1024  # texts given to readers, kept so that their edits can be merged
 LOOK_SECONDS = 0.1  # from a hint to the look at what others did: a save has ended by then
 LOOK_SECONDS_MOST = 5.0  # between two looks at a file that a program keeps open
 WRITER_SECONDS = 2.0  # a commit waits so long for a program that has the file open for writing
@@ -44,7 +43,6 @@ STORED_BYTES = 4 * 1024 * 1024 * 1024  # of all sessions
 # Recall
 SURFACED_LINES = 200  # of one memory that comes with a prompt
 SURFACED_BYTES = 4096  # of one memory that comes with a prompt
-INDEX_AT_ONCE = 500  # memories indexed between two looks at what changed meanwhile
 HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
 HOOK_DEADLINE_MS = 2_500  # of a prompt that a model chooses for; clients give a hook 3 s
 SUGGESTION_CHARACTERS = 600  # of these, for what was said and is not remembered

@@ -20,7 +20,7 @@ from msgspec import Struct
 from memd.base import limits, regex
 from memd.base.errors import Invalid, MemdError
 from memd.base.text import decode, sha256
-from memd.state import proposals, teams
+from memd.state import docs, proposals, teams
 from memd.state.database import Cursor, Database
 from memd.state.formats import PUT_ASIDE
 from memd.state.search import WordSearch
@@ -147,6 +147,7 @@ def purge(rows: Rows, request: PurgeRequest, *, dry_run: bool) -> Purged:
             teams.forget_bodies(cursor, hashes, pattern.is_in if pattern else None)
             if pattern is not None:
                 proposals.forget(cursor, pattern.is_in)
+                docs.clean(cursor, pattern.cleaned)
                 _clean(cursor, log.database, pattern.cleaned)
         WordSearch(log.database).forget()
         log.database.compact()
@@ -279,10 +280,8 @@ def _replaced_paths(
 
 
 def _clean(cursor: Cursor, database: Database, clean: Callable[[str], str]) -> None:
-    """Take a pattern out of what else has words of people: names, reasons, results, small facts."""
+    """Take a pattern out of what else has words of people: names, reasons and results."""
     for table, columns in _TEXTS.items():
-        if not database.read("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)):
-            continue
         key = "change, number" if table == "change_file" else "rowid"
         places = "(?, ?)" if table == "change_file" else "(?)"
         for column in columns:
@@ -301,7 +300,6 @@ _TEXTS = {
     "change": ("client", "session", "model", "reason", "more"),
     "change_file": ("path",),
     "request": ("client", "request", "result"),
-    "docs": ("key", "value"),
     "jobs": ("session", "request", "result", "error"),
     "surfaced": ("session", "path"),
 }

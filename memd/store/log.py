@@ -382,18 +382,21 @@ class ChangeLog:
         if row is not None and (row["size"] or text is None):
             return int(row["id"])
         base = depth = packed = None
-        if text is not None:
-            packed = pack(text)
-            old = bodies.get(before or "")
-            if old:
-                cursor.execute(
-                    "SELECT id, depth FROM body WHERE hash = ? AND length(text) > 0",
-                    (bytes.fromhex(before or ""),),
-                )
-                row_before = cursor.fetchone()
-                against = pack(text, old)
-                if row_before and row_before["depth"] < DEPTH and len(against) < len(packed):
-                    base, depth, packed = row_before["id"], row_before["depth"] + 1, against
+        old = bodies.get(before or "") if text is not None else None
+        if old:
+            cursor.execute(
+                "SELECT id, depth FROM body WHERE hash = ? AND length(text) > 0 AND depth < ?",
+                (bytes.fromhex(before or ""), DEPTH),
+            )
+            row_before = cursor.fetchone()
+            packed = pack(text, old) if text and row_before else None
+            if packed is not None:
+                base, depth = row_before["id"], row_before["depth"] + 1
+        # Packing a text whole takes longer, so it is not tried where the difference is small.
+        if text is not None and (packed is None or 2 * len(packed) > len(text)):
+            whole = pack(text)
+            if packed is None or len(whole) <= len(packed):
+                base, depth, packed = None, 0, whole
         cursor.execute(
             "INSERT INTO body (hash, base, depth, text) VALUES (?, ?, ?, ?) ON CONFLICT (hash)"
             " DO UPDATE SET base = excluded.base, depth = excluded.depth, text = excluded.text"

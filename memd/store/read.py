@@ -109,10 +109,10 @@ class MemoryReader:
 
         Raises Refused, NotFound and Storage.
         """
-        rows, _, problems = self._read(directory)
+        rows = self.rows(directory)
         real = os.path.realpath(directory)
         with Directory(real) as opened:
-            yield LiveTree(real, opened, rows, self._rows.log, unclear=bool(problems))
+            yield LiveTree(real, opened, rows, self._rows.log, unclear=self._rows.of(real).unclear)
 
     def _read(
         self, directory: str

@@ -97,11 +97,6 @@ class Scan(Struct):
     record: ChangeRecord | None = None  # of what others changed
     size: int = 0  # bytes of the bodies
 
-    @property
-    def unclear(self) -> bool:
-        """Whether a folder could not be listed, so that files may be missing."""
-        return "" in self.problems
-
 
 class KnownDirectory(Struct):
     """The rows of one directory in memory, and how they came there."""
@@ -112,9 +107,13 @@ class KnownDirectory(Struct):
     is_new: bool = False  # nobody has looked at the directory yet
     stamps: set[str] = field(default_factory=set)  # paths whose new stamp is not written yet
     problems: dict[str, str] = field(default_factory=dict)
-    unclear: bool = False
     looked: float = float("-inf")  # the last look at all files, in monotonic seconds
     headers: tuple[Header, ...] | None = None  # newest first, as long as no row changes
+
+    @property
+    def unclear(self) -> bool:
+        """Whether the last look could not list a folder, so that files may be missing."""
+        return "" in self.problems
 
 
 class Rows:
@@ -189,10 +188,11 @@ class Rows:
         a change. Raises Refused and Storage.
         """
         known = self.of(directory)
+        died = self.log.open_changes(directory)  # first: it opens a state file that was replaced
         rows = self._loaded(directory, known)
         if paths is None and not all_files and not self._must_scan(directory, known):
             return Scan(rows, problems=known.problems)
-        if self.log.open_changes(directory):
+        if died:
             # What memd has half done would look like the work of others.
             return self.scan(directory, dict(rows))
         began = self._clock.monotonic()
@@ -345,8 +345,8 @@ class Rows:
     def _loaded(self, directory: str, known: KnownDirectory) -> dict[str, FileRow]:
         """Return the rows of a directory from memory, or from the state file. Raises Storage."""
         database = self.log.database
-        number = database.read("SELECT id FROM directory WHERE path = ?", (directory,))
         if known.rows is None or known.opened != database.file.openings:
+            number = database.read("SELECT id FROM directory WHERE path = ?", (directory,))
             rows = database.read(
                 "SELECT path, hash, stamp, mtime_ns, mode, size, name, description, type, origin,"
                 " damaged FROM file WHERE directory = ?",

@@ -32,7 +32,6 @@ from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, MemdError, NotFound, Refused, Storage
 from memd.base.names import INDEXES, concerns
-from memd.base.recent import Recent
 from memd.base.text import sha256
 from memd.base.values import (
     CommitResult,
@@ -56,7 +55,6 @@ from memd.store.words import words_by_path
 FSYNCS_PER_CHANGE = 5
 LATE_SAVE = replace(BY, reason="saved while memd was writing the same file")
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
-_RECENT_CHANGES = 64
 _EMPTY = sha256(b"")
 _TEMP = re.compile(r"(?P<name>\.memd-(?P<change>[0-9]{1,18})-[0-9]{1,9}-[0-9a-f]{8})(-old)?\.tmp")
 
@@ -87,8 +85,6 @@ class Writer:
         self._log: ChangeLog = rows.log
         self._disk = disk
         self._clock = clock
-        # When the latest changes were recorded, by number: their replaced files are not due yet.
-        self._recent: Recent[int, float] = Recent(_RECENT_CHANGES)
 
     def scan(
         self, directory: str, *, patient: bool = False, claim: bool = False, last: bool = False
@@ -101,11 +97,9 @@ class Writer:
         scan = self._rows.sync(directory, patient=patient, claim=claim, all_files=patient or last)
         records = [scan.record] if scan.record else []
         again = bool(scan.waiting)
-        due = scan.temporaries if last else [*filter(self._is_due, scan.temporaries)]
-        again = again or len(due) < len(scan.temporaries)
-        if due:
+        if scan.temporaries:
             with Directory(directory) as opened:
-                for path in due:
+                for path in scan.temporaries:
                     record, waits = self._clear(opened, path, last=last)
                     records += [record] if record else []
                     again = again or waits
@@ -125,8 +119,8 @@ class Writer:
                     return earlier, []
                 with Directory(directory, create=True) as opened:
                     self._undo_open_changes(opened)
-                    others, _ = self.scan(directory, claim=True)
-                    return self._commit(request, opened), others
+                    record = self._rows.sync(directory, claim=True).record
+                    return self._commit(request, opened), [record] if record else []
             except OSError as error:
                 raise unwritable(directory, error) from error
 
@@ -134,11 +128,11 @@ class Writer:
         """Return what ``commit`` would do to the directory as it is now, and do nothing."""
         directory = request.directory
         with self._rows.of(directory).lock, ExitStack() as stack:
-            rows, _, scan = self._rows.read(directory)
+            rows = self._rows.sync(directory).rows
             opened = None
             with suppress(NotFound):
                 opened = stack.enter_context(Directory(directory))
-            unclear = scan is not None and scan.unclear
+            unclear = self._rows.of(directory).unclear
             tree = LiveTree(directory, opened, rows, self._log, unclear=unclear)
             draft = request.plan()(tree)
             made = prepare(draft, tree, self._log, request.by.origin)
@@ -168,8 +162,7 @@ class Writer:
         for _ in range(_ATTEMPTS):
             known = self._rows.of(request.directory)
             rows = known.rows or {}
-            unclear = "" in known.problems
-            tree = LiveTree(request.directory, opened, rows, self._log, unclear=unclear)
+            tree = LiveTree(request.directory, opened, rows, self._log, unclear=known.unclear)
             draft, made = self._plan(request, opened, tree)
             stale = [step.path for step in made.steps if step.before != _hash(rows.get(step.path))]
             if stale:  # saved since the look: first the log gets what others wrote
@@ -246,9 +239,7 @@ class Writer:
             0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)
         )
         with self._log.database.transaction() as cursor:
-            added = self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
-        self._recent[added.number] = added.at
-        return added
+            return self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
 
     def _make(
         self, opened: Directory, record: ChangeRecord, made: Prepared
@@ -346,12 +337,6 @@ class Writer:
                 self._disk.sync_folder(fd)
         with self._log.database.transaction() as cursor:
             self._log.mark(cursor, record, UNDONE)
-
-    def _is_due(self, path: str) -> bool:
-        """Say whether a temporary file may be of an older change than those of this moment."""
-        match = _TEMP.fullmatch(os.path.basename(path))
-        at = self._recent.get(int(match["change"])) if match else None
-        return at is None or abs(self._clock.now() - at) >= limits.LOOK_SECONDS
 
     def _clear(  # noqa: PLR0911 - one for each thing that the file may be
         self, opened: Directory, path: str, *, last: bool

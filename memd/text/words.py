@@ -91,14 +91,6 @@ def search_text(path: str, name: str, description: str, type_: str, body: str) -
     return f" {first_part}{''.join(f'{word} ' for word in others)}", len(first_part)
 
 
-def is_common(word: str) -> bool:
-    """Return whether a word of ``words`` is among the commonest of the language.
-
-    Such a word says little about the topic of a text.
-    """
-    return word in common()
-
-
 @cache
 def common() -> frozenset[str]:
     """Return the commonest words of the language, as ``words`` gives them."""

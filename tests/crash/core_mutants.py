@@ -78,8 +78,8 @@ MUTANTS = (
     Mutant(
         "an open change is not undone by the next commit",
         WRITE,
-        "                    self._undo_open_changes(opened)\n                    others",
-        "                    others",
+        "                    self._undo_open_changes(opened)\n                    record = ",
+        "                    record = ",
         DIED,
     ),
     Mutant(
@@ -192,7 +192,7 @@ MUTANTS = (
     Mutant(
         "rows do not come with their change",
         WRITE,
-        "                self._rows.save(cursor, request.directory, rows, made.bodies)\n",
+        "                self._rows.save(cursor, request.directory, rows, words)\n",
         "",
         MET,
     ),
