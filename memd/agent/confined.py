@@ -37,7 +37,7 @@ class DirectoryEntry(Struct, frozen=True):
 class Confined:
     """A folder below which files may be read; a context manager that closes it.
 
-    Raises DirectoryMissingError, DirectoryUnusableError and Refused.
+    Raises NotFound, Refused and Storage.
     """
 
     def __init__(self, path: str) -> None:

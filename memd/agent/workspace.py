@@ -59,7 +59,7 @@ class Workspace:
     With ``removals`` a memory may be removed by writing ``removed: why`` over it. With ``team``
     the team's memories may be written, but not removed. ``check`` is called before each change and
     returns why it is refused, or "" to allow it. A context manager; raises Refused and
-    DirectoryUnusableError.
+    Storage.
     """
 
     def __init__(

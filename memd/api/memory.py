@@ -246,8 +246,8 @@ async def project_of(
 ) -> Project:
     """Return the project of a working directory, with the variables of the caller's environment.
 
-    With ``agent`` its memory directory is that of the sub-agent. Raises Invalid,
-    Invalid, and what ``agent_directory`` raises.
+    With ``agent`` its memory directory is that of the sub-agent. Raises Invalid and
+    what ``agent_directory`` raises.
     """
     is_agents_scope = scope in {*AgentScope}
     if scope is not None and is_agents_scope != bool(agent):

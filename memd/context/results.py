@@ -133,8 +133,7 @@ def from_file(path: str) -> str:
     """Return the text of a result that a client wrote to a file of its own.
 
     Bytes that are not UTF-8 become U+FFFD, as in the client's requests. Raises Refused,
-    NotFound, DirectoryUnusableError, FileUnreadableError and
-    TooLarge.
+    NotFound, Storage and TooLarge.
     """
     folder, name = os.path.split(path)
     try:
@@ -203,7 +202,7 @@ def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) ->
     """Write a new file at the path ``below``; return whether it did not have these bytes already.
 
     Raises FileExistsError if it has other bytes, and OSError, Refused and
-    FileUnreadableError.
+    Storage.
     """
     with directory.parent(below, create=True) as (folder, name):
         for temporary in disk.temporaries(folder):

@@ -71,7 +71,7 @@ class DreamStarter:
     ) -> Requested:
         """Submit a dream that a person requests, and return its job or the gate that is closed.
 
-        Raises StateUnusableError, and with ``force`` LockUnusableError.
+        Raises Storage.
         """
         gate = await self._closed_gate(project, settings, force=force)
         if gate:

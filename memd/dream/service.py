@@ -112,9 +112,8 @@ class Dreams:
         """Consolidate the memories of a project and return the report.
 
         Without ``allow_model`` the fixed pass is used even if a model is configured. Raises
-        LockUnusableError, Busy, Model and the errors of
-        ``Store.take_back``. A failure or a cancellation leaves memories and the lock's time as
-        they were.
+        Busy, Model, Storage and the errors of ``Store.take_back``. A failure or a cancellation
+        leaves memories and the lock's time as they were.
         """
         gate = gates.switch_gate(project, settings)
         if not gate.open:

@@ -33,8 +33,8 @@ class Register(Roster):
 
         The second result are the ids of agents that ended to make room for it.
 
-        Raises Refused, Conflict, TooLarge if the
-        parent's key is wrong, Refused if the agent has ended, and Invalid.
+        Raises Refused if the parent's key is wrong or the agent has ended, Conflict, TooLarge and
+        Invalid.
         """
         self.load()
         parent = self._parent(request)

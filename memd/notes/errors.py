@@ -3,12 +3,14 @@
 from memd.base.errors import Conflict, Refused, TooLarge
 from memd.base.names import printable
 
+FOREIGN_NOTES = "foreign_notes"
+
 
 def foreign_notes(path: str) -> Refused:
     """Return the error that the notes are the client's or a person's."""
     return Refused(
         f"{printable(path)} is the client's own; nothing was written",
-        kind="foreign_notes",
+        kind=FOREIGN_NOTES,
         hint="move the file away to let memd keep the notes of this session",
         path=path,
     )

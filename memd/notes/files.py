@@ -91,7 +91,7 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
 def read(place: NotesPlace) -> NotesFile | None:
     """Return a session's notes, ``None`` if there are none.
 
-    Raises Refused, FileTooLargeError, Storage and Storage.
+    Raises Refused, TooLarge and Storage.
     """
     with suppress(NotFound), Directory(place.base) as directory:
         return _load_first(directory, place)
@@ -102,8 +102,7 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     """Replace a session's notes by a text, and return its hash.
 
     ``expected`` is the hash of the notes that the writer had read, "" if there were none. Raises
-    Conflict, Refused, TooLarge, Storage and
-    Refused; the old notes are unchanged then.
+    Conflict, Refused, TooLarge and Storage; the old notes are unchanged then.
     """
     return _replace(place, text.encode("utf-8", "replace"), expected, disk)
 
@@ -111,13 +110,17 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
 def restore(place: NotesPlace, content: bytes, mtime_ns: int) -> bool:
     """Write notes byte for byte if a session has none; return whether they were written.
 
-    ``mtime_ns`` is their mtime, 0 for now. Raises TooLarge, Storage and
-    Refused.
+    ``mtime_ns`` is their mtime, 0 for now. Raises Refused, TooLarge and Storage.
     """
-    with suppress(Refused, Conflict):
+    try:
         _replace(place, content, "", mtime_ns=mtime_ns or None)
-        return True
-    return False
+    except Conflict:
+        return False
+    except Refused as error:
+        if error.kind != errors.FOREIGN_NOTES:  # which are notes as well
+            raise
+        return False
+    return True
 
 
 def _replace(

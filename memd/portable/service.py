@@ -84,7 +84,7 @@ class Exports:
     async def export(self, request: ExportRequest, report: Report) -> ExportResult:
         """Write an archive; it appears at its destination only when it is complete.
 
-        Raises Refused, DirectoryUnusableError and StateUnusableError.
+        Raises Refused and Storage.
         """
         async with self._lock:
             destination = await to_thread.run_sync(self._check_destination, request)

@@ -39,7 +39,7 @@ def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
     """Yield the visible Markdown files of a directory for whose path ``wanted`` returns true.
 
     They are sorted by path. Indexes and daily logs are included. A missing directory has none.
-    Raises DirectoryUnusableError.
+    Raises Refused and Storage.
     """
     try:
         directory = Directory(path)
@@ -90,7 +90,7 @@ def _markdown_paths(directory: Directory, problems: dict[str, str]) -> Iterator[
 def _visible_entries(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
     """Return (name, is a folder, is a link) for each visible entry of an open folder.
 
-    ``fd`` is the folder's descriptor, ``None`` if the folder is gone. Raises FileUnreadableError.
+    ``fd`` is the folder's descriptor, ``None`` if the folder is gone. Raises Storage.
     """
     if fd is None:
         return []

@@ -105,9 +105,8 @@ class Reviews:
     ) -> Accepted:
         """Apply the open edits of a proposal to the files ``names``, or to all for none.
 
-        A file that changed meanwhile is merged or left. Raises NotFound,
-        Invalid, Conflict, NotFound (only
-        with ``names``), and the errors of ``Store.commit``; then nothing was written.
+        A file that changed meanwhile is merged or left. Raises NotFound, Invalid, Conflict and the
+        errors of ``Store.commit``; then nothing was written.
         """
         async with self._decision_lock:
             current = await self._proposal(directory, proposal)

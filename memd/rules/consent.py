@@ -77,8 +77,7 @@ class LoadedRule(Struct, frozen=True):
 def with_check(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
     """Return a memory's content with ``check`` as its line, and the words of its rule.
 
-    With "" for ``check`` the memory's own line is used. Raises Invalid
-    and FrontmatterNotEditableError.
+    With "" for ``check`` the memory's own line is used. Raises Invalid.
     """
     header, content = file.header, file.content
     reason = reason_against_rule(header)

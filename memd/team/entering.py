@@ -39,7 +39,7 @@ def enter(
     """Join a project to a team; return the stored membership and the member's role.
 
     An invitation's ``code`` is exchanged for a token. Without a code the token is used that this
-    device has for the server. Raises Unavailable, Refused and UnwrittenFileError.
+    device has for the server. Raises Unavailable, Refused and Storage.
     """
     server, known = prospect.server, None if code else prospect.known
     if known is not None:

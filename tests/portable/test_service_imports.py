@@ -66,6 +66,20 @@ async def test_an_accepted_import_brings_all(here: Machine) -> None:
     assert (notes.read_bytes(), notes.stat().st_mtime_ns) == (b"# notes", MTIME_NS)
 
 
+async def test_notes_are_not_written_through_a_link(here: Machine, tmp_path: Path) -> None:
+    """Where a link lies in the place of a session's notes, the answer says that it is refused."""
+    source = here.archive(WHOLE)
+    assert (await here.bring(source)).notes == 1
+    (notes,) = here.folder.rglob("session-memory/summary.md")
+    elsewhere = tmp_path / "elsewhere.md"
+    notes.unlink()
+    notes.symlink_to(elsewhere)
+    result = await here.bring(source)
+    assert result.notes == 0
+    assert any("is refused" in left.reason for left in result.left_out)
+    assert not elsewhere.exists()
+
+
 async def test_no_time_of_an_archive_is_too_large(here: Machine) -> None:
     """Memories and notes with a time that no disk can hold come with one of today."""
     files = export_of({"app": PROJECT})
