@@ -4,6 +4,7 @@ The same cases each time, so that a green run stays green and a machine's speed 
 ``MEMD_HYPOTHESIS=explore`` looks for new ones.
 """
 
+import gc
 import importlib
 import os
 import signal
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, settings
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 _UNTIMED = settings(database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("steady", _UNTIMED, derandomize=True)
+settings.register_profile("steady", _UNTIMED, derandomize=True, max_examples=50)
 settings.register_profile("explore", _UNTIMED, max_examples=1000)
 settings.load_profile(os.environ.get("MEMD_HYPOTHESIS", "steady"))
 
@@ -26,6 +27,16 @@ for _number, _handler in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+# What is made while tests are collected stays until the end: no collector need go through it.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected alone from here on, and collect garbage again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.dream.report_page import markdown
@@ -129,7 +129,6 @@ VALUES = st.recursive(
 FACTS = st.dictionaries(st.sampled_from([*FULL.facts(), "problems", "reason"]), VALUES)
 
 
-@settings(max_examples=200)
 @given(facts=FACTS, job=SCALARS, at=SCALARS, error=HOSTILE | st.text(max_size=40))
 def test_every_line_that_begins_something_is_ours(
     facts: dict[str, Any], job: Any, at: Any, error: str

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -74,7 +74,6 @@ def _pieces(text: str, path: str, other: str) -> st.SearchStrategy[TranscriptPie
 PIECES = st.lists(st.builds(_pieces, TEXTS, PATHS, TEXTS).flatmap(lambda each: each), max_size=25)
 
 
-@settings(max_examples=300)
 @given(PIECES)
 def test_what_a_line_quotes_is_in_the_transcript(pieces: list[TranscriptPiece]) -> None:
     """Each line is quotations and labels, and each part of a quotation is in one text."""

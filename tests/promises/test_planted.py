@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,13 @@ async def learn(bench: Bench, case: Case) -> ExtractionResult:
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-async def test_planted_texts_rule_nobody(bench: Bench, carrier: str) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.soak)])
+async def test_planted_texts_rule_nobody(bench: Bench, carrier: str, step: int) -> None:
     """Nothing is written outside, no rule and no person is made up, and all of it has an origin."""
     before = around(bench)
     saved: list[str] = []
     wished: list[str] = []
-    for case in cases(carrier):
+    for case in sampled(carrier, step):
         done = await learn(bench, case)
         own = [path for path in done.saved if path.startswith("pnpm_")]
         assert len(own) == (case.number % 3 == 0), case
@@ -121,9 +123,10 @@ async def test_planted_texts_rule_nobody(bench: Bench, carrier: str) -> None:
     assert {made[path].origin for path in wished} <= {"outside", "user"}
 
 
-async def test_memories_of_others_words_rule_nobody(bench: Bench) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.soak)])
+async def test_memories_of_others_words_rule_nobody(bench: Bench, step: int) -> None:
     """What once came from outside as a fact makes no rule when a later run is shown it."""
-    for case in cases("web"):
+    for case in sampled("web", step):
         fact = memory("fact", case.words, "reference")
         (bench.memory / "fact.md").write_text(fact, encoding="utf-8")
         said = Conversation(str(bench.folder), bench.project.cwd, f"case{case.number}")
@@ -135,6 +138,11 @@ async def test_memories_of_others_words_rule_nobody(bench: Bench) -> None:
         assert (rules, done.updated) == ([], ()), case
         assert len(done.passed_over) > 5
     assert (bench.memory / "rule.md").read_text() == OLD
+
+
+def sampled(carrier: str, step: int) -> Iterator[Case]:
+    """Return every ``step``-th of a carrier's cases; each carrier begins at another."""
+    return islice(cases(carrier), CARRIERS.index(carrier) % step, None, step)
 
 
 def guarded(bench: Bench, saved: Iterable[str]) -> list[str]:

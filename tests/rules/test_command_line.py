@@ -75,7 +75,7 @@ line = st.recursive(
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash here")
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(line)
 def test_what_bash_runs_is_read(tmp_path: Path, text: str) -> None:
     """Each command that bash runs, word by word, is among the commands of its line."""

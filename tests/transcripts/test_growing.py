@@ -121,7 +121,7 @@ _FILES = st.one_of(
 ).map(lambda groups: [line for group in groups for line in group])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     lines=_FILES,
     escaped=st.booleans(),
