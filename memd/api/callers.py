@@ -5,14 +5,13 @@ caller's ancestors. This is no proof: a program of the same user can detach itse
 Only a program that takes the ordinary way is refused.
 """
 
-from contextlib import suppress
+from functools import partial
 
 from anyio import to_thread
 
 from memd.api.dialects import DIALECTS
 from memd.api.services import Services
-from memd.base.errors import Refused
-from memd.messages.service import Speaker
+from memd.base.agents import FindProcess, SystemProcess, lineage
 from memd.projects.switches import is_below
 from memd.rpc.connection import Call
 
@@ -34,13 +33,16 @@ async def is_for_an_assistant(services: Services, call: Call) -> bool:
 
 async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
-    pid, connection = call.caller.pid, call.connection
-    if connection.assistant is None:  # who started a process does not change
+    connection = call.connection
+    if connection.ancestors is None:
         find = services.messages.register.find
-        connection.assistant = await to_thread.run_sync(is_below, find, pid, _ASSISTANT_PROGRAMS)
-    if connection.assistant:
-        return True
-    with suppress(Refused):  # the process is not registered
-        agent = await services.messages.find_speaker(Speaker("", pid))
-        return agent.kind in _ASSISTANT_KINDS
-    return False
+        look_up = partial(_look_up, find, call.caller.pid)
+        connection.ancestors, connection.below_assistant = await to_thread.run_sync(look_up)
+    if connection.below_assistant or not connection.ancestors:
+        return connection.below_assistant
+    return await services.messages.has_agent(connection.ancestors, _ASSISTANT_KINDS)
+
+
+def _look_up(find: FindProcess, pid: int) -> tuple[tuple[SystemProcess, ...], bool]:
+    """Return the processes above one, and whether it or one above is an assistant's. Blocks."""
+    return tuple(lineage(find, pid))[1:], is_below(find, pid, _ASSISTANT_PROGRAMS)

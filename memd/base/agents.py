@@ -1,5 +1,6 @@
 """Values and limits of agents and of the messages between them, which several floors share."""
 
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -113,6 +114,20 @@ class SystemProcess(Struct, frozen=True):
     began: float
     parent: int
     name: str
+
+
+FindProcess = Callable[[int], SystemProcess | None]
+_LINEAGE = 32  # a bound, since the table of processes changes while it is read
+
+
+def lineage(find: FindProcess, pid: int) -> Iterator[SystemProcess]:
+    """Yield a process and up to 31 of its ancestors, the nearest first. Blocks."""
+    for _ in range(_LINEAGE):
+        process = find(pid)
+        if process is None:
+            return
+        yield process
+        pid = process.parent
 
 
 class Sender(Struct, frozen=True):

@@ -1,18 +1,14 @@
-"""Compare processes with the processes of agents, and find ancestors. Blocks.
+"""Compare processes with the processes of agents. Blocks.
 
 A process is identified by its number (PID), user and start time. A process is above those that it
 started, directly or through others.
 """
 
 import os
-from collections.abc import Callable, Iterator
 
-from memd.base.agents import Agent, SystemProcess
+from memd.base.agents import Agent, FindProcess, SystemProcess, lineage
 
 _SAME_SECONDS = 0.005  # the system counts start times in 0.01 s
-_ANCESTORS = 32  # a bound, since the table of processes changes while it is read
-
-FindProcess = Callable[[int], SystemProcess | None]
 
 
 def is_same(agent: Agent, process: SystemProcess) -> bool:
@@ -32,13 +28,3 @@ def are_strangers(find: FindProcess, pid: int, other: int) -> bool:
     above_other = {process.pid for process in lineage(find, other)}
     above_pid = {process.pid for process in lineage(find, pid)}
     return pid not in above_other and other not in above_pid
-
-
-def lineage(find: FindProcess, pid: int) -> Iterator[SystemProcess]:
-    """Yield a process and up to 31 of its ancestors, the nearest first."""
-    for _ in range(_ANCESTORS):
-        process = find(pid)
-        if process is None:
-            return
-        yield process
-        pid = process.parent

@@ -1,7 +1,7 @@
 """The registered agents in memory and on disk: find them, tell whether they run, end them. Blocks.
 
-The caller holds one lock around all calls, except around those of ``by_session``, ``get`` and
-``children``, which only read memory.
+The caller holds one lock around all calls, except around those of ``has_process``,
+``by_session``, ``get`` and ``children``, which only read memory.
 
 Rules of this file
 - A process is identified by its PID, our uid and its start in seconds since the system's start. A
@@ -12,7 +12,7 @@ Rules of this file
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -24,6 +24,9 @@ from memd.base.agents import (
     SILENT_SECONDS,
     Agent,
     AgentState,
+    FindProcess,
+    SystemProcess,
+    lineage,
 )
 from memd.messages import names, processes
 from memd.messages.errors import agent_ended, agent_not_found, key_refused
@@ -49,7 +52,7 @@ class Roster:
     def __init__(
         self,
         table: Docs,
-        find: processes.FindProcess,
+        find: FindProcess,
         now: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
@@ -65,17 +68,17 @@ class Roster:
         self._last_calls: dict[int, float] = {}  # in monotonic seconds
         self._last_turns: dict[int, float] = {}  # in monotonic seconds
         self._connections: dict[int, Callable[[], bool]] = {}  # return whether they are open
-        self._loaded = False
+        self.loaded = False  # whether the agents were read from the state file
         # Whether messages wait for an agent; PostOffice sets it. Until then no agent is removed.
         self.has_mail: Callable[[int], bool] = lambda _: True
 
     def load(self) -> None:
         """Read all agents from the state file, unless that was done before."""
-        if not self._loaded:
+        if not self.loaded:
             stored = self._table.list_all(StoredAgent).values()
             for each in sorted(stored, key=lambda each: each.agent.id):
                 self._remember(each.agent, each.key)
-            self._loaded = True
+            self.loaded = True
 
     def by_key(self, key: str) -> Agent:
         """Return the agent that has a key, and note its call.
@@ -105,13 +108,28 @@ class Roster:
                 by_pid.setdefault(agent.pid, []).append(agent)
         if not by_pid:
             return None
-        for process in islice(processes.lineage(self.find, pid), 1, None):
+        for process in islice(lineage(self.find, pid), 1, None):
             matching = [a for a in by_pid.get(process.pid, ()) if processes.is_same(a, process)]
             if matching:  # a process may have had several sessions: the last one counts
                 agent = max(matching, key=lambda agent: (agent.seen, agent.id))
                 self.touch(agent.id)
                 return agent
         return None
+
+    def has_process(self, running: Collection[SystemProcess], kinds: Collection[str]) -> bool:
+        """Return, from memory, whether an agent of some kinds registered with one of the processes.
+
+        Agents that have ended, and sub-agents, which run in their parent's process, do not count.
+        """
+        pids = {process.pid for process in running}
+        agents = list(self._agents.values())  # a step in another thread may add one
+        return any(
+            agent.pid in pids
+            and agent.kind in kinds
+            and not (agent.ended or agent.parent)
+            and any(processes.is_same(agent, process) for process in running)
+            for agent in agents
+        )
 
     def by_session(self, client: str, session: str, child: str = "") -> Agent | None:
         """Return the agent of a client's session, or of the sub-agent ``child`` in it.

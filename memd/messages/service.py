@@ -4,7 +4,7 @@ Each change is a step: a function that runs in a worker thread under one lock. C
 message wait on the event loop. One timer waits until the next message, answer or lease is due.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -20,6 +20,7 @@ from memd.base.agents import (
     LEASE_SECONDS,
     LEASED_MESSAGES,
     Agent,
+    SystemProcess,
 )
 from memd.base.clock import Clock
 from memd.base.errors import Refused
@@ -151,6 +152,12 @@ class Messages:
     async def find_speaker(self, speaker: Speaker) -> Agent:
         """Return the agent of a speaker. Raises Refused."""
         return await self._run_step(lambda _: self._find_speaker(speaker))
+
+    async def has_agent(self, running: Collection[SystemProcess], kinds: Collection[str]) -> bool:
+        """Return whether an agent of some kinds that has not ended runs in one of the processes."""
+        if not self.register.loaded:
+            await self._run_step(lambda _: self.register.load())
+        return self.register.has_process(running, kinds)
 
     def _find_speaker(self, speaker: Speaker) -> Agent:
         """Return the agent with a speaker's key or above its process; blocks."""

@@ -14,7 +14,7 @@ The first of these that speaks decides; every method, hook and job goes by this 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from memd.base.agents import SystemProcess
+from memd.base.agents import FindProcess, lineage
 from memd.projects.claude_code import ENABLED, ClientMemory
 
 CLAUDE_CODE = "claude-code"
@@ -24,7 +24,6 @@ REMOTE_BASE = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 FALSY = frozenset(("0", "false", "no", "off"))
 _SWITCHES = ("MEMD_DISABLE", CLIENT_SWITCH)
 _CLAUDE_NAMES = (CLAUDE_CODE, f"mcp {CLAUDE_CODE}")  # of a hook or program, and of the MCP server
-_MAX_ANCESTORS = 32  # a process id that is used again meanwhile could make the chain endless
 
 Environ = Mapping[str, str]
 
@@ -67,32 +66,20 @@ def is_claude_code(client: str) -> bool:
     return client in _CLAUDE_NAMES
 
 
-def is_below(
-    find: Callable[[int], SystemProcess | None], pid: int, programs: Collection[str]
-) -> bool:
+def is_below(find: FindProcess, pid: int, programs: Collection[str]) -> bool:
     """Return whether a process or one of its ancestors has the name of one of these programs.
 
     Ancestors of this process are left out: every program of the session may have them. Blocks.
     """
-    own_pids = {process.pid for process in _lineage(find, os.getpid())}
+    own_pids = {process.pid for process in lineage(find, os.getpid())}
     return any(
-        process.name in programs for process in _lineage(find, pid) if process.pid not in own_pids
+        process.name in programs for process in lineage(find, pid) if process.pid not in own_pids
     )
 
 
 def first(name: str, environs: Sequence[Environ]) -> str:
     """Return a variable's first value that is not empty, else ""."""
     return next((value for environ in environs if (value := environ.get(name, ""))), "")
-
-
-def _lineage(find: Callable[[int], SystemProcess | None], pid: int) -> list[SystemProcess]:
-    """Return a process and its ancestors, the nearest first."""
-    result: list[SystemProcess] = []
-    process = find(pid)
-    while process is not None and len(result) < _MAX_ANCESTORS:
-        result.append(process)
-        process = find(process.parent)
-    return result
 
 
 def _is_true(value: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from memd.base.agents import SystemProcess
 from memd.base.events import Event
 from memd.base.values import Caller
 from memd.rpc.conversation import RequestId, Token
@@ -35,7 +36,10 @@ class Connection:
         unread: UnreadTotal | None = None,
     ) -> None:
         self.caller = caller
-        self.assistant: bool | None = None  # whether one started the caller; not looked up yet
+        # The processes above the caller, and whether one of them is an assistant's program. Who
+        # started a process does not change; both are looked up when they are first needed.
+        self.ancestors: tuple[SystemProcess, ...] | None = None
+        self.below_assistant = False
         self.framing = Framing.UNKNOWN
         self.outbox = Outbox(unread or UnreadTotal(), wake, drop)
         self._topics: dict[str, set[str | None]] = {}  # the subscribed directories of each topic
