@@ -7,7 +7,6 @@ from memd.base.clock import Clock
 from memd.base.events import Event
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
-from memd.projects.roots import Roots
 from memd.state.database import Database
 from memd.state.docs import Docs
 from memd.store.store import Store
@@ -33,4 +32,4 @@ def store_in(database: Database, clock: Clock, **more: Any) -> Store:
 def projects_in(folder: str | Path, database: Database) -> Projects:
     """Return the projects of a user whose home and settings lie in a folder."""
     configuration = Configuration(f"{folder}/memd.toml", f"{folder}/policy.toml")
-    return Projects(configuration, Roots(Docs(database)), {}, str(folder))
+    return Projects(configuration, Docs(database), {}, str(folder))

@@ -32,7 +32,7 @@ _WAIT_SECONDS = 20.0
 _OLD = 1_700_000_000
 # What a request needs to know of its project.
 LOOKUPS = (
-    "projects/git.py:find_root",
+    "projects/git.py:find_place",
     "projects/configuration.py:Configuration.current",
     "projects/projects.py:Projects.where",
 )

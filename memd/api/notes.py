@@ -15,7 +15,7 @@ from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import transcript_folders
-from memd.projects.switches import is_claude_code
+from memd.projects.switches import CLAUDE_NAMES
 from memd.rpc.connection import Call
 from memd.transcripts import reading
 
@@ -163,7 +163,7 @@ def about(
         settings,
         session,
         client=caller.client,
-        compacts=project.compacts or not is_claude_code(caller.client),
+        compacts=project.compacts or caller.client not in CLAUDE_NAMES,
         environment=dict(caller.environment),
         **members,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import anyio
+from anyio import to_thread
 from msgspec import Struct, field
 
 from memd.agent.runs import Runs
@@ -141,7 +142,8 @@ class Services(Struct, frozen=True):
         Invalid.
         """
         caller = call.caller
-        return await self.projects.find(cwd, caller.environment, caller.client, caller.pid)
+        who = (caller.environment, caller.client, caller.pid)
+        return await to_thread.run_sync(self.projects.where, cwd, *who)
 
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, so that its team's entries are pulled."""

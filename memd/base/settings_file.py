@@ -9,30 +9,52 @@ import stat
 import tomllib
 from typing import Any
 
+from memd.base.options import Layer
+from memd.base.settings import Settings, parse
+
 _FILE_BYTES = 1024 * 1024
 _OTHERS_WRITE, _OTHERS_ACCESS = 0o022, 0o077  # bits of a file's mode: write, and anything at all
 _KEYS = ("api_key", "auth_token")  # options of [model] that count in a private file alone
 
 
-def read(path: str, status: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
+def load(*paths: str) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings of some private files, of which later ones override, and all problems."""
+    files = [(path, *read(path)) for path in paths]
+    settings, problems = parse([Layer(path, options) for path, options, _ in files])
+    return settings, (*(problem for *_, problem in files if problem), *problems)
+
+
+def read(path: str, *, private: bool = True) -> tuple[dict[str, Any], str]:
     """Return the options of a settings file, and why it is ignored, "" if it is not.
 
-    A ``private`` file must belong to the user or root, and nobody else may write it.
+    A missing file has no options. A ``private`` one must belong to the user or root, and nobody
+    else may write it.
     """
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
-        return {}, f"{path} is not a regular file of at most 1 MiB; it is ignored"
-    if private and status.st_uid not in (os.getuid(), 0):
-        return {}, f"{path} belongs to another user; it is ignored"
-    if private and status.st_mode & _OTHERS_WRITE:
-        return {}, f"{path} may be written by others; it is ignored until you run chmod go-w on it"
     try:
+        status = os.stat(path)
+        why = _reason_ignored(status, private=private)
+        if why:
+            return {}, f"{path} {why}"
         with open(path, "rb") as file:
             options = tomllib.load(file)
         return _without_open_keys(path, status, options) if private else (options, "")
-    except OSError as error:  # pragma: no cover - its test gives up its rights, and coverage
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, ""
+    except OSError as error:
         return {}, f"{path} cannot be read: {error.strerror}"
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         return {}, f"{path} is not valid TOML ({error}); it is ignored"
+
+
+def _reason_ignored(status: os.stat_result, *, private: bool) -> str:
+    """Return why a file does not count whatever it says, "" if it does."""
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
+        return "is not a regular file of at most 1 MiB; it is ignored"
+    if private and status.st_uid not in (os.getuid(), 0):
+        return "belongs to another user; it is ignored"
+    if private and status.st_mode & _OTHERS_WRITE:
+        return "may be written by others; it is ignored until you run chmod go-w on it"
+    return ""
 
 
 def _without_open_keys(

@@ -44,7 +44,6 @@ from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
-from memd.projects.roots import Roots
 from memd.projects.switches import CLAUDE_PROGRAM, is_below
 from memd.prompt.service import Prompts
 from memd.recall.service import Authorship, Recall
@@ -229,7 +228,7 @@ def _shared(
     clock, places = ports.clock, ports.places
     projects = Projects(
         configuration,
-        Roots(Docs(database)),
+        Docs(database),
         dict(ports.environ),
         places.home,
         lambda pid: is_below(machine.process, pid, (CLAUDE_PROGRAM,)),

@@ -13,15 +13,13 @@ could read the memory of another project.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from memd.base.recent import Recent
-from memd.base.text import read_json, read_object
-from memd.projects.git import find_checkout
+from memd.base.text import read_json
+from memd.projects.git import ProjectPlace, upwards
 
 T = TypeVar("T")
 POLICY = (
@@ -56,50 +54,49 @@ class ClientMemory(Struct, frozen=True):
 
 
 class ClaudeSettings:
-    """Claude Code's settings files, read again when they change. Blocks; never fails.
+    """Claude Code's settings files. Methods block and never fail.
 
-    ``managed`` is the folder of the administrator's policy file.
+    ``policy`` is the administrator's settings file, ``managed`` the folder of all that the
+    administrator manages. A ``place`` is that of a working directory, ``environ`` its variables.
     """
 
     def __init__(self, home: str, policy: str = POLICY) -> None:
         self._home = home
-        self._policy = policy  # the path of the administrator's settings file
-        self.managed = os.path.dirname(policy)  # the folder of all that the administrator manages
-        # The identity (inode, times, size) and the options of each file, by its path.
-        self._files: Recent[str, tuple[tuple[int, ...], dict[str, Any]]] = Recent()
+        self._policy = policy
+        self.managed = os.path.dirname(policy)
 
-    def files(self, place: tuple[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    def files(self, place: ProjectPlace, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return the paths of all files on which ``memory`` depends."""
-        user_file = self._user_file(environ)
-        switching = _repository_files(place, user_file)
-        return (self._older_file(environ), *self._ranked(place, user_file), *switching)
+        older, ranked, repository = self._files(place, environ)
+        return (older, *ranked, *repository)
 
-    def memory(self, place: tuple[str, str], environ: Mapping[str, str]) -> ClientMemory:
-        """Return the memory settings for ``place``: a working directory and its project's root."""
-        user_file, older = self._user_file(environ), self._read(self._older_file(environ))
-        ranked = self._ranked(place, user_file)
-        switching = (self._policy, *_repository_files(place, user_file))
-        read = {path: self._read(path) for path in {*ranked, *switching}}
-        local = ranked[2:-1] if _trusts(older, place[0]) else ()
-        believed = (user_file, *local, self._policy)
+    def memory(self, place: ProjectPlace, environ: Mapping[str, str]) -> ClientMemory:
+        """Return the memory settings that hold in a place."""
+        older_file, ranked, repository = self._files(place, environ)
+        older = _read(older_file)[0]
+        read = {path: _read(path)[0] for path in {*ranked, *repository}}
+        user_file, _, *local, _ = ranked
+        believed = (user_file, *(local if _trusts(older, place.cwd) else ()), self._policy)
+        by_rank = [read[path] for path in ranked]
+        compacts = _last([older, *by_rank], _COMPACTS, bool, default=True)
         switches = [environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS]
-        compacts = _last([older, *(read[path] for path in ranked)], _COMPACTS, bool, default=True)
         policy_says = isinstance(read[self._policy].get(ENABLED), bool)
         is_off = read[user_file].get(ENABLED) is False and not policy_says
+        switching = (self._policy, *repository)
         return ClientMemory(
-            enabled=_last([read[path] for path in ranked], ENABLED, bool, default=True),
-            directory=_last([read[path] for path in ranked], _DIRECTORY, str, default=""),
+            enabled=_last(by_rank, ENABLED, bool, default=True),
+            directory=_last(by_rank, _DIRECTORY, str, default=""),
             allowed_directory=_last([read[path] for path in believed], _DIRECTORY, str, default=""),
             compacts=compacts and all(value in _FALSY for value in switches),
             off_in=next((path for path in switching if read[path].get(ENABLED) is False), ""),
             person_off_in=user_file if is_off else "",
         )
 
-    def problems(self, place: tuple[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    def problems(self, place: ProjectPlace, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return a sentence for each file whose switch of memory cannot be read."""
-        user_file = self._user_file(environ)
-        files = (user_file, *_repository_files(place, user_file), self._policy)
-        return tuple(filter(None, map(_problem, files)))
+        _, (user_file, *_), repository = self._files(place, environ)
+        problems = [_read(path)[1] for path in (user_file, *repository, self._policy)]
+        return tuple(filter(None, problems))
 
     def excludes(self, config: str) -> tuple[str, ...]:
         """Return the globs of instruction files that are not to be loaded.
@@ -109,38 +106,35 @@ class ClaudeSettings:
         """
         result: list[str] = []
         for path in (f"{config}/settings.json", self._policy):
-            globs = self._read(path).get(_EXCLUDES)
+            globs = _read(path)[0].get(_EXCLUDES)
             if isinstance(globs, list):
                 result += [glob for glob in globs if isinstance(glob, str)]
         return tuple(result)
 
-    def _user_file(self, environ: Mapping[str, str]) -> str:
-        """Return the path of the person's own settings file."""
-        folder = environ.get("CLAUDE_CONFIG_DIR", "")
-        return f"{folder or f'{self._home}/.claude'}/settings.json"
+    def _files(
+        self, place: ProjectPlace, environ: Mapping[str, str]
+    ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """Return the older settings file, the settings files by rank, and the repository's own.
 
-    def _older_file(self, environ: Mapping[str, str]) -> str:
-        """Return the path of the older settings file, which also says what the person trusts."""
-        return f"{environ.get('CLAUDE_CONFIG_DIR', '') or self._home}/.claude.json"
-
-    def _ranked(self, place: tuple[str, str], user_file: str) -> tuple[str, ...]:
-        """Return the settings files; the last that sets an option wins."""
-        cwd, root = place
-        local = (f"{cwd}/.claude/settings.local.json", f"{root}/.claude/settings.local.json")
-        return (user_file, f"{cwd}/.claude/settings.json", *local, self._policy)
-
-    def _read(self, path: str) -> dict[str, Any]:
-        """Return a settings file's JSON object, empty if it cannot be read."""
-        with suppress(OSError, ValueError):  # ValueError: no possible file name
-            status = os.stat(path)
-            identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
-            cached = self._files.get(path)
-            if cached is None or cached[0] != identity:
-                with open(path, "rb", opener=_opener) as file:
-                    cached = (identity, read_object(file.read(_FILE_BYTES)))
-                self._files[path] = cached
-            return cached[1]
-        return {}
+        Of the second the last that sets an option wins. By the third a repository may switch memory
+        off: they lie in the project's root, in the checkout of a worktree and, since Claude Code
+        reads them there, in the working directory. The folder of the person's own settings is no
+        repository's.
+        """
+        config = environ.get("CLAUDE_CONFIG_DIR", "")
+        user_file = f"{config or f'{self._home}/.claude'}/settings.json"
+        person_folder = os.path.realpath(os.path.dirname(user_file))
+        repository: list[str] = []
+        for directory in dict.fromkeys((place.root, place.checkout, place.cwd)):
+            folder = f"{directory.rstrip('/')}/.claude"
+            if folder != person_folder:
+                repository += (f"{folder}/settings.json", f"{folder}/settings.local.json")
+        in_cwd = [
+            f"{place.cwd}/.claude/{name}" for name in ("settings.json", "settings.local.json")
+        ]
+        local_in_root = f"{place.root}/.claude/settings.local.json"
+        ranked = (user_file, *in_cwd, local_in_root, self._policy)
+        return f"{config or self._home}/.claude.json", ranked, tuple(repository)
 
 
 def _last(files: Sequence[Mapping[str, Any]], name: str, kind: type[T], *, default: T) -> T:
@@ -153,51 +147,27 @@ def _trusts(older: Mapping[str, Any], cwd: str) -> bool:
     """Return whether the person has trusted a directory or one above it in Claude Code."""
     projects = older.get("projects")
     by_path = projects if isinstance(projects, dict) else {}
-    facts = [by_path.get(path) for path in _upwards(cwd)]
+    facts = [by_path.get(path) for path in upwards(cwd)]
     return any(isinstance(f, dict) and f.get("hasTrustDialogAccepted") is True for f in facts)
 
 
-def _repository_files(place: tuple[str, str], user_file: str) -> Iterator[str]:
-    """Yield the settings files by which a repository may switch memory off.
-
-    They lie in the project's root, in the checkout of a worktree and, since Claude Code reads them
-    there, in the working directory. The folder of the person's own settings is no repository's.
-    """
-    cwd, root = place
-    person_folder = os.path.realpath(os.path.dirname(user_file))
-    checkout = find_checkout(cwd) if cwd != root else root
-    for directory in dict.fromkeys((root, checkout, cwd)):
-        folder = f"{directory.rstrip('/')}/.claude"
-        if folder != person_folder:
-            yield f"{folder}/settings.json"
-            yield f"{folder}/settings.local.json"
-
-
-def _problem(path: str) -> str:
-    """Return why the switch of memory in a settings file cannot be read, "" if it can. Blocks."""
+def _read(path: str) -> tuple[dict[str, Any], str]:
+    """Return the options in a settings file, and why its switch of memory cannot be read, or ""."""
     try:
         with open(path, "rb", opener=_opener) as file:
             options = read_json(file.read(_FILE_BYTES))
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        return {}, ""
     except (OSError, ValueError) as error:  # ValueError: no possible file name
         why = getattr(error, "strerror", None) or "the path has an impossible character"
-        return f"{path} cannot be read: {why}"
+        return {}, f"{path} cannot be read: {why}"
     if not isinstance(options, dict):
-        return f"{path} is no JSON object, so its {ENABLED} does not count"
-    if isinstance(options.get(ENABLED, True), bool):
-        return ""
-    return f"{ENABLED} in {path} must be true or false; it does not count"
+        return {}, f"{path} is no JSON object, so its {ENABLED} does not count"
+    is_valid = isinstance(options.get(ENABLED, True), bool)
+    problem = f"{ENABLED} in {path} must be true or false; it does not count"
+    return options, "" if is_valid else problem
 
 
 def _opener(path: str, flags: int) -> int:
     """Open a file without waiting for the other end of a FIFO."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def _upwards(path: str) -> Iterator[str]:
-    """Yield a path and each directory above it."""
-    yield path
-    while path != "/":
-        path = os.path.dirname(path)
-        yield path

@@ -6,90 +6,86 @@ may have more of its agents' incoming messages held or refused, and can set noth
 """
 
 import os
-import threading
+import stat
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from memd.base import settings_file
-from memd.base.options import Layer
 from memd.base.places import SYSTEM_POLICY
 from memd.base.recent import Recent
-from memd.base.settings import INBOUND, MessagesSettings, Settings, parse
+from memd.base.settings import INBOUND, MessagesSettings, Settings
 
 REPOSITORY_FILE = ".memd.toml"
 _INCOMING = ("inbound", "inbound_across", "inbound_unregistered")  # a repository may set these
+_PARSED = 16  # settings that stay in memory
+_ABSENT = (FileNotFoundError, NotADirectoryError)
 
-# A file's inode, mtime in ns, size and mode, by which a change is noticed; None without a file.
-Identity = tuple[int, int, int, int] | None
-Loaded = tuple[Identity, dict[str, Any], str]  # with the options, and a problem or ""
+Options = dict[str, Any]
+
+
+def identities(paths: Iterable[str]) -> tuple[object, ...]:
+    """Return what tells a change of each file: inode, mtime, size and mode; of a folder its inode.
+
+    A link is told from what it leads to. ``None`` stands for a file that does not exist, an error's
+    number for one that cannot be looked at.
+    """
+    result: list[object] = []
+    for path in paths:
+        link = 0
+        try:
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                link, status = status.st_ino, os.stat(path)
+        except (OSError, ValueError) as error:  # ValueError: no possible file name
+            result.append(None if isinstance(error, _ABSENT) else getattr(error, "errno", 0))
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            result.append((link, status.st_ino, status.st_dev))
+        else:
+            result.append((link, status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode))
+    return tuple(result)
 
 
 class Configuration:
-    """The settings in force; reading them costs one ``stat`` per source."""
+    """The settings in force. Methods block."""
 
     def __init__(self, user_file: str, policy_file: str = SYSTEM_POLICY) -> None:
         self.user_file = user_file
         self.policy_file = policy_file
-        self._files: Recent[str, Loaded] = Recent()  # by path
-        # The last settings with their problems, by the identities of their files.
-        self._parsed: dict[tuple[Identity, ...], tuple[Settings, tuple[str, ...]]] = {}
-        self._lock = threading.Lock()  # held while files are read and settings are made
+        # By the identities of their files: the settings, and their problems.
+        self._parsed: Recent[object, tuple[Settings, tuple[str, ...]]] = Recent(_PARSED)
+
+    def files(self, root: str | None) -> tuple[str, ...]:
+        """Return the paths of the files on which the settings of a project root depend."""
+        repository = (f"{root}/{REPOSITORY_FILE}",) if root else ()
+        return (self.user_file, self.policy_file, *repository)
 
     def current(self, root: str | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings for a project root (or for none) and a sentence per problem."""
-        with self._lock:
-            user, policy = self._load(self.user_file), self._load(self.policy_file)
-            repository = self._load(f"{root}/{REPOSITORY_FILE}", private=False) if root else None
-            identities = (user[0], policy[0], repository[0] if repository else None)
-            if identities not in self._parsed:
-                parsed = _combine(self.user_file, user, self.policy_file, policy)
-                if repository:
-                    parsed = _with_repository(*parsed, repository)
-                self._parsed = {identities: parsed}
-            return self._parsed[identities]
-
-    def files(self, root: str) -> tuple[str, str, str]:
-        """Return the paths of the files on which the settings of a project root depend."""
-        return self.user_file, self.policy_file, f"{root}/{REPOSITORY_FILE}"
+        key = (root, identities(self.files(root)))
+        result = self._parsed.get(key)
+        if result is None:
+            result = settings_file.load(self.user_file, self.policy_file)
+            if root:
+                result = _with_repository(*result, f"{root}/{REPOSITORY_FILE}")
+            self._parsed[key] = result
+        return result
 
     def off_in(self, root: str) -> str:
         """Return the file that switches memory off for a project's root; call it where one does."""
         repository = f"{root}/{REPOSITORY_FILE}"
-        with self._lock:
-            for path in (repository, self.policy_file):
-                if self._load(path, private=path != repository)[1].get("enabled") is False:
-                    return path
+        for path in (repository, self.policy_file):
+            if settings_file.read(path, private=path != repository)[0].get("enabled") is False:
+                return path
         return self.user_file
-
-    def _load(self, path: str, *, private: bool = True) -> Loaded:
-        """Return a settings file's identity, options and problem; reread it if it changed."""
-        try:
-            status = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None, {}, ""
-        except OSError as error:
-            return None, {}, f"{path} cannot be read: {error.strerror}"
-        identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
-        loaded = self._files.get(path)
-        if loaded is None or loaded[0] != identity:
-            loaded = (identity, *settings_file.read(path, status, private=private))
-            self._files[path] = loaded
-        return loaded
-
-
-def _combine(
-    user_file: str, user: Loaded, policy_file: str, policy: Loaded
-) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings of the user's file and the policy, and all problems of both."""
-    settings, problems = parse([Layer(user_file, user[1]), Layer(policy_file, policy[1])])
-    return settings, tuple(text for text in (user[2], policy[2]) if text) + problems
 
 
 def _with_repository(
-    settings: Settings, problems: tuple[str, ...], repository: Loaded
+    settings: Settings, problems: tuple[str, ...], path: str
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings with a repository's permitted options, and all problems."""
-    _, options, problem = repository
+    """Return the settings with the permitted options of a repository's file, and all problems."""
+    options, problem = settings_file.read(path, private=False)
     more = [problem] if problem else []
     messages = options.get("messages")
     incoming = messages if isinstance(messages, dict) else {}
@@ -102,15 +98,14 @@ def _with_repository(
             f"{', '.join(_INCOMING)} of [messages] stricter; ignored: {', '.join(ignored)}"
         )
     if not isinstance(options.get("enabled", True), bool):
-        more.append(f"enabled in {REPOSITORY_FILE} of the project must be true or false; ignored")
+        sentence = f"enabled in {REPOSITORY_FILE} of the project must be true or false; ignored"
+        more.append(sentence)
     if options.get("enabled") is False:
         settings = replace(settings, enabled=False)
-    return replace(settings, messages=stricter), problems + tuple(more)
+    return replace(settings, messages=stricter), (*problems, *more)
 
 
-def _stricter(
-    settings: MessagesSettings, incoming: dict[str, Any]
-) -> tuple[MessagesSettings, list[str]]:
+def _stricter(settings: MessagesSettings, incoming: Options) -> tuple[MessagesSettings, list[str]]:
     """Return the settings made stricter by a repository, and the names that are ignored."""
     stricter: dict[str, Any] = {}
     for name, value in incoming.items():

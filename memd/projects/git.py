@@ -1,67 +1,69 @@
-"""The root that all worktrees of a git repository share, found by reading files only.
+"""Where a working directory belongs: its checkout, and the root that all its worktrees share.
 
 Rules of this file
+- Files are read, and no ``git`` is run.
 - A checkout may claim anything in its ``.git`` file. It counts as a linked worktree only if the
   main repository confirms it: its git directory lies in ``<common>/worktrees/`` and points to this
-  very ``.git`` file. Otherwise a hostile checkout could read another project's memories.
+  very ``.git`` file. Otherwise a hostile checkout could read another project's memories. The
+  checkout of an unproven claim is its own project.
 - A ``.git`` that is itself a link is never followed: the repository there is another one.
-- An unproven claim is no error. The checkout is then its own project.
 """
 
 import os
 import stat
+from collections.abc import Iterator
+
+from msgspec import Struct
 
 _POINTER_BYTES = 8 * 1024  # two longest paths; git writes one
 
 
-def find_root(directory: str) -> str:
-    """Return the project's root for a real, existing directory, from its nearest ``.git``."""
-    here, status = _nearest(directory)
-    is_file = status is not None and stat.S_ISREG(status.st_mode)
-    return (_main_root(here) if is_file else "") or here
+class ProjectPlace(Struct, frozen=True):
+    """The real paths of a working directory, of its checkout and of its project's root.
 
-
-def find_checkout(directory: str) -> str:
-    """Return the folder with the nearest ``.git``, or the directory itself if there is none.
-
-    A linked worktree is its own checkout. ``directory`` must be a real, existing path.
+    The checkout is the folder with the nearest ``.git``, a linked worktree's its own; without a
+    ``.git`` all three are the working directory. ``files`` are the paths that decided.
     """
-    return _nearest(directory)[0]
+
+    cwd: str
+    checkout: str
+    root: str
+    files: tuple[str, ...] = ()
 
 
-def git_paths(directory: str) -> tuple[str, ...]:
-    """Return the paths at which ``find_checkout`` looks for a ``.git``."""
-    checkout, paths = find_checkout(directory), [f"{directory}/.git"]
-    while directory not in (checkout, "/"):
-        directory = os.path.dirname(directory)
-        paths.append(f"{directory}/.git")
-    return tuple(paths)
-
-
-def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
-    """Return the folder with the nearest ``.git``, and the status of that ``.git``.
-
-    Without one, the result is the directory itself and ``None``.
-    """
-    here = directory
-    while True:
+def find_place(cwd: str) -> ProjectPlace:
+    """Return the place of a real, existing directory."""
+    files: list[str] = []
+    for folder in upwards(cwd):
+        files.append(os.path.join(folder, ".git"))
         try:
-            return here, os.lstat(os.path.join(here, ".git"))
+            mode = os.lstat(files[-1]).st_mode
         except OSError:
-            above = os.path.dirname(here)
-            if above == here:
-                return directory, None
-            here = above
+            continue
+        root = _main_root(folder, files) if stat.S_ISREG(mode) else ""
+        return ProjectPlace(cwd, folder, root or folder, tuple(files))
+    return ProjectPlace(cwd, cwd, cwd, tuple(files))
 
 
-def _main_root(checkout: str) -> str:
-    """Return the root of a linked worktree's main repository, "" if that does not confirm it."""
+def upwards(path: str) -> Iterator[str]:
+    """Yield an absolute path and each directory above it."""
+    yield path
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
+
+
+def _main_root(checkout: str, files: list[str]) -> str:
+    """Return the root of a linked worktree's main repository, "" if that does not confirm it.
+
+    The paths of the repository's files that were read are added to ``files``.
+    """
     claim = _pointer(os.path.join(checkout, ".git"))
     if not claim.startswith("gitdir:"):
         return ""
     git_dir = os.path.realpath(os.path.join(checkout, claim.removeprefix("gitdir:").strip()))
-    common = _pointer(os.path.join(git_dir, "commondir"))
-    back_link = _pointer(os.path.join(git_dir, "gitdir"))
+    files += (os.path.join(git_dir, "commondir"), os.path.join(git_dir, "gitdir"))
+    common, back_link = map(_pointer, files[-2:])
     if not common or not back_link:  # a submodule, or a git directory kept elsewhere
         return ""
     common = os.path.realpath(os.path.join(git_dir, common))

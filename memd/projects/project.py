@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from memd.base import limits
 from memd.base.agents import AgentScope
@@ -18,62 +18,46 @@ from memd.base.names import check_component, printable
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects.claude_code import ClientMemory
-from memd.projects.git import find_root as git_root
+from memd.projects.git import ProjectPlace, find_place
 from memd.projects.switches import CLIENT_SWITCH, FALSY, REMOTE_BASE, Environ, first
 from memd.store.directory import refused
 
-# Variables of the environment.
+# Sources of the memory directory's path, which several projects may share on purpose: variables of
+# the environment, the strongest first, and an option of Claude Code.
 _CLIENT_OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
-_OVERRIDES = ("MEMD_MEMORY_PATH", _CLIENT_OVERRIDE)  # they name the whole path
-_CLIENT_OPTION = "autoMemoryDirectory"  # an option of Claude Code
+_OVERRIDES = ("MEMD_MEMORY_PATH", _CLIENT_OVERRIDE)
+_OWN_OPTION, _CLIENT_OPTION = "auto_memory_directory", "autoMemoryDirectory"
+WHOLE_PATH = frozenset((*_OVERRIDES, _OWN_OPTION, _CLIENT_OPTION))
+
+AGENT_FOLDERS = {
+    AgentScope.PROJECT: "agent-memory",
+    AgentScope.LOCAL: "agent-memory-local",
+}
+CLIENT_FOLDER = ".claude"
+_MEMORY_FOLDER = "memory"  # it lies where sessions have their folders
 _SHORTEST_PATH = 3  # "/" and "/a" are no places for memories
 _WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
+_IMPOSSIBLE = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")  # no file name can be made of these
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_MEMORY_FOLDER = "memory"  # it lies where sessions have their folders
-_SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
-
-# Why something is refused, in words for the sentence of its error.
-_LINKED = "a part of it is a link"
-_HOME = "it is the home directory or above it, and the setting allow_home = false keeps memory out"
-_NOT_ABSOLUTE = "the path must be absolute"
-_NO_DIRECTORY = "it is no directory"
 
 
-def _no_project(cwd: str, why: str) -> Invalid:
-    shown = printable(cwd)
-    return Invalid(
-        f"{shown or 'the empty path'} is no project: {why}",
-        kind="no_project",
-        hint="call it in the directory of a project",
-        cwd=shown,
-        why=why,
-    )
+def locate(cwd: str) -> ProjectPlace:
+    """Return the place of a working directory.
 
-
-def _session_refused(session: str) -> Invalid:
-    shown = printable(session)
-    return Invalid(
-        f"{shown or 'the empty text'} is no id of a session",
-        hint="a session id has 1 to 128 letters, digits, '_' and '-'",
-        session=shown,
-    )
-
-
-def _unknown_scope(scope: str) -> Invalid:
-    shown = printable(scope)
-    return Invalid(f"the scope {shown} is not one of user, project, local", scope=shown)
-
-
-def locate(cwd: str) -> tuple[str, str]:
-    """Return the real path of a working directory, and its project's root.
-
-    That is the canonical git root, or the directory itself; all worktrees of a repository share
-    its main root. Raises Invalid for a path that is relative, missing or no directory.
+    Raises Invalid for a path that is relative, missing or no directory.
     """
-    real = _real(cwd)
-    return real, git_root(real)
+    why = "" if cwd.startswith("/") else "the path must be absolute"
+    try:
+        real = "" if why else os.path.realpath(cwd, strict=True)
+        if real and not os.path.isdir(real):
+            why = "it is no directory"
+    except (OSError, ValueError) as error:  # ValueError: a NUL, or no possible file name
+        why = getattr(error, "strerror", None) or "the path has an impossible character"
+    if why:
+        raise _no_project(cwd, why)
+    return find_place(real)
 
 
 def slug(path: str) -> str:
@@ -90,8 +74,12 @@ def slug(path: str) -> str:
     digest = 0
     for unit in units:
         digest = (digest * 31 + unit) & 0xFFFFFFFF
-    signed = digest - (1 << 32) if digest >> 31 else digest  # as an integer of 32 bits
-    return f"{text[: limits.SLUG_CHARACTERS]}-{_base36(abs(signed))}"
+    number = (1 << 32) - digest if digest >> 31 else digest  # the absolute value of 32 signed bits
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return f"{text[: limits.SLUG_CHARACTERS]}-{digits}"
 
 
 def is_session(name: str) -> bool:
@@ -103,7 +91,12 @@ def check_session(project: Project, session: str) -> None:
     """Check that a session's id can be a folder's name. Raises Invalid."""
     reserved = (_MEMORY_FOLDER, os.path.basename(project.memory_dir))
     if session in reserved or not is_session(session):
-        raise _session_refused(session)
+        shown = printable(session)
+        raise Invalid(
+            f"{shown or 'the empty text'} is no id of a session",
+            hint="a session id has 1 to 128 letters, digits, '_' and '-'",
+            session=shown,
+        )
 
 
 def transcript_folders(project: Project) -> tuple[str, ...]:
@@ -119,12 +112,17 @@ def projects_folder(
 
     For each refused path a sentence is added to ``problems``.
     """
-    base, source = _first_usable(_bases(settings, environs, home), home, problems)
-    return f"{base}/projects", source
+    bases = (
+        *((name, first(name, environs)) for name in (REMOTE_BASE, "MEMD_BASE_DIR")),
+        ("base_dir", settings.base_dir),
+        ("CLAUDE_CONFIG_DIR", first("CLAUDE_CONFIG_DIR", environs)),
+    )
+    base, source = _first_usable(bases, home, problems)
+    return f"{base or f'{home}/{CLIENT_FOLDER}'}/projects", source or "default"
 
 
 def find_project(
-    place: tuple[str, str],
+    place: ProjectPlace,
     settings: Settings,
     environs: tuple[Environ, Environ],
     home: str,
@@ -134,30 +132,33 @@ def find_project(
 ) -> Project:
     """Return where a working directory keeps its memories, and whether memory is on.
 
-    ``place`` is the result of ``locate``. ``environs`` are the client's forwarded variables and the
-    daemon's own, which are the fallback except for the full-path overrides. ``client`` are Claude
-    Code's settings. ``off`` is the result of ``reason_for_off``. Each refused path becomes a
-    sentence in ``problems``. Raises Invalid.
+    ``environs`` are the client's forwarded variables and the daemon's own, which are the fallback
+    except for the full-path overrides. ``client`` are Claude Code's settings. ``off`` is the result
+    of ``reason_for_off``. Each refused path becomes a sentence in ``problems``. Raises Invalid.
     """
-    cwd, root = place
-    at_home = any(_at_or_above(path, home) for path in place)
+    at_home = any(_at_or_above(path, home) for path in (place.cwd, place.root))
     if at_home and not settings.allow_home:
-        raise _no_project(cwd, _HOME)
+        why = "it is the home directory or above it, and the setting allow_home = false keeps"
+        raise _no_project(place.cwd, f"{why} memory out")
     problems: list[str] = []
     base, base_source = projects_folder(settings, environs, home, problems)
-    directories = _directories(settings, environs[0], client)
+    directories = (
+        *((name, environs[0].get(name, "")) for name in _OVERRIDES),
+        (_OWN_OPTION, settings.auto_memory_directory),
+        (_CLIENT_OPTION, client.allowed_directory),
+    )
     directory, source = _first_usable(directories, home, problems)
     return Project(
-        cwd=cwd,
-        root=root,
-        memory_dir=directory or f"{base}/{slug(root)}/memory",
+        cwd=place.cwd,
+        root=place.root,
+        memory_dir=directory or f"{base}/{slug(place.root)}/{_MEMORY_FOLDER}",
         source=source or base_source,
         transcripts=base,
         enabled=not off,
         reason=off,
         problems=tuple(problems),
-        client_dir=_client_directory(root, environs, home, client),
-        readable="" if at_home else root,
+        client_dir=_client_directory(place.root, environs, home, client),
+        readable="" if at_home else place.root,
         compacts=client.compacts,
     )
 
@@ -172,66 +173,42 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     name = check_component(agent.replace(":", "-"))
     remote = environ.get(REMOTE_BASE, "")
     if scope not in {*AgentScope}:
-        raise _unknown_scope(scope)
+        shown = printable(scope)
+        raise Invalid(f"the scope {shown} is not one of user, project, local", scope=shown)
     if scope == AgentScope.USER:
         base, below = os.path.dirname(project.transcripts), f"agent-memory/{name}"
     elif scope == AgentScope.LOCAL and remote:
         if why := _refusal(remote, ""):
             raise refused(remote, why)
         base = os.path.normpath(remote)
-        below = f"projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
+        below = f"projects/{slug(project.root)}/{AGENT_FOLDERS[AgentScope(scope)]}/{name}"
     else:
-        base, below = project.root.rstrip("/"), f".claude/{_SCOPES[scope]}/{name}"
+        base, below = (
+            project.root.rstrip("/"),
+            f"{CLIENT_FOLDER}/{AGENT_FOLDERS[AgentScope(scope)]}/{name}",
+        )
     # The path to the base may have links of the person's; below it no link is allowed.
     path, real = f"{base}/{below}", os.path.realpath(base or "/").rstrip("/")
     if os.path.realpath(path) != f"{real}/{below}":
-        raise refused(path, _LINKED)
+        raise refused(path, "a part of it is a link")
     return path
 
 
 def is_of_agent(directory: str) -> bool:
     """Return whether a memory directory is a sub-agent's, from its parent folder's name."""
-    return os.path.basename(os.path.dirname(directory)) in _SCOPES.values()
+    return os.path.basename(os.path.dirname(directory)) in AGENT_FOLDERS.values()
 
 
-def _real(cwd: str) -> str:
-    """Return the real path of a directory. Raises Invalid."""
-    if not cwd.startswith("/"):
-        raise _no_project(cwd, _NOT_ABSOLUTE)
-    try:
-        real = os.path.realpath(cwd, strict=True)
-    except (OSError, ValueError) as error:  # ValueError: a NUL, or no possible file name
-        why = getattr(error, "strerror", None) or "the path has an impossible character"
-        raise _no_project(cwd, why) from error
-    if not os.path.isdir(real):
-        raise _no_project(cwd, _NO_DIRECTORY)
-    return real
-
-
-def _directories(
-    settings: Settings, environ: Environ, client: ClientMemory
-) -> Iterator[tuple[str, str]]:
-    """Yield (source, path) of each setting that may name the memory directory, strongest first."""
-    for name in _OVERRIDES:
-        yield name, environ.get(name, "")
-    yield "auto_memory_directory", settings.auto_memory_directory
-    yield _CLIENT_OPTION, client.allowed_directory
-
-
-def _bases(
-    settings: Settings, environs: tuple[Environ, Environ], home: str
-) -> Iterator[tuple[str, str]]:
-    """Yield (source, path) of each setting that may name the base directory, strongest first."""
-    yield REMOTE_BASE, first(REMOTE_BASE, environs)
-    yield "MEMD_BASE_DIR", first("MEMD_BASE_DIR", environs)
-    yield "base_dir", settings.base_dir
-    yield from _client_bases(environs, home)
-
-
-def _client_bases(environs: tuple[Environ, Environ], home: str) -> Iterator[tuple[str, str]]:
-    """Yield (source, path) of each base directory of Claude Code, the strongest first."""
-    yield "CLAUDE_CONFIG_DIR", first("CLAUDE_CONFIG_DIR", environs)
-    yield "default", f"{home}/.claude"
+def _no_project(cwd: str, why: str) -> Invalid:
+    """Return the error that a path is not the working directory of a project."""
+    shown = printable(cwd)
+    return Invalid(
+        f"{shown or 'the empty path'} is no project: {why}",
+        kind="no_project",
+        hint="call it in the directory of a project",
+        cwd=shown,
+        why=why,
+    )
 
 
 def _client_directory(
@@ -239,33 +216,29 @@ def _client_directory(
 ) -> str:
     """Return the directory that Claude Code loads by itself, "" if its memory is off."""
     switch = environs[0].get(CLIENT_SWITCH, "").strip().lower()
-    is_enabled = switch in FALSY if switch else client.enabled
-    if not is_enabled:
+    if not (switch in FALSY if switch else client.enabled):
         return ""
-    directory = environs[0].get(_CLIENT_OVERRIDE) or client.directory
-    if directory:
+    if directory := environs[0].get(_CLIENT_OVERRIDE) or client.directory:
         return os.path.normpath(_expanded(directory, home))
-    remote = (REMOTE_BASE, first(REMOTE_BASE, environs))
-    base, _ = _first_usable(iter((remote, *_client_bases(environs, home))), home, [])
-    return f"{base}/projects/{slug(root)}/memory"
+    bases = ((name, first(name, environs)) for name in (REMOTE_BASE, "CLAUDE_CONFIG_DIR"))
+    base, _ = _first_usable(bases, home, [])
+    return f"{base or f'{home}/{CLIENT_FOLDER}'}/projects/{slug(root)}/{_MEMORY_FOLDER}"
 
 
 def _first_usable(
-    sources: Iterator[tuple[str, str]], home: str, problems: list[str]
+    sources: Iterable[tuple[str, str]], home: str, problems: list[str]
 ) -> tuple[str, str]:
     """Return the first usable path and its source, or twice "" if there is none.
 
-    For each refused path a sentence is added to ``problems``.
+    ``sources`` are names with paths, "" for one that is not set. For each refused path a sentence
+    is added to ``problems``.
     """
     for source, value in sources:
-        if source == "default":  # it is not configured, so it needs no check
-            return value, source
-        if not value:
-            continue
-        why = _refusal(value, home)
-        if not why:
+        why = _refusal(value, home) if value else ""
+        if value and not why:
             return os.path.normpath(_expanded(value, home)), source
-        problems.append(f"{source}: the path {printable(value)} is refused: {why}")
+        if why:
+            problems.append(f"{source}: the path {printable(value)} is refused: {why}")
     return "", ""
 
 
@@ -276,7 +249,7 @@ def _refusal(value: str, home: str) -> str:
     """
     path = _expanded(value, home)
     why = ""
-    if "\0" in value or not _encodes(value):
+    if _IMPOSSIBLE.search(value):
         why = "it has a character that no path can have"
     elif _WINDOWS.match(value):
         why = "it is a path of another system"
@@ -305,21 +278,3 @@ def _at_or_above(path: str, home: str) -> bool:
         if any(f"{home_path}/".startswith(folder) for home_path in homes):
             return True
     return False
-
-
-def _encodes(path: str) -> bool:
-    """Return whether a text can be a file name."""
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _base36(number: int) -> str:
-    """Return a number in base 36."""
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return digits or "0"

@@ -1,7 +1,6 @@
 """Projects of one daemon: finding them and their settings."""
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -16,24 +15,28 @@ from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects import agents
 from memd.projects.claude_code import ClaudeSettings
-from memd.projects.configuration import Configuration
-from memd.projects.git import find_checkout, git_paths
+from memd.projects.configuration import Configuration, identities
+from memd.projects.git import ProjectPlace, find_place
 from memd.projects.known import KnownProject, known_project, known_projects
-from memd.projects.project import find_project, locate, projects_folder
-from memd.projects.roots import Roots
-from memd.projects.switches import is_claude_code, reason_for_off
+from memd.projects.project import CLIENT_FOLDER, WHOLE_PATH, find_project, locate, projects_folder
+from memd.projects.switches import CLAUDE_NAMES, reason_for_off
 from memd.projects.visits import Visit
 from memd.state.database import StateUnusableError
+from memd.state.docs import Docs
 
-# Sources that name the whole path: several projects may share it on purpose.
-_CHOSEN = frozenset(
-    {
-        "MEMD_MEMORY_PATH",
-        "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
-        "auto_memory_directory",
-        "autoMemoryDirectory",
-    }
-)
+# A project, its settings, and a sentence for each problem in their files.
+Located = tuple[Project, Settings, tuple[str, ...]]
+
+
+class OwnerRoot(Struct, frozen=True):
+    """The root that owns a memory directory (the document's place), and another that came later.
+
+    Two roots can have the same slug, and so the same directory; they would share memories although
+    nobody wants that. So the first root that uses a directory owns it, and both are told.
+    """
+
+    root: str
+    other: str = ""
 
 
 class ClientFolders(Struct, frozen=True):
@@ -54,11 +57,9 @@ class ClientFolders(Struct, frozen=True):
 class _Answer(Struct, frozen=True):
     """An answer of ``where``; it counts while the files that it depends on are the same."""
 
-    paths: tuple[str, ...]
+    files: tuple[str, ...]
     identities: tuple[object, ...]
-    project: Project
-    settings: Settings
-    problems: tuple[str, ...]
+    located: Located
 
 
 class Projects:
@@ -70,13 +71,13 @@ class Projects:
     def __init__(
         self,
         configuration: Configuration,
-        roots: Roots,
+        docs: Docs,
         environ: Mapping[str, str],
         home: str,
         below_claude_code: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._configuration = configuration
-        self._roots = roots  # which project's root uses which memory directory
+        self._docs = docs  # which project's root uses which memory directory
         self._environ = environ  # the daemon's variables, behind those of a client
         self._home = home
         self._below_claude_code = below_claude_code
@@ -84,17 +85,12 @@ class Projects:
         self._answers: Recent[tuple[object, ...], _Answer] = Recent()
 
     async def find(
-        self,
-        cwd: str,
-        environ: Mapping[str, str],
-        client: str = "",
-        pid: int = 0,
-        *,
-        by_files: bool = False,
-    ) -> tuple[Project, Settings, tuple[str, ...]]:
+        self, cwd: str, environ: Mapping[str, str], client: str = "", *, by_files: bool = False
+    ) -> Located:
         """Return what ``where`` returns, in a worker thread; raises what it raises."""
-        find = partial(self.where, cwd, environ, client, pid, by_files=by_files)
-        return await to_thread.run_sync(find)
+        return await to_thread.run_sync(
+            partial(self.where, cwd, environ, client, by_files=by_files)
+        )
 
     async def settings(self, project: Project | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in force and a sentence per problem in their files."""
@@ -114,50 +110,18 @@ class Projects:
         pid: int = 0,
         *,
         by_files: bool = False,
-    ) -> tuple[Project, Settings, tuple[str, ...]]:
+    ) -> Located:
         """Return a project, its settings and a sentence for each problem in their files. Blocks.
 
         ``client`` and ``pid`` are the caller's name and process. With ``by_files`` no variable
         switches memory on or off, as for work that nobody called for. Raises Invalid (1009).
         """
-        key = (cwd, tuple(sorted(environ.items())), is_claude_code(client), by_files)
+        key = (cwd, frozenset(environ.items()), client in CLAUDE_NAMES, by_files)
         answer = self._answers.get(key)
-        if answer is None or answer.identities != _identities(answer.paths):
+        if answer is None or answer.identities != identities(answer.files):
             answer = self._find(cwd, environ, client, pid, by_files=by_files)
             self._answers[key] = answer
-        return self._with_other_root(answer.project), answer.settings, answer.problems
-
-    def _find(
-        self, cwd: str, environ: Mapping[str, str], client: str, pid: int, *, by_files: bool
-    ) -> _Answer:
-        """Return the answer of ``where`` with the files on which it depends."""
-        forwarded, environs = {**self._environ, **environ}, (environ, self._environ)
-        real, root = locate(cwd)
-        paths = (
-            *(cwd, self._home, *git_paths(real)),
-            *self._configuration.files(root),
-            *self._client.files((real, root), forwarded),
-        )
-        identities = _identities(paths)  # before anything is read
-        place = locate(cwd)
-        settings, problems = self._configuration.current(place[1])
-        claude = self._client.memory(place, forwarded)
-
-        def in_claude_code() -> bool:
-            """Return whether the person's own settings of Claude Code count for the caller."""
-            if settings.claude_code.bring_memory:
-                return False
-            return is_claude_code(client) or bool(pid and self._below_claude_code(pid))
-
-        off_in = "" if settings.enabled else self._configuration.off_in(place[1])
-        switches = () if by_files else environs
-        off = reason_for_off(switches, off_in, claude, in_claude_code)
-        project = find_project(place, settings, environs, self._home, claude, off=off)
-        paths += (project.memory_dir,)  # a link there may come to lead to the home
-        identities += _identities((project.memory_dir,))
-        # Which process asks is not among what an answer is stored by.
-        is_stored = place == (real, root) and not claude.person_off_in
-        return _Answer(paths, identities if is_stored else (), project, settings, problems)
+        return answer.located
 
     def off_by_files(self, root: str) -> str:
         """Return which file switches memory off in a project's root, "" if none does. Blocks."""
@@ -170,7 +134,7 @@ class Projects:
 
         The file is "" if there is none. Blocks.
         """
-        at_home = (self._home, self._home)
+        at_home = ProjectPlace(self._home, self._home, self._home)
         path = self._client.memory(at_home, {**self._environ, **environ}).person_off_in
         brings = self._configuration.current()[0].claude_code.bring_memory
         return path, bool(path) and not brings
@@ -192,13 +156,15 @@ class Projects:
             with suppress(Invalid):  # moved or removed
                 project = self.where(visit.cwd, visit.environment, by_files=True)[0]
                 visited.append(known_project(project, visit.at))
-        return known_projects(self.base({}), self._roots.all(), visited)
+        owners = self._docs.list_all(OwnerRoot).items()
+        roots = {directory: owner.root for (directory, _), owner in owners}
+        return known_projects(self.base({}), roots, visited)
 
     def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:
         """Return the folders in which Claude Code looks for a project's instructions. Blocks."""
         config = self._config(environ)
         return ClientFolders(
-            checkout=find_checkout(project.cwd),
+            checkout=find_place(project.cwd).checkout,
             home=self._home,
             config=config,
             managed=self._client.managed,
@@ -208,47 +174,72 @@ class Projects:
     def loads_memory(self, project: Project, agent: str, environ: Mapping[str, str]) -> bool:
         """Return whether Claude Code itself loads the memory of a sub-agent. Blocks."""
         config = self._config(environ)
-        return agents.loads_memory(
-            agents.definition_folders(project.cwd, project.root, config), agent
-        )
+        return agents.loads_memory(project.cwd, project.root, config, agent)
 
-    def _with_other_root(self, project: Project) -> Project:
-        """Return the project, with a problem added if another root uses the same directory."""
-        if project.source in _CHOSEN:
-            return project
-        with suppress(StateUnusableError):  # then the check is skipped; memory still works
-            other = self._roots.other(project.memory_dir, project.root)
-            if other:
+    def _find(
+        self, cwd: str, environ: Mapping[str, str], client: str, pid: int, *, by_files: bool
+    ) -> _Answer:
+        """Return the answer of ``where`` with the files on which it depends."""
+        forwarded, environs = {**self._environ, **environ}, (environ, self._environ)
+        place = locate(cwd)
+        files = [
+            *(cwd, self._home, *place.files),
+            *self._configuration.files(place.root),
+            *self._client.files(place, forwarded),
+        ]
+        before = identities(files)
+        is_stored = locate(cwd) == place
+        settings, problems = self._configuration.current(place.root)
+        claude = self._client.memory(place, forwarded)
+
+        def in_claude_code() -> bool:
+            """Return whether the person's own settings of Claude Code count for the caller."""
+            if settings.claude_code.bring_memory:
+                return False
+            return client in CLAUDE_NAMES or bool(pid and self._below_claude_code(pid))
+
+        off_in = "" if settings.enabled else self._configuration.off_in(place.root)
+        switches = () if by_files else environs
+        off = reason_for_off(switches, off_in, claude, in_claude_code)
+        project = find_project(place, settings, environs, self._home, claude, off=off)
+        more = [project.memory_dir]  # a link there may come to lead to the home
+        if project.source not in WHOLE_PATH:  # such a one may be shared on purpose
+            try:
+                other = self._other_root(project.memory_dir, place.root)
+            except StateUnusableError:  # then the check is skipped; memory still works
+                other, is_stored = "", False
+            more += [other] if other else []
+            if other and os.path.isdir(other):
                 problem = (
                     f"{project.memory_dir} is also the memory of {other}: the two paths differ only"
                     " in characters that its name cannot keep; give one of them a directory of its"
                     " own with MEMD_MEMORY_PATH"
                 )
-                return replace(project, problems=(*project.problems, problem))
-        return project
+                project = replace(project, problems=(*project.problems, problem))
+        # Which process asks is not among what an answer is stored by.
+        is_stored = is_stored and not claude.person_off_in
+        now = (*before, *identities(more)) if is_stored else ()
+        return _Answer((*files, *more), now, (project, settings, problems))
+
+    def _other_root(self, directory: str, root: str) -> str:
+        """Return another root whose memory directory this is too, "" if there is none.
+
+        A root becomes the owner of a directory that has none, or whose owner no longer exists.
+        Raises StateUnusableError.
+        """
+        owner = self._docs.get(OwnerRoot, directory)
+        if owner is None or (owner.root != root and not os.path.isdir(owner.root)):
+            changed = OwnerRoot(root)
+        elif root not in (owner.root, owner.other):
+            changed = OwnerRoot(owner.root, root)
+        else:
+            return owner.other if owner.root == root else owner.root
+        self._docs.put(changed, directory)
+        self._answers.clear()  # the owner's answer does not know the other root
+        return "" if changed.root == root else changed.root
 
     def _config(self, environ: Mapping[str, str]) -> str:
         """Return the folder of Claude Code: what its variable names, if absolute, or ~/.claude."""
         value = environ.get("CLAUDE_CONFIG_DIR") or self._environ.get("CLAUDE_CONFIG_DIR", "")
-        folder = value if value.startswith("/") else f"{self._home}/.claude"
+        folder = value if value.startswith("/") else f"{self._home}/{CLIENT_FOLDER}"
         return folder.rstrip("/")
-
-
-def _identities(paths: tuple[str, ...]) -> tuple[object, ...]:
-    """Return what tells a change of each file: inode, mtime, size and mode; of a folder its inode.
-
-    A file that does not exist is ``None``. A link is told from what it leads to.
-    """
-    result: list[object] = []
-    for path in paths:
-        try:
-            status = os.stat(path)
-            link = os.lstat(path).st_ino
-        except (OSError, ValueError):  # ValueError: no possible file name
-            result.append(None)
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            result.append((link, status.st_ino, status.st_dev))
-        else:
-            result.append((link, status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode))
-    return tuple(result)

@@ -22,8 +22,8 @@ CLAUDE_PROGRAM = "claude"  # the name of its process
 CLIENT_SWITCH = "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
 REMOTE_BASE = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 FALSY = frozenset(("0", "false", "no", "off"))
+CLAUDE_NAMES = (CLAUDE_CODE, f"mcp {CLAUDE_CODE}")  # of a hook or program, and of the MCP server
 _SWITCHES = ("MEMD_DISABLE", CLIENT_SWITCH)
-_CLAUDE_NAMES = (CLAUDE_CODE, f"mcp {CLAUDE_CODE}")  # of a hook or program, and of the MCP server
 
 Environ = Mapping[str, str]
 
@@ -59,11 +59,6 @@ def reason_for_off(
 def by_files(environ: Environ) -> Environ:
     """Return the variables without those that say on or off, so that files alone decide."""
     return {name: value for name, value in environ.items() if name not in _SWITCHES}
-
-
-def is_claude_code(client: str) -> bool:
-    """Return whether a caller's name is Claude Code's."""
-    return client in _CLAUDE_NAMES
 
 
 def is_below(find: FindProcess, pid: int, programs: Collection[str]) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects.claude_code import ClaudeSettings, ClientMemory
+from memd.projects.git import ProjectPlace
 from memd.projects.project import find_project, locate, slug
 
 POLICY, USER = "policy.json", "home/.claude/settings.json"
@@ -31,10 +32,15 @@ def says(place: Path, name: str, **options: Any) -> None:
     (place / name).write_text(json.dumps(options))
 
 
+def _place(cwd: Path, root: Path) -> ProjectPlace:
+    """Return the place of a directory in the checkout that is the root."""
+    return ProjectPlace(str(cwd), str(root), str(root))
+
+
 def memory(place: Path, cwd: str = "repo", **environ: str) -> ClientMemory:
     """Return what the settings say."""
     found = ClaudeSettings(str(place / "home"), str(place / POLICY))
-    return found.memory((str(place / cwd), str(place / "repo")), environ)
+    return found.memory(_place(place / cwd, place / "repo"), environ)
 
 
 def project(place: Path, settings: Settings | None = None, **environ: str) -> Project:
@@ -84,7 +90,7 @@ def test_odd_settings_change_nothing(place: Path, content: str) -> None:
 def test_a_change_is_seen_at_once(place: Path) -> None:
     """The files are read again when they change, and a file that goes away says nothing."""
     found = ClaudeSettings(str(place / "home"), str(place / POLICY))
-    where = (str(place / "repo"), str(place / "repo"))
+    where = _place(place / "repo", place / "repo")
     for directory in ("/m/a", "/m/longer"):
         says(place, USER, autoMemoryDirectory=directory)
         assert found.memory(where, {}).directory == directory

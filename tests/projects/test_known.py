@@ -12,7 +12,6 @@ from memd.projects.configuration import Configuration
 from memd.projects.known import KnownProject
 from memd.projects.project import slug
 from memd.projects.projects import Projects
-from memd.projects.roots import Roots
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
@@ -29,9 +28,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def test_every_project_is_found_once(tmp_path: Path, database: Database) -> None:
     """Visited ones know their root, remembered ones too; of a mere folder only its name is left."""
     home = str(tmp_path)
-    projects = Projects(
-        Configuration(f"{home}/c.toml", f"{home}/p.toml"), Roots(Docs(database)), {}, home
-    )
+    projects = Projects(Configuration(f"{home}/c.toml", f"{home}/p.toml"), Docs(database), {}, home)
     base = f"{home}/.claude/projects"
     visits = Docs(database)
     for name in ("seen", "elsewhere", "gone"):
@@ -60,9 +57,7 @@ def test_every_project_is_found_once(tmp_path: Path, database: Database) -> None
 def test_the_state_file_may_be_new(tmp_path: Path, database: Database) -> None:
     """Without anything remembered the folders are enough, and without those nothing is found."""
     home = str(tmp_path)
-    projects = Projects(
-        Configuration(f"{home}/c.toml", f"{home}/p.toml"), Roots(Docs(database)), {}, home
-    )
+    projects = Projects(Configuration(f"{home}/c.toml", f"{home}/p.toml"), Docs(database), {}, home)
     assert projects.known(()) == ()
     folder = f"{home}/.claude/projects/-srv-app"
     Path(folder, "memory").mkdir(parents=True)

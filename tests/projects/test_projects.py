@@ -9,7 +9,6 @@ import pytest
 from memd.daemon.app import SCHEMAS
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
-from memd.projects.roots import Roots
 from memd.state.database import open_database
 from memd.state.docs import Docs
 
@@ -22,7 +21,7 @@ def projects(tmp_path: Path) -> Iterator[Projects]:
     (tmp_path / "link").symlink_to(tmp_path / "repo/sub")
     files = Configuration(str(tmp_path / "memd.toml"), str(tmp_path / "policy.toml"))
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
-    yield Projects(files, Roots(Docs(database)), {}, str(tmp_path / "home"))
+    yield Projects(files, Docs(database), {}, str(tmp_path / "home"))
     database.close()
 
 
@@ -80,3 +79,24 @@ def test_each_caller_has_an_answer_of_its_own(tmp_path: Path, projects: Projects
         projects.where(where, {"MEMD_DISABLE": "1"}, by_files=True)[0].enabled,
     ]
     assert answers == [True, False, True, False, True]
+
+
+def test_a_directory_belongs_to_one_root(tmp_path: Path, projects: Projects) -> None:
+    """Of two roots with one slug the first counts until it is gone; both are told at once."""
+    first, second, third = (str(tmp_path / name) for name in ("a.b", "a-b", "a_b"))
+    for root in (first, second, third):
+        Path(root).mkdir()
+
+    def other(root: str) -> str:
+        """Return which other root a root's project names, "" for none."""
+        problems = "".join(projects.where(root, {})[0].problems)
+        return next((each for each in (first, second, third) if f" {each}:" in problems), "")
+
+    assert [other(first), other(second)] == ["", first]
+    assert [other(second), other(first)] == [first, second]
+    Path(second).rmdir()
+    assert other(first) == ""
+    Path(first).rmdir()
+    assert other(third) == ""
+    Path(second).mkdir()
+    assert [other(second), other(third)] == [third, second]

@@ -9,6 +9,7 @@ import pytest
 from memd.base import places
 from memd.base.agents import SystemProcess
 from memd.projects.claude_code import ClaudeSettings, ClientMemory
+from memd.projects.git import ProjectPlace
 from memd.projects.switches import Environ, is_below, reason_for_off
 
 NONE = ClientMemory()
@@ -71,9 +72,9 @@ def test_the_policy_comes_before_the_person(tmp_path: Path, *, value: bool) -> N
     user.write_text('{"autoMemoryEnabled": false}')
     root = str(tmp_path / "repo")
     found = ClaudeSettings(str(tmp_path), str(policy))
-    assert found.memory((root, root), {}).person_off_in == str(user)
+    assert found.memory(ProjectPlace(root, root, root), {}).person_off_in == str(user)
     policy.write_text(json.dumps({"autoMemoryEnabled": value}))
-    memory = found.memory((root, root), {})
+    memory = found.memory(ProjectPlace(root, root, root), {})
     assert (memory.off_in, memory.person_off_in) == ("" if value else str(policy), "")
 
 

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from memd.daemon.app import SCHEMAS
 from memd.instructions.reading import Approval
-from memd.projects.roots import OwnerRoot, Roots
 from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state import docs
 from memd.state.database import Database, open_database
@@ -120,22 +119,6 @@ def test_a_purge_cleans_keys_and_values_but_no_place(database: Database) -> None
         assert docs.clean(cursor, lambda text: text.replace("heron", "x")) == 1
     assert table.list_all(Fact) == {("/home/heron", "x.md"): Fact('say "x"')}
     assert table.get(Approval, "/home/heron") == Approval(allowed=False)
-
-
-def test_a_directory_belongs_to_one_root(tmp_path: Path, database: Database) -> None:
-    """The root that was seen first counts until it is gone; both roots are told."""
-    table = Docs(database)
-    first, second, third = (str(tmp_path / name) for name in "abc")
-    for root in (first, second, third):
-        Path(root).mkdir()
-    assert [Roots(table).other("/m", root) for root in (first, second)] == ["", first]
-    roots = Roots(table)
-    assert [roots.other("/m", root) for root in (second, first)] == [first, second]
-    Path(second).rmdir()
-    assert roots.other("/m", first) == ""
-    Path(first).rmdir()
-    assert roots.other("/m", third) == ""
-    assert table.get(OwnerRoot, "/m") == OwnerRoot(third)
 
 
 def test_the_same_visit_is_written_once_a_day(tmp_path: Path, database: Database) -> None:

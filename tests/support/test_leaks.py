@@ -19,9 +19,9 @@ import asyncio, os, pathlib, socket, sys, threading
 from memd.projects.projects import Projects
 from memd.__main__ import main
 
-kept, find = [], Projects.find
+kept, where = [], Projects.where
 
-async def leaking(self, cwd, *caller, **options):
+def leaking(self, cwd, *caller, **options):
     what = os.path.basename(cwd)
     if what == "descriptor":
         kept.append(os.open("/usr", os.O_RDONLY))
@@ -32,9 +32,9 @@ async def leaking(self, cwd, *caller, **options):
             threading.Thread(target=threading.Event().wait, daemon=True).start()
     elif what == "file":
         pathlib.Path(cwd, "left.tmp").touch()
-    return await find(self, cwd, *caller, **options)
+    return where(self, cwd, *caller, **options)
 
-Projects.find = leaking
+Projects.where = leaking
 sys.exit(main(["serve"]))
 """
 

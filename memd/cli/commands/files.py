@@ -10,7 +10,6 @@ from operator import attrgetter
 
 from memd.base import settings, settings_file
 from memd.base.events import LOG_LEVELS
-from memd.base.options import Layer
 from memd.base.places import SYSTEM_POLICY
 from memd.base.text import read_object
 from memd.cli import output
@@ -30,10 +29,8 @@ def config(invocation: Invocation) -> int:
     if invocation.options.socket_path:
         invocation.screen.answer({"socket": socket}, socket)
         return 0
-    sources = [_load(path), _load(SYSTEM_POLICY)]
-    options = sources[0][0].options
-    parsed_settings, problems = settings.parse([layer for layer, _ in sources])
-    problems = tuple(problem for _, problem in sources if problem) + problems
+    options, _ = settings_file.read(path)
+    parsed_settings, problems = settings_file.load(path, SYSTEM_POLICY)
     rows = [("socket", socket)]
     for name, default, _ in settings.declared():
         value = attrgetter(name)(parsed_settings)
@@ -49,18 +46,6 @@ def config(invocation: Invocation) -> int:
     answer["problems"] = list(problems)
     invocation.screen.answer(answer, output.table(rows, invocation.screen.width))
     return 1 if problems else 0
-
-
-def _load(path: str) -> tuple[Layer, str]:
-    """Return the options of a settings file that hold, and why others do not, "" if all do."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return Layer(path, {}), ""
-    except OSError as error:
-        return Layer(path, {}), f"{path} cannot be read: {error.strerror}"
-    options, problem = settings_file.read(path, status, private=True)
-    return Layer(path, options), problem
 
 
 def logs(invocation: Invocation) -> None:
