@@ -168,7 +168,7 @@ async def _compose(
     dreams = make_dreams(note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
     add_note = partial(_add_note, notes, log)
-    database.on_note(add_note)
+    database.file.tell = add_note
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)

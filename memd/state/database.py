@@ -1,70 +1,96 @@
-"""Open the state file with SQLite and run durable transactions on it, over one connection.
+"""The state file: one connection to SQLite, durable transactions, and what to do when it is lost.
 
 Rules of this file
 - One connection, used by one thread at a time: ``transaction`` and ``read`` hold a lock. Both
-  block: call them from a worker thread. (``checkpoints.py`` has a second one, which only copies.)
+  block: call them from a worker thread. (A second connection only copies the log.)
 - A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller passed
   ``synced=False``; one that raises changed nothing. (If the disk failed during the commit, the
   change may still be there when the file is opened again, as after a crash.)
-- A file that SQLite reports as damaged, or that is of another program or format, is renamed and a
-  new one is created (``formats.py``): that loses history, never a memory.
-- The file may be removed or damaged while memd runs: each use first checks that the file and its
-  log are the ones that were opened, and closes what SQLite cannot read. The next use opens the file
-  that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
+- A file that SQLite reports as damaged, or that is of another program or format, is renamed with
+  its log and a new one is created: that loses history, never a memory.
+- The file may be removed or damaged while memd runs. Each transaction first checks that the file
+  and its log are the ones that were opened, so that no commit goes where nobody can read it; a
+  query does not. The connection is closed after an error of the file, and the next use opens the
+  file that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
+- SQLite's own checkpoint runs within the commit that made the log long, and syncs the whole file
+  there: one prompt in sixty waited for the disk. Here a thread does it every ``COMMITS`` commits;
+  SQLite's own is left for a log that becomes too long nevertheless.
 - An error that neither the disk, the file nor a lock caused is a fault of memd's own and logged.
 - Each module of this room declares its tables, and opening the file creates them.
 """
 
-import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
-from memd.state import formats
-from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
-from memd.state.errors import StateFaultError as StateFaultError
-from memd.state.errors import StateUnusableError as StateUnusableError
-from memd.state.formats import FileIdentity, identity_of
+from memd.base.errors import MemdError, Storage
 
 Row = sqlite3.Row
+Cursor = sqlite3.Cursor
+_Identity = list[tuple[int, int] | None]
+Values = Sequence[object] | Mapping[str, object]  # for ``?`` and for ``:name``
 
+FORMAT = 4
+COMMITS = 64  # some 1,000 pages of 4 KiB, after which SQLite would copy its log by default
+# The patterns of what names of files that were put aside append; the last is of earlier versions.
+PUT_ASIDE = (".damaged-*", ".other-*", ".format-*")
+_LOG = "-wal"  # what the name of SQLite's log appends to the file's name
+_LONGEST_PAGES = 8_000  # of the log (32 MiB), after which a commit copies it itself
+_BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
 _SYNCED = "PRAGMA synchronous=FULL"
 _UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: a commit does not wait for the disk
-_SETTINGS = (
-    "PRAGMA journal_mode=WAL",
-    f"PRAGMA wal_autocheckpoint={LONGEST_PAGES}",
-    _SYNCED,
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# A new connection may succeed.
+_STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+_OF_DISK = (  # the next try may succeed
+    *(*_DAMAGED, *_STUCK, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL),
 )
-_BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
-_ENDED = "it was closed"
-_READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
 
 
-class Cursor(sqlite3.Cursor):
-    """A cursor that takes a sequence of values for ``?`` or for ``?1``, not both in a statement.
+class StateUnusableError(Storage):
+    """The state file cannot be opened, read or written at the moment.
 
-    Python 3.12 deprecates and 3.14 refuses a sequence for ``?1``; a mapping is always taken.
+    It is a class of its own since whoever can do without a small fact goes on after it, and not
+    after a failure of the disk that holds memories.
     """
 
-    def execute(self, query: str, values: Any = (), /) -> "Cursor":
-        """Run one statement. Raises sqlite3.Error."""
-        super().execute(query, _by_number(values) if "?1" in query else values)
-        return self
+    hint = "free disk space or mend the permissions of the state directory; no restart is needed"
 
-    def executemany(self, query: str, rows: Iterable[Any], /) -> "Cursor":
-        """Run a statement once for each row of values. Raises sqlite3.Error."""
-        super().executemany(query, map(_by_number, rows) if "?1" in query else rows)
-        return self
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"the state file {path} cannot be used: {cause}", path=path, cause=cause)
+
+
+class StateFaultError(StateUnusableError):
+    """SQLite refused a statement of memd's own; only the log has the cause, under this id.
+
+    The file is as before and can be used, so whoever can do without the statement's result goes on.
+    """
+
+    code = -32603
+    kind = "internal"
+    retryable = False
+    of_disk = False
+    hint = "memctl logs shows the entry with this error id"
+    exit_status = 1
+
+    def __init__(self, error_id: str) -> None:
+        sentence = f"memd failed unexpectedly; its log has error {error_id}"
+        MemdError.__init__(self, sentence, error=error_id)
+
+
+class OtherFormatError(sqlite3.DatabaseError):
+    """The file is a database, but not of this format."""
 
 
 class StateFile:
     """The connection to the state file, reopened after the file was lost or damaged.
 
-    Its users hold ``lock``. ``notes`` are sentences about what happened to the file. ``log_fault``
-    logs a fault of memd's own and returns the id of the log's entry.
+    Its users hold ``lock``. ``notes`` are sentences about what happened to the file, and ``tell``
+    gets each later one. ``log_fault`` logs a fault of memd's own and returns the id of the log's
+    entry. ``convert`` carries a file of an older format over and returns a sentence about that.
     """
 
     def __init__(
@@ -74,76 +100,83 @@ class StateFile:
         convert: Callable[[str, Sequence[str]], str] = lambda *_: "",
     ) -> None:
         self.path = path
-        self._convert = convert  # carries a file of an older format over; returns a sentence
-        self.lock = threading.RLock()  # whoever uses the file holds it
+        self.lock = threading.RLock()
         self.notes: list[str] = []
-        self.tell: Callable[[str], None] | None = None  # gets each later note
+        self.tell: Callable[[str], None] = lambda _: None
         self.log_fault: Callable[[Exception], str] = lambda _: "that was not logged"
-        self._schemas = tuple(schemas)
-        self._connection: sqlite3.Connection | None = None
-        self._identity = FileIdentity(None, None)  # of the file that is open
-        self.synced = True  # whether transactions of the connection are
         self.openings = 0  # how often a file was opened: what was read of an earlier one is old
+        self.synced = True  # whether transactions of the connection are
+        self._schemas, self._convert = tuple(schemas), convert
+        self._connection: sqlite3.Connection | None = None
+        self._copier: sqlite3.Connection | None = None  # for copies of the log alone
+        self._copy: threading.Thread | None = None  # the last copy of the log
+        self._commits = 0  # since the last copy of the log began
+        self._identity: _Identity = [None, None]  # of the file that is open
         self._damages = 0  # how often the file was reported as damaged since a commit succeeded
-        self.checkpoints = Checkpoints(self._copy_log)
-        self._copier: sqlite3.Connection | None = None  # for checkpoints alone
         self._ended = False  # closed for good
 
-    def connection(self) -> sqlite3.Connection:
-        """Return a connection to the file that is there now. Raises StateUnusableError."""
+    def connection(self, *, writing: bool = False) -> sqlite3.Connection:
+        """Return the connection; before ``writing`` check that its file and log are still there.
+
+        Raises StateUnusableError.
+        """
         if self._ended:
-            raise StateUnusableError(self.path, _ENDED)
+            raise StateUnusableError(self.path, "it was closed")
         try:
-            result = self._connection
-            if result is not None and not result.in_transaction:
-                self._close_if_replaced(identity_of(self.path))
+            if writing and self._connection is not None and _identity(self.path) != self._identity:
+                self._close_lost()
             if self._connection is None:
                 self._connection = self._open()
                 self.openings, self.synced = self.openings + 1, True
-                self._identity = identity_of(self.path)
+                self._identity = _identity(self.path)
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise StateUnusableError(self.path, str(error)) from error
         return self._connection
 
-    def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        self.checkpoints.wait()
-        connections = (self._copier, self._connection)
-        self._copier = self._connection = None
-        for connection in filter(None, connections):
-            with suppress(sqlite3.Error):
-                connection.close()
-
-    def end(self) -> None:
-        """Close the file for good: a later use raises StateUnusableError."""
-        self._ended = True
-        self.close()
-
-    def note(self, sentence: str) -> None:
-        """Add a sentence to ``notes`` and pass it to ``tell``, if that is set."""
-        self.notes.append(sentence)
-        if self.tell is not None:
-            self.tell(sentence)
-
-    def note_success(self) -> None:
-        """Reset the count of damages, and count the commit that succeeded."""
+    def count_commit(self) -> None:
+        """Count a commit, and begin a copy of the log if enough were made and none is under way."""
         self._damages = 0
-        self.checkpoints.count_commit()
+        self._commits += 1
+        if self._commits < COMMITS or (self._copy is not None and self._copy.is_alive()):
+            return
+        self._commits = 0
+        thread = threading.Thread(target=self._copy_log, name="memd-checkpoint", daemon=True)
+        with suppress(RuntimeError):  # no thread can be started: SQLite's own checkpoint follows
+            thread.start()
+            self._copy = thread
+
+    def wait_for_copy(self) -> None:
+        """Wait until the copy of the log that is under way has ended."""
+        if self._copy is not None:
+            self._copy.join()
 
     def failure(self, error: sqlite3.Error) -> StateUnusableError:
         """Return the error for the caller of a statement; a fault of memd's own is logged.
 
         The file is closed if it is damaged or its connection cannot be used any more.
         """
-        if not formats.is_of_disk(error):
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # SQLite's primary result code
+        if code not in _OF_DISK:
             return StateFaultError(self.log_fault(error))
-        code = formats.code_of(error)
-        if code in formats.DAMAGED:
-            self._damages += 1
-        if code in (*formats.DAMAGED, *formats.STUCK):
+        self._damages += code in _DAMAGED
+        if code in (*_DAMAGED, *_STUCK):
             self.close()
         return StateUnusableError(self.path, str(error))
+
+    def note(self, sentence: str) -> None:
+        """Add a sentence to ``notes`` and pass it to ``tell``."""
+        self.notes.append(sentence)
+        self.tell(sentence)
+
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the file; the next use opens it again, or raises StateUnusableError."""
+        self._ended = self._ended or for_good
+        self.wait_for_copy()
+        for connection in filter(None, (self._copier, self._connection)):
+            with suppress(sqlite3.Error):
+                connection.close()
+        self._copier = self._connection = None
 
     def _copy_log(self) -> None:
         """Copy what the log has now into the file, without waiting for readers or writers."""
@@ -152,24 +185,43 @@ class StateFile:
             if self._copier is not None:
                 self._copier.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
+    def _close_lost(self) -> None:
+        """Close a file that was removed or replaced, or whose log was, and add a note."""
+        before, now = self._identity, _identity(self.path)
+        self.close()
+        is_lost = now[0] != before[0]
+        if is_lost and now[1] == before[1]:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path + _LOG)  # it belongs to the file that was removed
+        lost = "state file" if is_lost else "log of the state file"
+        self.note(
+            f"the {lost} {self.path} was removed or replaced while memd ran; it goes on with what "
+            "is there now: history before now may be missing, no memory is lost"
+        )
+
     def _open(self) -> sqlite3.Connection:
         """Open the file, or a new one after renaming a file that cannot be used."""
-        ending, cause = "damaged", "it is damaged"
         with suppress(sqlite3.Error):  # a file that cannot be carried over is put aside below
             carried_over = self._convert(self.path, self._schemas)
             if carried_over:
                 self.note(carried_over)
+        ending, cause = "damaged", "it is damaged"
         # A file that was reported as damaged twice is renamed, even if the check finds nothing.
         if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
             try:
-                return self._connect(thorough=self._damages > 0)
+                return self._connect()
             except sqlite3.OperationalError:
                 raise
-            except formats.OtherFormatError as error:
+            except OtherFormatError as error:
                 ending, cause = "other", str(error)
             except sqlite3.DatabaseError:
                 pass
-        new_path = formats.put_aside(self.path, ending)
+        number = 1
+        while os.path.lexists(new_path := f"{self.path}.{ending}-{number}"):
+            number += 1
+        for part in ("", _LOG, "-shm"):
+            with suppress(FileNotFoundError):
+                os.rename(self.path + part, new_path + part)
         self._damages = 0
         self.note(
             f"the state file could not be used, as {cause}; it is now {new_path} and a new one was "
@@ -177,7 +229,7 @@ class StateFile:
         )
         return self._connect()
 
-    def _connect(self, *, thorough: bool = False) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         """Open or create the file, check it, and create missing tables."""
         # SQLite creates with the umask; the mode must be right from the first instant.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -190,10 +242,10 @@ class StateFile:
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # counts before the first table
-            formats.check_format(connection)
-            for setting in _SETTINGS:
-                connection.execute(setting)
-            formats.check(connection, thorough=thorough)
+            _check(connection, thorough=self._damages > 0)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_LONGEST_PAGES}")
+            connection.execute(_SYNCED)
             for schema in self._schemas:
                 connection.executescript(schema)
             # Opened now: SQLite keeps the descriptors of a file while any connection has it open.
@@ -204,23 +256,6 @@ class StateFile:
             raise
         return connection
 
-    def _close_if_replaced(self, now: FileIdentity) -> None:
-        """Close the connection and add a note if the file or its log was removed or replaced."""
-        if now == self._identity:
-            return
-        before = self._identity
-        file_replaced = now.file != before.file
-        self.close()
-        is_old_log = now.log == before.log
-        if file_replaced and is_old_log:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path + formats.LOG)  # it belongs to the file that was removed
-        lost = "state file" if file_replaced else "log of the state file"
-        self.note(
-            f"the {lost} {self.path} was removed or replaced while memd ran; it goes on with what "
-            "is there now: history before now may be missing, no memory is lost"
-        )
-
 
 class Database:
     """The state file as its users see it: durable transactions and queries."""
@@ -228,15 +263,6 @@ class Database:
     def __init__(self, file: StateFile) -> None:
         self.file = file
         self.path = file.path
-
-    def on_note(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell`` with each later warning about the file, in the thread that meets it."""
-        self.file.tell = tell
-
-    def close(self) -> None:
-        """Close the file; the object is of no use afterwards."""
-        with self.file.lock:
-            self.file.end()
 
     @contextmanager
     def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
@@ -246,23 +272,40 @@ class Database:
         next synced transaction syncs it too. Raises StateUnusableError if SQLite cannot read or
         write.
         """
-        with self.file.lock, self._transaction(synced=synced) as cursor:
-            yield cursor
+        file = self.file
+        with file.lock:
+            connection = file.connection(writing=True)
+            cursor = connection.cursor()
+            try:
+                if file.synced is not synced:
+                    cursor.execute(_SYNCED if synced else _UNSYNCED)
+                    file.synced = synced
+                cursor.execute("BEGIN IMMEDIATE")
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    connection.rollback()
+                if isinstance(error, sqlite3.Error):
+                    raise file.failure(error) from error
+                raise
+            finally:
+                with suppress(sqlite3.Error):  # the file may be closed by now
+                    cursor.close()  # an error's frames would keep it open, and with it the file
+            file.count_commit()
 
-    def read(self, query: str, parameters: Sequence[object] = ()) -> list[Row]:
+    def read(self, query: str, values: Values = ()) -> list[Row]:
         """Return all rows of one query. Raises StateUnusableError."""
         with self.file.lock:
-            connection = self.file.connection()
             try:
-                rows: list[Row] = connection.cursor(Cursor).execute(query, parameters).fetchall()
+                return self.file.connection().execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise self.file.failure(error) from error
-            return rows
 
-    def write(self, query: str, parameters: Sequence[object] = (), *, synced: bool = True) -> int:
+    def write(self, query: str, values: Values = (), *, synced: bool = True) -> int:
         """Run one statement in a transaction and return the number of changed rows."""
         with self.transaction(synced=synced) as cursor:
-            return cursor.execute(query, parameters).rowcount
+            return cursor.execute(query, values).rowcount
 
     def compact(self) -> None:
         """Rewrite the file without its deleted content, and empty its log.
@@ -271,50 +314,20 @@ class Database:
         content may remain in the file or its log until another call succeeds.
         """
         with self.file.lock:
-            self.file.checkpoints.wait()  # it would keep the log from being emptied
+            self.file.wait_for_copy()  # it would keep the log from being emptied
             self.read("VACUUM")
             if self.read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
-                raise StateUnusableError(self.path, _READ_BY_OTHERS)
+                cause = "another program has it open, so its log cannot be emptied"
+                raise StateUnusableError(self.path, cause)
 
     def shrink(self) -> None:
         """Give the unused pages of the file back to the system. Raises StateUnusableError."""
         self.read("PRAGMA incremental_vacuum")
 
-    def begin(self, cursor: Cursor) -> None:
-        """Begin a transaction. Tests override this method to make it fail."""
-        cursor.execute("BEGIN IMMEDIATE")
-
-    def commit(self, cursor: Cursor) -> None:
-        """Commit a transaction. Tests override this method to make it fail."""
-        cursor.execute("COMMIT")
-
-    @contextmanager
-    def _transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
-        """Run the block in one transaction; the caller holds the lock."""
-        connection = self.file.connection()
-        cursor = connection.cursor(Cursor)
-        try:
-            with _as_sqlite():
-                if self.file.synced is not synced:
-                    cursor.execute(_SYNCED if synced else _UNSYNCED)
-                    self.file.synced = synced
-                self.begin(cursor)
-            try:
-                yield cursor
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    cursor.execute("ROLLBACK")
-                raise
-            with _as_sqlite():
-                self.commit(cursor)
-            self.file.note_success()
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                connection.rollback()
-            raise self.file.failure(error) from error
-        finally:
-            with suppress(sqlite3.Error):  # the file may be closed by now
-                cursor.close()  # an error's frames would keep it open, and with it the file
+    def close(self) -> None:
+        """Close the file; the object is of no use afterwards."""
+        with self.file.lock:
+            self.file.close(for_good=True)
 
 
 def open_database(
@@ -341,19 +354,31 @@ def open_database(
     return Database(file)
 
 
-def _by_number(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the values with their positions as keys, beginning with "1"."""
-    return {str(number): value for number, value in enumerate(values, 1)}
+def _identity(path: str) -> _Identity:
+    """Return device and inode of the state file and of its log, ``None`` for a missing one."""
+    inodes: _Identity = [None, None]
+    for index, name in enumerate((path, path + _LOG)):
+        with suppress(FileNotFoundError):
+            status = os.stat(name)
+            inodes[index] = status.st_dev, status.st_ino
+    return inodes
 
 
-@contextmanager
-def _as_sqlite() -> Iterator[None]:
-    """Raise an OSError of the block, which a test injects, as the error that SQLite would raise."""
-    try:
-        yield
-    except OSError as error:
-        converted = sqlite3.OperationalError(str(error))
-        converted.sqlite_errorcode = (
-            sqlite3.SQLITE_FULL if error.errno == errno.ENOSPC else sqlite3.SQLITE_IOERR
-        )
-        raise converted from error
+def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
+    """Give a new file this format, and check a file; ``thorough`` also checks its indexes.
+
+    Raises OtherFormatError for a file of another format, sqlite3.Error for a damaged one.
+    """
+    number = connection.execute("PRAGMA user_version").fetchone()[0]
+    if number not in (0, FORMAT):
+        sentence = f"it has format {number}, and this memd uses format {FORMAT}"
+        raise OtherFormatError(sentence)
+    if number == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        sentence = "it is of another program"
+        raise OtherFormatError(sentence)
+    if number == 0:
+        connection.execute(f"PRAGMA user_version={FORMAT}")
+    pragma = "integrity_check" if thorough else "quick_check"
+    result = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
+    if result != "ok":
+        raise sqlite3.DatabaseError(result)

@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from memd.base.imports import is_import
 from memd.base.names import in_catalogue
@@ -27,20 +28,20 @@ _FILES = f"""
 SELECT c.id AS change, d.path AS directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
     f.before_mtime_ns, f.after_mtime_ns
 FROM change c JOIN change_file f ON f.change = c.id JOIN directory d ON d.id = c.directory
-WHERE c.state = 'done' AND c.at >= ?1 AND c.at <= ?2 AND NOT f.conflict
-    AND (?3 = '' OR d.path = ?3) ORDER BY c.id DESC, f.number LIMIT {_MOST_FILES}
+WHERE c.state = 'done' AND c.at >= :since AND c.at <= :until AND NOT f.conflict
+    AND (:directory = '' OR d.path = :directory) ORDER BY c.id DESC, f.number LIMIT {_MOST_FILES}
 """  # noqa: S608 - our own words
 _DREAMS = """
 SELECT directory, ended, result FROM jobs WHERE kind = 'dream' AND state = 'completed'
-    AND ended >= ?1 AND ended <= ?2
+    AND ended >= :since AND ended <= :until
 ORDER BY number DESC
 """
 # An accepted suggestion is a change by a client whose reason says so.
 _ACCEPTED = """
-SELECT count(*) AS accepted, coalesce(sum(reason LIKE ?4), 0) AS edited
+SELECT count(*) AS accepted, coalesce(sum(reason LIKE :edited), 0) AS edited
 FROM change c JOIN directory d ON d.id = c.directory
 WHERE state = 'done' AND actor = 'client' AND reason LIKE 'accepted suggestion %'
-    AND at >= ?1 AND at <= ?2 AND (?3 = '' OR d.path = ?3)
+    AND at >= :since AND at <= :until AND (:directory = '' OR d.path = :directory)
 """
 
 
@@ -53,11 +54,6 @@ class Span(Struct, frozen=True):
     since: float
     until: float
     directory: str = ""
-
-    @property
-    def values(self) -> tuple[float, float, str]:
-        """The parameters of this file's queries."""
-        return (self.since, self.until, self.directory)
 
 
 class FileEvent(Struct, frozen=True):
@@ -128,7 +124,7 @@ class Period:
         merged_places = {(directory, path) for directory, paths in dreams for path in paths}
         histories: dict[_Place, _MemoryHistory] = {}
         final_names: dict[_Place, _Place] = {}  # from an old place to the last one
-        rows = self._database.read(_FILES, span.values)
+        rows = self._database.read(_FILES, asdict(span))
         for _, files in groupby(rows, itemgetter("change")):
             _add_change_set(tuple(files), histories, final_names)
         events = MemoryEvents(dreams=len(dreams))
@@ -145,7 +141,7 @@ class Period:
     def _dream_merges(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return each completed dream's directory with the paths that it merged into others."""
         result = []
-        for row in self._database.read(_DREAMS, (span.since, span.until)):
+        for row in self._database.read(_DREAMS, asdict(span)):
             directory = os.path.realpath(text_of(row["directory"]))
             if span.directory in ("", directory):
                 merges = read_object(row["result"]).get("merged")
@@ -157,7 +153,7 @@ class Period:
         stored = SuggestionTable(self._database).all()
         here = [each for place, each in stored if span.directory in ("", place)]
         made = [each for each in here if span.since <= each.filed <= span.until]
-        taken = self._database.read(_ACCEPTED, (*span.values, f"% {OTHER_WORDS}"))[0]
+        taken = self._database.read(_ACCEPTED, asdict(span) | {"edited": f"% {OTHER_WORDS}"})[0]
         return SuggestionFates(
             made=len(made),
             accepted=taken["accepted"] - taken["edited"],

@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 
 from memd.base import limits
 from memd.base.text import read_json, sha256
-from memd.state.formats import FORMAT
+from memd.state.database import FORMAT
 from memd.store.log import CONFLICT, DEPTH, DONE
 from memd.store.packing import pack
 from memd.store.sync import header_of

@@ -21,8 +21,7 @@ from memd.base import limits, regex
 from memd.base.errors import Invalid, MemdError
 from memd.base.text import decode, sha256
 from memd.state import docs, proposals, teams
-from memd.state.database import Cursor, Database
-from memd.state.formats import PUT_ASIDE
+from memd.state.database import PUT_ASIDE, Cursor, Database
 from memd.state.search import WordSearch
 from memd.store.check import no_memory
 from memd.store.directory import Directory
@@ -220,10 +219,10 @@ def _bodies_of_path(log: ChangeLog, directory: str, path: str) -> frozenset[int]
     """Return the ids of all texts of a file, the current one included. Raises NotFound."""
     rows = log.database.read(
         "SELECT f.before, f.after FROM change_file f JOIN change c ON c.id = f.change"
-        " JOIN directory d ON d.id = c.directory WHERE d.path = ?1 AND f.path = ?2"
+        " JOIN directory d ON d.id = c.directory WHERE d.path = :directory AND f.path = :path"
         " UNION ALL SELECT b.id, NULL FROM file f JOIN directory d ON d.id = f.directory"
-        " JOIN body b ON lower(hex(b.hash)) = f.hash WHERE d.path = ?1 AND f.path = ?2",
-        (directory, path),
+        " JOIN body b ON lower(hex(b.hash)) = f.hash WHERE d.path = :directory AND f.path = :path",
+        {"directory": directory, "path": path},
     )
     if not rows:
         raise no_memory(path)
@@ -239,7 +238,7 @@ def _described(log: ChangeLog, ids: Collection[int]) -> tuple[PurgedText, ...]:
         )
         if rows:
             places = log.database.read(
-                "SELECT path, change FROM change_file WHERE ?1 IN (before, after) ORDER BY change",
+                "SELECT path, change FROM change_file WHERE ? IN (before, after) ORDER BY change",
                 (number,),
             )
             paths = tuple(sorted({row["path"] for row in places}))

@@ -240,14 +240,14 @@ MUTANTS = (
     Mutant(
         "a deleted state file is written to for ever",
         DATABASE,
-        "        if now == self._identity:\n",
-        "        if now:\n",
+        "            if writing and self._connection is not None and _identity(",
+        "            if not writing and self._connection is not None and _identity(",
         STATE,
     ),
     Mutant(
         "a damaged state file stays in use",
         DATABASE,
-        "        if code in (*formats.DAMAGED, *formats.STUCK):\n            self.close()\n",
+        "        if code in (*_DAMAGED, *_STUCK):\n            self.close()\n",
         "",
         STATE,
     ),

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.state.checkpoints import COMMITS
-from memd.state.database import open_database
+from memd.state.database import COMMITS, open_database
 from tests.crash import checkpointing
 from tests.crash.conftest import FIGURE
 

@@ -28,9 +28,7 @@ DOORS = {
     "psycopg": "memd/server/postgres.py",
     "psutil": "memd/daemon/machine.py memd/model/processes.py memd/store/lock.py",
     "re2": "memd/base/regex.py",
-    "sqlite3": (
-        "memd/server/sqlite.py memd/state/database.py memd/state/formats.py memd/store/convert.py"
-    ),
+    "sqlite3": "memd/server/sqlite.py memd/state/database.py memd/store/convert.py",
     "starlette": "memd/server/app.py memd/ui/app.py",
     "structlog": "memd/daemon/log.py",
     "subprocess": (

@@ -4,8 +4,7 @@ import os
 import threading
 from pathlib import Path
 
-from memd.state.checkpoints import COMMITS
-from memd.state.database import Database, open_database
+from memd.state.database import COMMITS, Database, open_database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT);"
 
@@ -21,12 +20,12 @@ def test_the_log_is_copied_in_the_background(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     database = open_database(str(path), [SCHEMA])
     write(database, COMMITS - 1)
-    database.file.checkpoints.wait()
+    database.file.wait_for_copy()
     assert b"thing 1" not in path.read_bytes()
     # The last one begins the copy. Beside it no more are made: a page that the newest commit
     # changed may stay in the log until the next copy.
     write(database, 1)
-    database.file.checkpoints.wait()
+    database.file.wait_for_copy()
     assert b"thing 1" in path.read_bytes()
     database.close()
 
@@ -58,8 +57,8 @@ def test_a_checkpoint_that_fails_harms_nothing(tmp_path: Path) -> None:
     for name in os.listdir(tmp_path):
         (tmp_path / name).unlink()
     for _ in range(COMMITS):
-        database.file.checkpoints.count_commit()
-    database.file.checkpoints.wait()
+        database.file.count_commit()
+    database.file.wait_for_copy()
     assert os.listdir(tmp_path) == []
     write(database, 1)
     assert len(database.read("SELECT name FROM things")) == 1

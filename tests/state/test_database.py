@@ -113,10 +113,11 @@ def until_it_works(database: Database, tries: int = 4) -> int:
 
 
 def test_a_removed_file_is_begun_anew(filled: Database) -> None:
-    """After the file was deleted under an open database the next use has a new one, and says so."""
+    """Of a deleted file queries read on, and the next transaction has a new one, and says so."""
     reported: list[str] = []
-    filled.on_note(reported.append)
+    filled.file.tell = reported.append
     os.unlink(filled.path)
+    assert (count(filled), reported) == (2000, [])
     insert(filled)
     assert count(filled) == 1
     assert os.path.exists(filled.path)
@@ -189,17 +190,6 @@ def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     assert filled.file.notes
     assert "no memory is lost" in filled.file.notes[0]
     assert count(filled) == 1
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_statement_may_name_its_values_by_number(filled: Database) -> None:
-    """Values go to numbered placeholders in order, without a warning of any Python."""
-    with filled.transaction() as cursor:
-        cursor.execute("CREATE TABLE pairs (a, b)")
-        cursor.executemany("INSERT INTO pairs VALUES (?2, ?1 || ?2)", [("x", "y"), ("v", "w")])
-    assert filled.write("UPDATE pairs SET b = ?1 WHERE b = ?2 || a", ("new", "v")) == 1
-    rows = filled.read("SELECT * FROM pairs WHERE ?1 = ?1 AND a IN ('y', ?1)", ("w",))
-    assert [tuple(row) for row in rows] == [("y", "xy"), ("w", "new")]
 
 
 def test_a_full_medium_closes_nothing(filled: Database) -> None:

@@ -4,7 +4,10 @@ SQLite tests itself like this: the first call fails, then the second, and so on 
 passes; after every failure the store must be intact.
 """
 
-from collections.abc import Callable
+import errno
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
 from memd.state.database import Cursor, Database
@@ -91,13 +94,24 @@ class FaultyDatabase(Database):
         super().__init__(database.file)
         self.countdown = countdown
 
-    def begin(self, cursor: Cursor) -> None:
-        """Begin a transaction, or fail."""
-        self.countdown.step("begin")
-        super().begin(cursor)
+    @contextmanager
+    def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
+        """Run a transaction, fail at its begin, before its commit, or after it."""
+        try:
+            with super().transaction(synced=synced) as cursor:
+                self._step("begin")
+                yield cursor
+                self._step("transaction")
+            self._step("committed")
+        except sqlite3.Error as error:
+            raise self.file.failure(error) from error
 
-    def commit(self, cursor: Cursor) -> None:
-        """Commit, fail before the commit, or fail after it."""
-        self.countdown.step("transaction")
-        super().commit(cursor)
-        self.countdown.step("committed")
+    def _step(self, name: str) -> None:
+        """Count a step. Raises the error that SQLite would raise if this step is to fail."""
+        try:
+            self.countdown.step(name)
+        except OSError as error:
+            failed = sqlite3.OperationalError(str(error))
+            is_full = error.errno == errno.ENOSPC
+            failed.sqlite_errorcode = sqlite3.SQLITE_FULL if is_full else sqlite3.SQLITE_IOERR
+            raise failed from error
