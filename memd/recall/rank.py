@@ -51,6 +51,7 @@ class Ranked(Struct, frozen=True):
     """
 
     row: SearchRow
+    score: float  # the sum of the parts
     bm25: float
     pairs: float
     subject: float
@@ -58,11 +59,6 @@ class Ranked(Struct, frozen=True):
     value: float
     floor: float
     cut: str = ""
-
-    @property
-    def score(self) -> float:
-        """The sum of the parts."""
-        return round(self.bm25 + self.pairs + self.subject, 6)
 
     @property
     def parts(self) -> dict[str, float]:
@@ -81,7 +77,7 @@ class _Term(Struct, frozen=True):
     floor_factor: float  # of the weights, that counts towards the floor
 
 
-class _Terms(Struct, frozen=True):
+class Terms(Struct, frozen=True):
     """What a prompt is scored with, for a directory."""
 
     terms: tuple[_Term, ...]
@@ -90,23 +86,17 @@ class _Terms(Struct, frozen=True):
     names: frozenset[str]  # words of names
     rule_floor: float  # the least value of a result that is a rule
     floor: float  # the least value of any other result
+    # A memory with none of these words is below the floor, whatever other words it has.
+    bringing: tuple[str, ...]
 
 
 def rank(
-    query: Query,
-    rows: Iterable[SearchRow],
-    counts: Mapping[str, int],
-    memories: int,
-    limit: int,
-    *,
-    floor: bool = True,
+    terms: Terms, rows: Iterable[SearchRow], limit: int, *, floor: bool = True
 ) -> list[Ranked]:
     """Return the memories that have a word of the prompt, the best first, and why some are cut.
 
-    ``counts`` is how many of all ``memories`` have each word. At most ``limit`` are not cut.
-    Without ``floor`` none is cut for a low value.
+    At most ``limit`` are not cut. Without ``floor`` none is cut for a low value.
     """
-    terms = _weigh(query, counts, memories + _ASSUMED_MEMORIES)
     ranked = [item for row in rows if (item := _score(terms, row)) is not None]
     ranked.sort(key=lambda item: (-item.score, -item.row.mtime_ns, item.row.path))
     one_reaches = any(item.value >= item.floor for item in ranked)
@@ -121,16 +111,13 @@ def rank(
     return ranked
 
 
-def answered(ranked: Iterable[Ranked]) -> list[Ranked]:
-    """Return the memories that are not cut."""
-    return [item for item in ranked if not item.cut]
-
-
-def _weigh(query: Query, counts: Mapping[str, int], memories: int) -> _Terms:
+def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     """Return the words of a prompt with their weights, and the floors.
 
-    The fewer of the ``memories`` have a word, the heavier it is.
+    ``counts`` is how many of all ``memories`` have each word, of those that any has. The fewer have
+    a word, the heavier it is.
     """
+    memories += _ASSUMED_MEMORIES
     unique = _rarity(1, memories)
     terms = []
     for word, factor in query.factors.items():
@@ -151,14 +138,29 @@ def _weigh(query: Query, counts: Mapping[str, int], memories: int) -> _Terms:
         term.floor_factor * min(term.weight, query.factors[term.word] * unique) for term in terms
     ]
     covered = _COVERED_SHARE * sum(sorted(floor_weights, reverse=True)[:_COVERED_WORDS])
+    rule_floor = max(_RULE_FLOOR_SHARE * unique, covered)
+    floor = max(_FLOOR_SHARE * unique, covered)
+    # The most that each word adds to the value of a memory; the lightest ones cannot reach the
+    # floor, not even all together.
+    most = dict.fromkeys(counts, 0.0)
+    for term in terms:
+        for word, _, weight in term.forms:
+            if word in most:
+                most[word] += weight * term.floor_factor
+    bringing, total = [], 0.0
+    for word in sorted(most, key=most.__getitem__):
+        total += most[word]
+        if total >= _FOLLOWING_SHARE * min(rule_floor, floor):
+            bringing.append(word)
     weights = {term.word: term.weight for term in terms}
-    return _Terms(
+    return Terms(
         terms=tuple(terms),
         forms=query.words,
         pairs=tuple((one, two, weights[one] + weights[two]) for one, two in query.pairs),
         names=query.names,
-        rule_floor=max(_RULE_FLOOR_SHARE * unique, covered),
-        floor=max(_FLOOR_SHARE * unique, covered),
+        rule_floor=rule_floor,
+        floor=floor,
+        bringing=tuple(bringing),
     )
 
 
@@ -168,7 +170,7 @@ def _rarity(count: int, memories: int) -> float:
     return math.log(1 + (memories - count + 0.5) / (count + 0.5))
 
 
-def _score(prompt: _Terms, row: SearchRow) -> Ranked | None:
+def _score(prompt: Terms, row: SearchRow) -> Ranked | None:
     """Return a memory with the parts of its score, ``None`` if it has no word of the prompt."""
     text = row.words
     many_forms = len(prompt.forms) > _FEW_FORMS
@@ -190,21 +192,16 @@ def _score(prompt: _Terms, row: SearchRow) -> Ranked | None:
             value += term_value
     if not matched:
         return None
-    neighbours = [
+    pairs = _PAIR_SHARE * sum(
         weight
         for one, two, weight in prompt.pairs
         if one in matched and two in matched and f" {one} {two} " in text
-    ]
-    begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
-    return Ranked(
-        row,
-        bm25,
-        _PAIR_SHARE * sum(neighbours),
-        _SUBJECT_BONUS if begins_with_name else 0.0,
-        tuple(matched),
-        value,
-        prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor,
     )
+    begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
+    subject = _SUBJECT_BONUS if begins_with_name else 0.0
+    floor = prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor
+    score = round(bm25 + pairs + subject, 6)
+    return Ranked(row, score, bm25, pairs, subject, tuple(matched), value, floor)
 
 
 @cache

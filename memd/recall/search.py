@@ -8,7 +8,7 @@ Rules of this file
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -18,8 +18,8 @@ from memd.base.settings import Settings
 from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project
 from memd.recall import block, select
-from memd.recall.query import parse
-from memd.recall.rank import Ranked, answered, rank
+from memd.recall.query import Query, parse
+from memd.recall.rank import Ranked, Terms, rank, weigh
 from memd.recall.select import Prompt, Rules, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch
@@ -33,11 +33,16 @@ _MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
 class Reader(Protocol):
     """The methods of the store that recall uses; they block."""
 
-    def headers(self, directory: str) -> tuple[Header, ...]:
-        """Return all headers, newest first; raises the errors of reading a directory."""
+    def headers(self, directory: str, real: str = "") -> tuple[Header, ...]:
+        """Return all headers, newest first; raises the errors of reading a directory.
+
+        ``real`` is the directory's real path, if the caller knows it.
+        """
         ...
 
-    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+    def read_many(
+        self, directory: str, paths: Sequence[str], real: str = ""
+    ) -> tuple[MemoryFile, ...]:
         """Return memories in the given order; those that cannot be read are left out."""
         ...
 
@@ -75,6 +80,13 @@ class Hit(Struct, frozen=True):
     origin: str
 
 
+class DirectoryPaths(NamedTuple):
+    """A memory directory by the path that clients use, and its real path."""
+
+    directory: str
+    real: str
+
+
 class Selection(Struct, frozen=True):
     """The ranker's selection for a prompt, from ``count`` memories.
 
@@ -83,6 +95,7 @@ class Selection(Struct, frozen=True):
     to choose from.
     """
 
+    place: DirectoryPaths
     candidates: tuple[RecalledMemory, ...]
     ranked: Sequence[Ranked]
     excluded: Mapping[str, tuple[str, str]]
@@ -114,26 +127,26 @@ class Finder:
         ``surfaced`` are those that the session got already: absolute path to hash. Raises the
         errors of reading a directory, and Storage.
         """
-        directory = project.memory_dir
-        headers = self._reader.headers(directory)
-        team = settings.team.used(joined=self._authorship.joined(directory))
-        rules = Rules(directory, prompt, surfaced, team=team)
-        query = parse(prompt.query)
-        rows, counts = self._rows(directory, query.words, len(headers), rules.allow)
-        limit = select.most_memories(prompt.limit, settings)
-        ranked = rank(query, rows, counts, len(headers), limit)
-        best = [item.row.path for item in answered(ranked)]
+        place = DirectoryPaths(project.memory_dir, os.path.realpath(project.memory_dir))
+        headers = self._reader.headers(*place)
+        team = settings.team.used(joined=self._authorship.joined(place.real))
+        rules = Rules(place, prompt, surfaced, team=team)
+        # What is below the floor is of interest only to these.
+        floor = not (for_model or prompt.explain)
+        terms, rows = self._rows(place.real, parse(prompt.query), len(headers), rules, floor=floor)
+        ranked = rank(terms, rows, select.most_memories(prompt.limit, settings))
+        best = [item.row.path for item in ranked if not item.cut]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
         if is_small and (for_model or not best):
             options = [header for header in headers if not rules.reason(header)]
         elif for_model:
-            most = limits.MANIFEST_ENTRIES
-            all_ranked = answered(rank(query, rows, counts, len(headers), most, floor=False))
-            paths = {item.row.path for item in all_ranked}
+            all_ranked = rank(terms, rows, limits.MANIFEST_ENTRIES, floor=False)
+            paths = {item.row.path for item in all_ranked if not item.cut}
             options = [header for header in headers if header.path in paths]
         return Selection(
-            candidates=self.candidates(directory, prompt.index, best, now),
+            place,
+            candidates=self.candidates(place, prompt.index, best, now),
             ranked=ranked,
             excluded=rules.excluded,
             options=options,
@@ -142,25 +155,24 @@ class Finder:
         )
 
     def candidates(
-        self, directory: str, index: str, paths: Sequence[str], now: float
+        self, place: DirectoryPaths, index: str, paths: Sequence[str], now: float
     ) -> tuple[RecalledMemory, ...]:
         """Return the memories at these paths as candidates.
 
         Left out are memories that cannot be read, and those that say no more than their line in the
         ``index`` that the session has.
         """
-        real_directory = os.path.realpath(directory)
         result = []
-        for file in self._reader.read_many(directory, paths):
+        for file in self._reader.read_many(place.directory, paths, place.real):
             path = file.header.path
-            text = (real_directory, path, file.hash)
+            text = (place.real, path, file.hash)
             is_own = file.header.origin in {"", *FOREIGN} or self._authorship.own(*text)
             author = self._authorship.author(*text) if path.startswith(TEAM) else None
-            memory = select.surfaced_memory(directory, file, now, own=is_own, author=author)
+            memory = select.surfaced_memory(place.directory, file, now, own=is_own, author=author)
             lines = (line for line in index.splitlines() if f"]({path})" in line)
             sent_memory = block.without_repetition(memory, next(lines, ""))
             if sent_memory is not None:
-                item = Item(memory.path, file.hash, memory.bytes)
+                item = Item(memory.path, file.hash, len(memory.content.encode()))
                 result.append(RecalledMemory(sent_memory, item))
         return tuple(result)
 
@@ -176,14 +188,14 @@ class Finder:
         memories that have the words as they are written, the newest first. Raises the errors of
         ``select``.
         """
-        headers = self._reader.headers(directory)
+        real = os.path.realpath(directory)
+        headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        parsed = parse(query)
-        rows, counts = self._rows(directory, parsed.words, len(headers))
-        ranked = answered(rank(parsed, rows, counts, len(headers), most, floor=False))
-        paths = [item.row.path for item in ranked]
-        file_of = {file.header.path: file for file in self._reader.read_many(directory, paths)}
+        terms, rows = self._rows(real, parse(query), len(headers), floor=False)
+        ranked = [item for item in rank(terms, rows, most, floor=False) if not item.cut]
+        files = self._reader.read_many(directory, [item.row.path for item in ranked], real)
+        file_of = {file.header.path: file for file in files}
         return tuple(
             _hit(file.header, item.score, select.snippet(file.body, item.terms))
             for item in ranked
@@ -192,22 +204,26 @@ class Finder:
 
     def _rows(
         self,
-        directory: str,
-        query_words: Collection[str],
+        real: str,
+        query: Query,
         memories: int,
-        allow: Callable[[SearchRow], bool] = lambda _: True,
-    ) -> tuple[list[SearchRow], Mapping[str, int]]:
-        """Return the memories to rank, and how many of all ``memories`` have each word.
+        rules: Rules | None = None,
+        *,
+        floor: bool,
+    ) -> tuple[Terms, list[SearchRow]]:
+        """Return the weighed words of a prompt, and the memories to rank.
 
-        There are enough of those that ``allow`` returns, however many are excluded.
+        There are enough of those that no rule excludes, however many are excluded. With ``floor``
+        memories that cannot reach it are left out.
         """
-        real_directory, most = os.path.realpath(directory), _CANDIDATES
-        counts = self._search.count(real_directory, query_words)
+        counts = self._search.count(real, query.words)
+        terms, most = weigh(query, counts, memories), _CANDIDATES
+        wanted = {word: counts[word] for word in terms.bringing} if floor else counts
         while True:
-            rows = self._search.find(real_directory, counts, most, memories)
-            allowed = [row for row in rows if allow(row)]
+            rows = self._search.find(real, wanted, most, memories)
+            allowed = rows if rules is None else [row for row in rows if rules.allow(row)]
             if len(allowed) >= _LEAST_CANDIDATES or len(rows) < most:
-                return allowed, counts
+                return terms, allowed
             most *= 4
 
     def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:

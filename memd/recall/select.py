@@ -1,6 +1,5 @@
 """Decide which memories a prompt may get, and build the memories that are sent. Pure."""
 
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -10,12 +9,12 @@ from memd.base import limits, text
 from memd.base.names import TEAM
 from memd.base.settings import Settings
 from memd.base.team import Author
-from memd.base.values import FOREIGN, Header, MemoryFile, Project, Scope
+from memd.base.values import FOREIGN, Header, MemoryFile, Scope
 from memd.recall import explain
 from memd.recall.explain import Explanation
 from memd.state.ledger import Parents
 from memd.state.search import SearchRow
-from memd.text.words import count, words
+from memd.text.words import words
 
 AUTO = "auto"
 MEMORY_OFF = "memory_off"
@@ -67,11 +66,6 @@ class SurfacedMemory(Struct, frozen=True):
     stale_notice: str | None
     origin: str = ""
 
-    @property
-    def bytes(self) -> int:
-        """The size that counts for the session's budget: the content in UTF-8."""
-        return len(self.content.encode())
-
 
 class Prompt(Struct, frozen=True):
     """A request to ``prefetch``.
@@ -113,18 +107,6 @@ class Prefetched(Struct, frozen=True):
     explanation: Explanation | None = None
 
 
-def gate(project: Project, settings: Settings, query: str) -> str:
-    """Return the name of the closed gate, "" if memories may be selected for a query."""
-    if not project.enabled:
-        return MEMORY_OFF
-    if not settings.recall.enabled:
-        return RECALL_OFF
-    words_of_query = count(query)
-    if words_of_query == 0:
-        return NO_TEXT
-    return SINGLE_WORD if words_of_query == 1 else ""
-
-
 def most_memories(limit: int | None, settings: Settings) -> int:
     """Return how many memories to select at most: the client's limit (1 to 20) or the setting."""
     return settings.recall.limit if limit is None else min(max(limit, 1), MOST_MEMORIES)
@@ -140,16 +122,27 @@ class Rules:
     """
 
     def __init__(
-        self, directory: str, prompt: Prompt, surfaced: Mapping[str, str], *, team: bool
+        self, place: tuple[str, str], prompt: Prompt, surfaced: Mapping[str, str], *, team: bool
     ) -> None:
+        """``place`` is the directory by the client's path and by its real path."""
         self.excluded: dict[str, tuple[str, str]] = {}
-        self._directory = directory
+        self._directory = place[0]
         self._surfaced = surfaced
-        self._read_paths = _relative_paths(prompt.read_paths, directory)
-        self._tools = [_tool_words(tool) for tool in prompt.recent_tools]
         self._team = team
+        self._read_paths: set[str] = set()  # relative to the directory
+        for path in prompt.read_paths:
+            if not path.startswith("/"):
+                self._read_paths.add(path.removeprefix("./"))
+            roots = (f"{directory}/" for directory in place)
+            self._read_paths |= {path[len(root) :] for root in roots if path.startswith(root)}
+        self._tools = []  # the words of each tool's name
+        for tool in prompt.recent_tools:
+            parts = tool.split("__")
+            # mcp__server__tool: memories speak of the server
+            name = parts[1] if len(parts) > 1 else tool
+            self._tools.append({word.lower() for word in _WORD.findall(name)})
 
-    def allow(self, memory: Header | SearchRow) -> bool:
+    def allow(self, memory: SearchRow) -> bool:
         """Return whether a memory may be selected, and record the reason if not."""
         reason = self.reason(memory)
         if reason:
@@ -164,34 +157,13 @@ class Rules:
             return explain.TEAM_OFF
         if self._surfaced.get(f"{self._directory}/{memory.path}") == memory.hash:
             return explain.ALREADY_SURFACED
-        return explain.RECENT_TOOL if self._tools and self._explains_a_tool(memory) else ""
-
-    def _explains_a_tool(self, memory: Header | SearchRow) -> bool:
-        """Return whether a memory only explains the usage of one of the tools in use."""
         heading = f"{memory.name} {memory.description}"
-        if not _USAGE.search(heading) or _WARNING.search(heading):
-            return False
-        heading_words = {word.lower() for word in _WORD.findall(heading)}
-        return any(tool and tool <= heading_words for tool in self._tools)
-
-
-def _relative_paths(paths: Sequence[str], directory: str) -> frozenset[str]:
-    """Return paths relative to a directory; relative paths stay, others are left out."""
-    roots = (f"{directory}/", f"{os.path.realpath(directory)}/") if paths else ()
-    result = set()
-    for path in paths:
-        if not path.startswith("/"):
-            result.add(path.removeprefix("./"))
-        result.update(path[len(root) :] for root in roots if path.startswith(root))
-    return frozenset(result)
-
-
-def _tool_words(tool: str) -> frozenset[str]:
-    """Return the words of a tool's name; for an MCP tool those of its server's name."""
-    parts = tool.split("__")
-    if len(parts) > 1:  # mcp__server__tool: memories speak of the server
-        tool = parts[1]
-    return frozenset(word.lower() for word in _WORD.findall(tool))
+        # It only explains the usage of one of the tools in use.
+        if self._tools and _USAGE.search(heading) and not _WARNING.search(heading):
+            heading_words = {word.lower() for word in _WORD.findall(heading)}
+            if any(tool and tool <= heading_words for tool in self._tools):
+                return explain.RECENT_TOOL
+        return ""
 
 
 def surfaced_memory(
@@ -213,7 +185,11 @@ def surfaced_memory(
     path = f"{directory}/{header.path}"
     content, truncated = cut_content(file.body.strip("\r\n"))
     is_team = header.path.startswith(TEAM)
-    kind = f"Team memory{_by_author(author)}" if is_team else "Memory"
+    kind = "Team memory" if is_team else "Memory"
+    # A member's name comes from a server: characters that could end the header are removed.
+    member = " ".join(_NAME_PART.findall(author.member if author else ""))[:_AUTHOR_CHARACTERS]
+    if is_team and member:
+        kind = f"{kind} by {member}"
     return SurfacedMemory(
         path=path,
         name=header.name,
@@ -227,17 +203,6 @@ def surfaced_memory(
         stale_notice=text.stale_notice(saved_ns, now),
         origin=header.origin if own or header.origin in FOREIGN else "",
     )
-
-
-def _by_author(author: Author | None) -> str:
-    """Return " by NAME" for the header of a team memory, "" without an author.
-
-    A member's name comes from a server, so characters that could end the header are removed.
-    """
-    if author is None:
-        return ""
-    name = " ".join(_NAME_PART.findall(author.member))[:_AUTHOR_CHARACTERS]
-    return f" by {name}" if name else ""
 
 
 def cut_content(content: str) -> tuple[str, bool]:

@@ -1,7 +1,7 @@
 """Serve prefetch and search.
 
-Memories are marked in the ledger as the last step, on the event loop and without waiting, when they
-are certain to be in the reply. The mark is removed if the request is cancelled at that moment.
+All that one prompt needs of the disk is done in one thread, where the memories are marked in the
+ledger as the last step. A request that is cancelled before its reply is there marks nothing.
 
 A prompt waits no longer than its deadline for the disk or a model.
 """
@@ -13,7 +13,6 @@ from functools import partial
 from typing import TypeVar
 
 import anyio
-import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,8 +38,9 @@ from memd.recall.explain import (
 from memd.recall.search import Authorship, Finder, Hit, Reader, RecalledMemory, Selection
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Item, Ledger, Parents
+from memd.state.ledger import Delivery, Ledger, Parents
 from memd.state.search import WordSearch
+from memd.text.words import count
 
 __all__ = ["PROMPT_SECONDS", "Authorship", "Prefetched", "Prompt", "Recall"]
 
@@ -51,18 +51,23 @@ _MOST_RESULTS = 100  # of a search
 _MODEL_SECONDS = 4.0  # that a model may take to choose
 _MANY_PROMPTS = 3  # if so many got no reply of the model in time, it is too slow
 _MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
-_FLUSH_SECONDS = 0.02  # a reply waits so long until its marks are on the disk
 _THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
 
 
-class _Run(Struct, frozen=True):
-    """A prompt being processed; ``until`` is its deadline in monotonic seconds."""
+class _Run(Struct):
+    """A prompt being processed; ``until`` is its deadline in monotonic seconds.
+
+    ``reason`` names the gate that closed, ``result`` is set once the memories are marked.
+    """
 
     project: Project
     settings: Settings
     prompt: Prompt
-    session: str
+    model: Model | None
+    delivery: Delivery
     until: float
+    reason: str = ""
+    result: Prefetched | None = None
 
 
 class Recall:
@@ -96,28 +101,30 @@ class Recall:
         """
         # A margin stays for sending the result to the client, half of a very short deadline.
         seconds = max(prompt.seconds - _MARGIN_SECONDS, prompt.seconds / 2)
-        run = _Run(
-            project,
-            settings,
-            prompt,
-            _printable(prompt.session),
-            self._clock.monotonic() + seconds,
-        )
-        reason = select.gate(project, settings, prompt.query)
+        session, until = _printable(prompt.session), self._clock.monotonic() + seconds
+        model = None
+        if prompt.strategy != LOCAL and self._models and self._models.name(settings, "recall"):
+            model = self._models.for_(settings)
+        run = _Run(project, settings, prompt, model, Delivery(session), until)
+        skipped, note = select.DEADLINE, ""
         try:
             with self._clock.move_on_after(seconds):
-                await self._begin(run.session, prompt.parents, use=not prompt.explain)
-                total = self.ledger.surfaced(run.session).bytes
-                if not reason and total >= select.SESSION_BYTES:
-                    reason = select.SESSION_BUDGET
-                if not reason:
-                    return await self._select_and_send(run)
-                return self._empty_result(run, reason)
+                selection = await self._in_thread(self._select, run)
+                if selection is not None:
+                    paths, note = await self._ask_model(run, selection)
+                    await self._in_thread(self._send, run, selection, paths, note)
+        except anyio.get_cancelled_exc_class():
+            self.ledger.cancel(run.delivery)
+            raise
         except StateUnusableError as error:
-            return self._empty_result(run, reason or select.LEDGER_UNAVAILABLE, error.sentence)
+            skipped, note = run.reason or select.LEDGER_UNAVAILABLE, error.sentence
         except MemdError as error:  # an unreadable directory must not fail the client's turn
-            return self._empty_result(run, select.UNREADABLE, error.sentence)
-        return self._empty_result(run, select.DEADLINE)
+            skipped, note = select.UNREADABLE, error.sentence
+        # At the deadline it is there if only the state file has not taken the marks yet.
+        if run.result is not None:
+            return run.result
+        self.ledger.cancel(run.delivery)
+        return self._empty_result(run, skipped, note)
 
     @property
     def model_is_too_slow(self) -> bool:
@@ -135,87 +142,114 @@ class Recall:
 
     async def begin(self, session: str, parents: Parents) -> None:
         """Load a session's marks; a new session inherits those of its parents."""
-        with suppress(StateUnusableError):  # prompts then report it
-            await self._begin(_printable(session), parents)
-            await self.flush()
+
+        def begin() -> None:
+            with suppress(StateUnusableError):  # prompts then report it
+                self.ledger.open(_printable(session), self._clock.now(), parents)
+                self.ledger.flush()
+
+        await self._in_thread(begin)
 
     async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
         """Mark memories as surfaced that a session has in its context because it wrote them."""
-        session = _printable(session)
-        items = await self._in_thread(self._finder.items, directory, paths)
-        with suppress(StateUnusableError):
-            await self._begin(session)
-            total = self.ledger.surfaced(session).bytes
-            self.ledger.mark(session, items, total, self._clock.now())
-        await self.flush()
+
+        def give() -> None:
+            items, now = self._finder.items(directory, paths), self._clock.now()
+            with suppress(StateUnusableError):
+                self.ledger.open(_printable(session), now)
+                self.ledger.mark(Delivery(_printable(session)), items, None, now)
+                self.ledger.flush()
+
+        await self._in_thread(give)
 
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Remove a session's marks ``but`` some absolute paths, after it was compacted."""
-        session = _printable(session)
-        with suppress(StateUnusableError):  # so that it counts as known and inherits nothing later
-            await self._begin(session)
-        self.ledger.reset(session, but)
-        await self.flush()
+
+        def reset() -> None:
+            with suppress(StateUnusableError):  # it counts as known and inherits nothing later
+                self.ledger.open(_printable(session), self._clock.now())
+            self.ledger.reset(_printable(session), but)
+            with suppress(StateUnusableError):
+                self.ledger.flush()
+
+        await self._in_thread(reset)
 
     async def flush(self) -> None:
         """Save the ledger; marks that the state file refuses are saved with the next ones."""
         with suppress(StateUnusableError):
             await to_thread.run_sync(self.ledger.flush)
 
-    async def _begin(self, session: str, parents: Parents = frozenset, *, use: bool = True) -> None:
-        """Load a session's marks and, with ``use``, record that it is used."""
-        loaded: Collection[str] = ()
-        if not self.ledger.known(session):
-            loaded = await self._in_thread(self.ledger.load, session, parents)
-        if use:
-            self.ledger.use(session, self._clock.now(), loaded)
+    def _select(self, run: _Run) -> Selection | None:
+        """Select memories for a prompt and set its result; return what a model has to choose from.
 
-    async def _select_and_send(self, run: _Run) -> Prefetched:
-        """Select memories and mark them. Raises the errors of reading a directory."""
+        Blocks. Raises the errors of reading a directory, and StateUnusableError.
+        """
         project, settings, prompt = run.project, run.settings, run.prompt
-        model = self._model(settings) if prompt.strategy != LOCAL else None
-        surfaced = self.ledger.surfaced(run.session).paths
-        find = partial(self._finder.select, for_model=model is not None)
-        selection = await self._in_thread(
-            find, project, settings, prompt, surfaced, self._clock.now()
+        words, now = count(prompt.query), self._clock.now()
+        if not project.enabled:
+            run.reason = select.MEMORY_OFF
+        elif not settings.recall.enabled:
+            run.reason = select.RECALL_OFF
+        elif words <= 1:
+            run.reason = select.SINGLE_WORD if words else select.NO_TEXT
+        surfaced = self.ledger.open(
+            run.delivery.session, now, prompt.parents, use=not prompt.explain
         )
-        candidates, strategy, note = selection.candidates, LOCAL, ""
+        if not run.reason and surfaced.bytes >= select.SESSION_BYTES:
+            run.reason = select.SESSION_BUDGET
+        if run.reason:
+            run.result = self._empty_result(run, run.reason)
+            return None
+        selection = self._finder.select(
+            project, settings, prompt, surfaced.paths, now, for_model=run.model is not None
+        )
+        if run.model is not None and not selection.empty:
+            return selection
+        self._send(run, selection, None, selector.NO_MODEL if prompt.strategy == MODEL else "")
+        return None
+
+    def _send(
+        self, run: _Run, selection: Selection, paths: Sequence[str] | None, note: str
+    ) -> None:
+        """Mark what fits the budget of a selection, and set it as the result. Blocks.
+
+        ``paths`` are those that a model chose, if one did. An explanation marks nothing.
+        """
+        prompt, candidates, now = run.prompt, selection.candidates, self._clock.now()
+        if paths is not None:
+            candidates = self._finder.candidates(selection.place, prompt.index, paths, now)
         if selection.empty:
             result = self._empty_result(run, select.NO_CANDIDATES)
         else:
-            if model is not None:
-                of_model, note = await self._ask_model(run, model, selection)
-                if of_model is not None:
-                    candidates, strategy = of_model, MODEL
-            elif prompt.strategy == MODEL:
-                note = selector.NO_MODEL
-            sent = await self._send(run, candidates)
-            result = replace(sent, strategy=strategy, note=note or None)
-        if not prompt.explain:
-            return result
-        explanation = await self._in_thread(self._explain, run, selection, candidates, result)
-        return replace(result, explanation=explanation)
-
-    def _model(self, settings: Settings) -> Model | None:
-        """Return the model that is configured for recall, ``None`` if there is none."""
-        if self._models is None or not self._model_name(settings):
-            return None
-        return self._models.for_(settings)
-
-    def _model_name(self, settings: Settings) -> str:
-        """Return the name of the model that is configured for recall, "" if there is none."""
-        return self._models.name(settings, "recall") if self._models else ""
+            memories = [candidate.memory for candidate in candidates]
+            text, shown_count = block.render(memories, prompt.room)
+            memory_of = {each.item: each.memory for each in candidates[:shown_count]}
+            marked, total = self.ledger.mark(
+                run.delivery, tuple(memory_of), select.SESSION_BYTES, now, store=not prompt.explain
+            )
+            sent = tuple(memory_of[item] for item in marked)
+            if len(sent) != len(candidates):  # the block has only what is sent
+                text = block.render(sent, prompt.room)[0]
+            strategy = LOCAL if paths is None else MODEL
+            result = Prefetched(sent, None, strategy, total, text, note or None)
+        if prompt.explain:
+            explanation = self._explain(run, selection, candidates, result)
+            result = replace(result, explanation=explanation)
+        run.result = result
+        if run.delivery.items:
+            with suppress(StateUnusableError):
+                self.ledger.flush()
 
     async def _ask_model(
-        self, run: _Run, model: Model, selection: Selection
-    ) -> tuple[tuple[RecalledMemory, ...] | None, str]:
-        """Return a model's selection and "" or a note; ``None`` with the reason if it has none."""
+        self, run: _Run, selection: Selection
+    ) -> tuple[tuple[str, ...] | None, str]:
+        """Return the paths that a model chose and "", or ``None`` and why it chose none."""
         remaining = run.until - self._clock.monotonic()
         seconds = min(_MODEL_SECONDS, remaining - _MARGIN_SECONDS)
         if seconds < selector.LEAST_SECONDS:
             self._model_answers[False] += 1
             return None, selector.NO_TIME
-        if not selection.options:
+        if run.model is None or self._models is None or not selection.options:
             return (), ""
         prompt, model_key = run.prompt, repr(run.settings.model)
         may_ask = self._breaker.allows(model_key, self._clock.monotonic())
@@ -227,14 +261,14 @@ class Recall:
             prompt.query,
             prompt.recent_tools,
             limit=most,
-            model=self._model_name(run.settings),
+            model=self._models.name(run.settings, "recall"),
             seconds=seconds,
             project=run.project.memory_dir,
         )
         paths, note = None, selector.OVERDUE
         try:
             with self._clock.move_on_after(seconds), self._priority.uncounted():
-                reply = await model.ask(question)
+                reply = await run.model.ask(question)
                 known = [header.path for header in selection.options]
                 paths, problem = selector.read(reply, known, most)
                 note = selector.with_local(problem) if problem else ""
@@ -247,40 +281,7 @@ class Recall:
         self._breaker = self._breaker.after_prompt(
             model_key, self._clock.monotonic(), worked=worked
         )
-        if paths is None:
-            return None, note
-        make = partial(self._finder.candidates, run.project.memory_dir, prompt.index)
-        return await self._in_thread(make, paths, self._clock.now()), ""
-
-    async def _send(self, run: _Run, candidates: Sequence[RecalledMemory]) -> Prefetched:
-        """Mark the candidates that fit the budget and return them; an explanation marks nothing."""
-        units = run.prompt.room
-        text, shown_count = block.render([candidate.memory for candidate in candidates], units)
-        memory_of = {candidate.item: candidate.memory for candidate in candidates[:shown_count]}
-        items = tuple(memory_of)
-        if run.prompt.explain:
-            total = self.ledger.surfaced(run.session).bytes
-            fitting_items = self.ledger.fitting(run.session, items, select.SESSION_BYTES)
-            memories = tuple(memory_of[item] for item in fitting_items)
-            return Prefetched(memories, None, LOCAL, total, block.render(memories, units)[0])
-        await anyio.lowlevel.checkpoint()  # a cancelled prompt marks nothing
-        now = self._clock.now()
-        marked, total = self.ledger.mark(run.session, items, select.SESSION_BYTES, now)
-        sent = tuple(memory_of[item] for item in marked)
-        if len(sent) != len(candidates):  # the block has only what is sent
-            text = block.render(sent, units)[0]
-        if marked:
-            await self._save(run.session, marked)
-        return Prefetched(sent, None, LOCAL, total, text)
-
-    async def _save(self, session: str, marked: Sequence[Item]) -> None:
-        """Save marks, waiting 20 ms for the disk at most; if cancelled, remove them again."""
-        try:
-            with self._clock.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
-                await self._in_thread(self.ledger.flush)
-        except anyio.get_cancelled_exc_class():
-            self.ledger.unmark(session, marked)
-            raise
+        return paths, note
 
     def _explain(
         self,
@@ -318,9 +319,9 @@ class Recall:
 
     def _empty_result(self, run: _Run, reason: str, note: str = "") -> Prefetched:
         """Return an empty result with the reason why it was skipped."""
-        if not note and run.prompt.strategy == MODEL and self._model(run.settings) is None:
+        if not note and run.prompt.strategy == MODEL and run.model is None:
             note = selector.NO_MODEL
-        total = self.ledger.surfaced(run.session).bytes
+        total = self.ledger.bytes_of(run.delivery.session)
         return Prefetched((), reason, LOCAL, total, "", note or None)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:

@@ -191,9 +191,11 @@ def keep_newest(database: Database) -> None:
     """Delete the oldest marks of sessions and days of spending, so that each stay bounded."""
     with database.transaction(synced=False) as cursor:
         cursor.execute(
-            "DELETE FROM surfaced WHERE session IN (SELECT session FROM surfaced GROUP BY session"
-            " ORDER BY max(id) DESC LIMIT -1 OFFSET 1000)"
+            "DELETE FROM given_session WHERE id IN (SELECT id FROM given_session"
+            " ORDER BY turn DESC LIMIT -1 OFFSET 1000)"
         )
+        cursor.execute("DELETE FROM given WHERE session NOT IN (SELECT id FROM given_session)")
+        cursor.execute("DELETE FROM given_path WHERE id NOT IN (SELECT path FROM given)")
         cursor.execute(
             "DELETE FROM spend WHERE day IN (SELECT DISTINCT day FROM spend"
             " ORDER BY day DESC LIMIT -1 OFFSET 400)"
@@ -300,5 +302,6 @@ _TEXTS = {
     "change_file": ("path",),
     "request": ("client", "request", "result"),
     "jobs": ("session", "request", "result", "error"),
-    "surfaced": ("session", "path"),
+    "given_session": ("name",),
+    "given_path": ("path",),
 }

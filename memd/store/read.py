@@ -34,9 +34,12 @@ class MemoryReader:
         """Return the rows of a directory by path. Raises Refused and Storage."""
         return self._read(directory)[0]
 
-    def headers(self, directory: str) -> tuple[Header, ...]:
-        """Return the headers of all memories, newest first. Raises Refused and Storage."""
-        return self._read(directory)[1]
+    def headers(self, directory: str, real: str = "") -> tuple[Header, ...]:
+        """Return the headers of all memories, newest first. Raises Refused and Storage.
+
+        ``real`` is the real path of the directory, if the caller knows it.
+        """
+        return self._read(directory, real)[1]
 
     def snapshot(self, directory: str) -> Snapshot:
         """Return headers, index and problems. Raises Refused and Storage."""
@@ -52,13 +55,13 @@ class MemoryReader:
             problems = (*problems, error.sentence)
         return Snapshot(directory, headers, index, problems)
 
-    def read(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+    def read(self, directory: str, paths: Sequence[str], real: str = "") -> tuple[MemoryFile, ...]:
         """Return those of the memories that exist. Raises Refused, TooLarge and Storage.
 
         The log has each text that is returned, so that an edit of it can be merged.
         """
         files = []
-        real = os.path.realpath(directory)
+        real = real or os.path.realpath(directory)
         # The files say themselves what they say now, so the directory need not be looked at.
         rows: Mapping[str, FileRow] = self._rows.of(real).rows or {}
         if not rows.keys() >= {*paths}:
@@ -88,10 +91,12 @@ class MemoryReader:
                     self._noticed(directory, (scan.record,))
         return tuple(files)
 
-    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+    def read_many(
+        self, directory: str, paths: Sequence[str], real: str = ""
+    ) -> tuple[MemoryFile, ...]:
         """Return those of the memories that exist and can be read."""
         with suppress(MemdError):  # mostly all of them can, and then one opening is enough
-            return self.read(directory, paths)
+            return self.read(directory, paths, real)
         files: list[MemoryFile] = []
         for path in paths:
             with suppress(MemdError):
@@ -115,12 +120,12 @@ class MemoryReader:
             yield LiveTree(real, opened, rows, self._rows.log, unclear=self._rows.of(real).unclear)
 
     def _read(
-        self, directory: str
+        self, directory: str, real: str = ""
     ) -> tuple[Mapping[str, FileRow], tuple[Header, ...], tuple[str, ...]]:
         """Return rows, headers and the sentences of a directory as it is now."""
         if not directory.startswith("/"):
             raise Refused(f"the memory directory {directory} is no absolute path", path=directory)
-        real = os.path.realpath(directory)
+        real = real or os.path.realpath(directory)
         rows, headers, scan = self._rows.read(real)
         if scan is not None and scan.record:
             self._noticed(directory, (scan.record,))

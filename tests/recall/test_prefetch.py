@@ -153,7 +153,7 @@ async def test_excluded_memories_do_not_crowd_out_the_rest(
     (memories / "own.md").write_text(text.format("own"))
     finder = Finder(store.reading, WordSearch(database), Authorship())
     project = Project("/r", "/r", str(memories), "default", "/t", enabled=True)
-    prompt = Prompt("s", "which quorum is it?")
+    prompt = Prompt("s", "which quorum is it?", explain=True)
     selection = finder.select(project, Settings(), prompt, {}, 0.0, for_model=False)
     assert [each.row.path for each in selection.ranked] == ["own.md"]
     assert len(selection.excluded) == 400

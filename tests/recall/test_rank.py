@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memd.recall.query import parse
-from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered, rank
+from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, rank, weigh
 from memd.state.search import SearchRow
 from memd.text.words import search_text
 
@@ -177,13 +177,14 @@ def _rank(
     rows: Sequence[SearchRow], prompt: str, limit: int, *, floor: bool = True
 ) -> list[Ranked]:
     counts = Counter(word for row in rows for word in set(row.words.split()))
-    return rank(parse(prompt), rows, counts, len(rows), limit, floor=floor)
+    return rank(weigh(parse(prompt), counts, len(rows)), rows, limit, floor=floor)
 
 
 def _paths(
     rows: Sequence[SearchRow], prompt: str, limit: int = 5, *, floor: bool = True
 ) -> list[str]:
-    return [item.row.path for item in answered(_rank(rows, prompt, limit, floor=floor))]
+    ranked = _rank(rows, prompt, limit, floor=floor)
+    return [item.row.path for item in ranked if not item.cut]
 
 
 def test_prompts_of_real_work_find_their_memory() -> None:
