@@ -27,6 +27,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.api import delivering, dialects, ruling, subagents, tool_uses, turn_ends
@@ -178,16 +179,18 @@ class HookMethod:
         suggested = await services.suggestions.surface(
             project, settings, received.session, _START_SECONDS
         )
-        loaded = await services.prompts.load(
+        load = partial(
+            services.prompts.load,
             project,
             settings,
             room=limits.BLOCK_CHARACTERS - subagents.TAGS,
             environment=call.caller.environment,
         )
+        loaded = await to_thread.run_sync(load)
         shown = section = loaded.prompt or ""  # what is printed, and what the session then has
         client_loads = received.dialect.loads_memory and project.client_dir == project.memory_dir
         if client_loads:
-            shown = await services.prompts.shared(project, settings)
+            shown = await to_thread.run_sync(services.prompts.shared, project, settings)
         room = limits.BLOCK_CHARACTERS - _NEXT_PROMPT_UNITS
         notes_room = room // 2 if shown else room
         noted = await turn_ends.compacted_notes(services, call, received, notes_room, until)

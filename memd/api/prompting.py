@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
+from anyio import to_thread
 from msgspec.structs import fields
 
 from memd.api import notes
@@ -13,6 +14,7 @@ from memd.base.errors import Invalid
 from memd.base.text import one_line
 from memd.instructions.service import InstructionRequest, InstructionText
 from memd.notes.service import NotesRequest
+from memd.projects.projects import Located
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.connection import Call
@@ -65,18 +67,23 @@ async def load_prompt(
     if instructions not in ("none", *_INSTRUCTIONS):
         raise instructions_unknown(instructions)
     environment = call.caller.environment
-    project, settings, problems = await services.where(call, cwd)
+
+    def load() -> tuple[Located, LoadedPrompt]:
+        """Return the project and its prompt. Blocks."""
+        located = services.located(call, cwd)
+        loaded = services.prompts.load(
+            *located[:2],
+            mode=mode,
+            agent=agent,
+            scope=scope or "",
+            skip_index=skip_index,
+            extra_guidelines=extra_guidelines,
+            environment=environment,
+        )
+        return located, loaded
+
+    (project, _, problems), loaded = await to_thread.run_sync(load)
     services.visited(call, project, session_id)
-    loaded = await services.prompts.load(
-        project,
-        settings,
-        mode=mode,
-        agent=agent,
-        scope=scope or "",
-        skip_index=skip_index,
-        extra_guidelines=extra_guidelines,
-        environment=environment,
-    )
     members = {each.name: getattr(loaded, each.name) for each in fields(loaded)}
     members["problems"] = (*project.problems, *problems, *loaded.problems)
     if instructions in _INSTRUCTIONS:

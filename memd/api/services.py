@@ -25,7 +25,7 @@ from memd.model.configured import Models
 from memd.notes.service import Notes
 from memd.portable.service import Exports, Imports
 from memd.progress.service import ProgressLines
-from memd.projects.projects import Projects
+from memd.projects.projects import Located, Projects
 from memd.projects.visits import Visit
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
@@ -135,15 +135,18 @@ class Services(Struct, frozen=True):
         default_factory=lambda: Recent(_SESSIONS)
     )
 
-    async def where(self, call: Call, cwd: str) -> tuple[Project, Settings, tuple[str, ...]]:
+    async def where(self, call: Call, cwd: str) -> Located:
         """Return the caller's project, its settings and a sentence for each problem in their files.
 
         ``project.enabled`` is the one answer to whether memory is on for this caller there. Raises
         Invalid.
         """
+        return await to_thread.run_sync(self.located, call, cwd)
+
+    def located(self, call: Call, cwd: str) -> Located:
+        """Return what ``where`` returns. Blocks."""
         caller = call.caller
-        who = (caller.environment, caller.client, caller.pid)
-        return await to_thread.run_sync(self.projects.where, cwd, *who)
+        return self.projects.where(cwd, caller.environment, caller.client, caller.pid)
 
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, so that its team's entries are pulled."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 from anyio import to_thread
 
@@ -38,7 +39,8 @@ async def section(
         if await to_thread.run_sync(projects.loads_memory, project, agent, environment):
             return ""
         room = limits.BLOCK_CHARACTERS - TAGS
-        loaded = await services.prompts.load(
+        load = partial(
+            services.prompts.load,
             project,
             settings,
             mode=_MODE,
@@ -47,6 +49,7 @@ async def section(
             room=room,
             environment=environment,
         )
+        loaded = await to_thread.run_sync(load)
         if loaded.prompt:
             shown = fit(loaded.prompt, room, f"{loaded.memory_dir}/{INDEX}")
             return f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"

@@ -176,7 +176,7 @@ async def _compose(
     services = Services(
         store=store,
         projects=projects,
-        prompts=Prompts(store, joined),
+        prompts=Prompts(store.reading, joined),
         recall=_recall(ports, database, store, models, joined, priority=priority),
         extract=extract,
         starter=starter,

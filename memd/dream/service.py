@@ -44,6 +44,7 @@ from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
 from memd.state.jobs import job_completed
 from memd.state.proposals import ProposalTable
+from memd.store.directory import ensure
 from memd.store.lock import IsAlive, is_alive
 from memd.store.past import Past
 from memd.store.store import Store
@@ -119,7 +120,7 @@ class Dreams:
         if not gate.open:
             return Report(gate=gate.name)
         progress("starting")
-        await self._store.ensure(project.memory_dir)
+        await to_thread.run_sync(ensure, project.memory_dir)
         lock = await to_thread.run_sync(self._lock.take, project.memory_dir)
         if lock is None:
             return Report(gate=gates.LOCK)

@@ -7,7 +7,6 @@ parameters and the indexes, so that equal inputs give equal bytes.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from memd.base.values import MemoryFile, Project
 from memd.projects.project import agent_directory, slug
 from memd.prompt import compose
 from memd.prompt.compose import IndexText, Parts, Variant
+from memd.store.directory import ensure
 from memd.store.index import load
 from memd.text import quoting
 
@@ -33,13 +33,9 @@ def _unknown_mode(mode: str) -> Invalid:
 
 
 class IndexReader(Protocol):
-    """The methods of the store that prompts use."""
+    """The method of the store that prompts use."""
 
-    async def ensure(self, directory: str, path: str) -> str:
-        """Create a directory and a path's folder in it; return "" or the problem in words."""
-        ...
-
-    async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return files of a memory directory; unreadable ones are left out."""
         ...
 
@@ -68,16 +64,18 @@ class LoadedPrompt(Struct, frozen=True):
 
 
 class Prompts:
-    """Builds the memory sections of prompts.
+    """Builds the memory sections of prompts. Methods block.
 
-    ``joined`` returns whether a memory directory belongs to a team; it may block.
+    ``joined`` returns whether a memory directory belongs to a team.
     """
 
-    def __init__(self, store: IndexReader, joined: Callable[[str], bool] = lambda _: False) -> None:
-        self._store = store
+    def __init__(
+        self, reader: IndexReader, joined: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self._reader = reader
         self._joined = joined
 
-    async def load(
+    def load(
         self,
         project: Project,
         settings: Settings,
@@ -105,13 +103,11 @@ class Prompts:
         if variant is Variant.AGENT:
             if not agent:
                 raise Invalid("the agent mode needs the name of the agent")
-            directory = await anyio.to_thread.run_sync(
-                agent_directory, project, agent, scope, environment
-            )
-        elif variant is Variant.TEAM and not await self._uses_team(directory, settings):
+            directory = agent_directory(project, agent, scope, environment)
+        elif variant is Variant.TEAM and not self._uses_team(directory, settings):
             variant = Variant.STANDARD
         paths = INDEXES if variant is Variant.TEAM else (INDEX,)
-        indexes, facts, problems = await self._load_indexes(directory, paths)
+        indexes, facts, problems = self._load_indexes(directory, paths)
         if variant is Variant.AGENT and _is_in_repository(directory, project):
             indexes = tuple(replace(index, repository=True) for index in indexes)
         if len(indexes) < len(paths):  # the team's index is missing
@@ -142,7 +138,7 @@ class Prompts:
             problems=problems,
         )
 
-    async def shared(self, project: Project, settings: Settings) -> str:
+    def shared(self, project: Project, settings: Settings) -> str:
         """Return only the part about the team directory, "" if none is used.
 
         It is for a client that loads the private directory's index itself.
@@ -152,19 +148,18 @@ class Prompts:
         # A prompt with a daily log has no section about the team.
         if not is_enabled or settings.prompt.daily_log:
             return ""
-        if not await self._uses_team(directory, settings):
+        if not self._uses_team(directory, settings):
             return ""
-        indexes, _, _ = await self._load_indexes(directory, INDEXES)
+        indexes, _, _ = self._load_indexes(directory, INDEXES)
         if len(indexes) < len(INDEXES):  # the team's index is missing
             return ""
         return compose.team_section(f"{directory}/{_TEAM_FOLDER}", indexes[1])
 
-    async def _uses_team(self, directory: str, settings: Settings) -> bool:
+    def _uses_team(self, directory: str, settings: Settings) -> bool:
         """Return whether a directory's team memories are used."""
-        joined = await anyio.to_thread.run_sync(self._joined, directory)
-        return settings.team.used(joined=joined)
+        return settings.team.used(joined=self._joined(directory))
 
-    async def _load_indexes(
+    def _load_indexes(
         self, directory: str, paths: Sequence[str]
     ) -> tuple[tuple[IndexText, ...], IndexFacts, tuple[str, ...]]:
         """Create the folders of some indexes; return the indexes, the first one's facts, problems.
@@ -176,12 +171,12 @@ class Prompts:
         facts: list[IndexFacts] = []
         problems: dict[str, None] = {}
         for path in paths:
-            problem = await self._store.ensure(directory, path)
+            problem = ensure(directory, path)
             if problem:
                 problems[problem] = None
                 if indexes:  # the team's folder may be a link, in which nothing shall be written
                     continue
-            files = await self._store.read_many(directory, (path,))
+            files = self._reader.read_many(directory, (path,))
             loaded = load(files[0].content if files else None)
             indexes.append(IndexText(path=f"{directory}/{path}", text=loaded.text))
             facts.append(IndexFacts(loaded.lines, loaded.bytes, loaded.cut))

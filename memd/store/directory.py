@@ -35,6 +35,15 @@ _SET_LEASE: int | None = getattr(fcntl, "F_SETLEASE", None)
 _HINT = "mend the permissions or what stands at that path; no restart is needed"
 
 
+def ensure(directory: str, path: str = names.INDEX) -> str:
+    """Make a directory and a path's folder in it, mode 0700; return "" or the problem."""
+    try:
+        with Directory(directory, create=True) as opened, opened.parent(path, create=True):
+            return ""
+    except MemdError as error:
+        return error.sentence
+
+
 class Directory:
     """An open memory directory; a context manager that closes it.
 

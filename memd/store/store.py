@@ -21,13 +21,12 @@ from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.errors import MemdError, Storage
 from memd.base.events import MEMORY_CHANGED, Event, EventSink
-from memd.base.names import INDEX, INDEXES
+from memd.base.names import INDEXES
 from memd.base.recent import Recent
 from memd.base.team import Author
 from memd.base.values import Actor, Change, CommitResult, MemoryFile, Plan, Provenance, Snapshot
 from memd.state.database import Database
 from memd.store.check import no_memory
-from memd.store.directory import Directory
 from memd.store.disk import Disk, real_disk
 from memd.store.forget import Purged, PurgeRequest, purge
 from memd.store.log import ChangeLog, ChangeRecord
@@ -80,19 +79,6 @@ class Store:
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd knows."""
         return await to_thread.run_sync(self._log.directories)
-
-    async def ensure(self, directory: str, path: str = INDEX) -> str:
-        """Make a directory and a path's folder in it, mode 0700; return "" or the problem."""
-
-        def make() -> str:
-            """Make them. Blocks."""
-            try:
-                with Directory(directory, create=True) as opened, opened.parent(path, create=True):
-                    return ""
-            except MemdError as error:
-                return error.sentence
-
-        return await to_thread.run_sync(make)
 
     async def snapshot(self, directory: str) -> Snapshot:
         """Return headers and index; a missing directory is empty. Raises Refused and Storage."""
