@@ -288,7 +288,8 @@ def _with_followed_lines(content: bytes | None, made: Prepared) -> bytes | None:
     for step in made.own():
         if step.before and step.after:
             texts = (made.bodies[step.before], made.bodies[step.after])
-            before, after = (memory.parse(text, step.path).fields[:2] for text in texts)
+            parsed = [memory.parse(text, step.path) for text in texts]
+            before, after = ((each.name, each.description) for each in parsed)
             if before != after:
                 heads[step.path] = before, after
     return index.with_followed_lines(content, heads) if content and heads else content
@@ -298,8 +299,8 @@ def _line_from_head(path: str, tree: LiveTree, made: Prepared) -> Pointer:
     """Return the index line of a memory from the name and the description in its head."""
     after = next((step.after for step in made.steps if step.path == path), None)
     if after is not None:
-        name, description, *_ = memory.parse(made.bodies[after], path).fields
-        return index.of_memory(name, description)
+        parsed = memory.parse(made.bodies[after], path)
+        return index.of_memory(parsed.name, parsed.description)
     header = tree.rows[path].header
     return index.of_memory(header.name, header.description)
 
@@ -377,7 +378,8 @@ def _team_index(
     for step in steps:
         entries.pop(step.path, None)
         if step.after:
-            entries[step.path] = memory.parse(made.bodies[step.after], step.path).fields[:3]
+            parsed = memory.parse(made.bodies[step.after], step.path)
+            entries[step.path] = (parsed.name, parsed.description, parsed.type)
     ordered = sorted(
         (_TYPE_ORDER[kind], name.casefold(), path, description, name)
         for path, (name, description, kind) in entries.items()

@@ -4,7 +4,8 @@ A head stands between two lines ``---`` at the beginning of a file, within 30 li
 fields are texts by key: ``name``, ``description``, ``metadata.type``; nothing is nested deeper.
 
 A head is read in the first of these ways that succeeds:
-1. Lines ``key: value`` that YAML takes for the same texts: ``plain_fields``, some ten times faster.
+1. Lines ``key: value`` that YAML takes for the same texts: ``plain_fields``. It takes a twentieth
+   of the time, and a look at a new directory reads a thousand heads (docs/decisions.md).
 2. python-frontmatter, after the guard (``problem``). Nothing reaches PyYAML before it: 30,000
    brackets end the process in the C loader, a 674-byte chain of merges costs a minute, and tags
    make dates, sets and errors of many classes. What passes is a shallow mapping of texts.
@@ -32,19 +33,25 @@ BOM = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
 # Whoever reads one byte more than this has enough of any file for ``split``.
 HEAD_BYTES = limits.FRONTMATTER_BYTES + 1024
 TABLE = "metadata"  # the key whose fields stand indented below it
-STAMPS = (f"{TABLE}.originSessionId", f"{TABLE}.modified")  # the last fields, in this order
+BELOW = f"{TABLE}."  # begins the keys of these fields
+STAMPS = (f"{BELOW}originSessionId", f"{BELOW}modified")  # the last fields, in this order
 
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
 _LINES = re.compile(rb"(?:[^\n]*\n){0,%d}?(?=(---[ \t]*\r?(?:\n|\Z)))" % (limits.HEAD_LINES - 2))
 _UNCLOSED = re.compile(rb"(?:[^\n]*(?:\n|\Z)){0,%d}" % (limits.HEAD_LINES - 1))
-_PLAIN_LINE = re.compile(r"^( *)([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (.*))?$", re.MULTILINE)
+_INDICATORS = "-?:,[]{}#&*!|>'\"%@`<"  # YAML's: no unquoted value begins with one
+# Groups: indent, key, value in double quotes, value in single quotes, plain value.
+_PLAIN_LINE = re.compile(
+    r"""^( *+)([A-Za-z_][A-Za-z0-9_-]{0,63}):"""
+    rf"""(?:[ ]++(?:"([^"\\\n]*+)"|'([^'\n]*+)'|([^ \n{re.escape(_INDICATORS)}]"""
+    r"""[^:\n]*+(?::(?=[^ \n])[^:\n]*+)*+))?)?[ ]*+$""",
+    re.MULTILINE,
+)
 # Groups: indent, quote, key, value.
 _KEY_LINE = re.compile(
     rb"""([ \t]*)(["']?)([A-Za-z_][A-Za-z0-9_.-]*)\2[ \t]*:(?:[ \t]+(.*?))?\s*""", re.DOTALL
 )
-_INDENT = re.compile(rb"[ \t]*")
 _VALUE_BELOW = re.compile(r"[|>][+-]?\d?[+-]?")  # says that the value is in the lines below
-_INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@`<")  # YAML's: no unquoted value begins with one
 # What some reader of YAML makes a number, a date, a boolean or nothing of (YAML 1.1 and 1.2).
 _MISREAD = re.compile(
     r"(?:~|=|null|true|false|yes|no|on|off|y|n"
@@ -90,9 +97,14 @@ class HeadFields(Struct, frozen=True):
 
 
 class Part(Struct):
-    """The lines of one field, or a line that is no field (``key`` is "")."""
+    """The lines of one field, or a line that is no field (``key`` is "").
+
+    ``indent`` and ``value`` are those of the first line; a comment is no value.
+    """
 
     key: str
+    indent: bytes
+    value: str
     lines: list[bytes]  # with their ends
 
 
@@ -124,13 +136,27 @@ def read(head: Head) -> HeadFields:
     loaded, reason = mapping(head.text)
     if not head.closed:
         loaded, reason = None, f"it is not closed within {limits.HEAD_LINES} lines"
-    raw = head.text.encode()
-    by_line, is_complete = _fields_by_line(raw)
+    lines = parts(head.text.encode())
+    by_line, is_complete = _fields_by_line(lines)
     if loaded is None:
         is_readable = is_complete and head.closed and is_small
         return HeadFields(by_line, reason, damaged=not is_readable)
-    texts = {each.key: by_line[each.key] for each in parts(raw) if each.key and _has_sharp(each)}
-    return HeadFields(_flat(loaded) | texts)
+    table = loaded.get(TABLE)
+    nested = table if isinstance(table, dict) else {}
+    fields = {str(key): _text(value) for key, value in loaded.items() if value is not nested}
+    if not fields.get(TABLE):
+        fields.pop(TABLE, None)
+    fields |= {f"{BELOW}{key}": _text(value) for key, value in nested.items()}
+    # One line of plain words with a `` #``, behind which YAML cuts.
+    is_cut = [
+        part.key
+        for part in lines
+        if part.key
+        and len(part.lines) == 1
+        and " #" in part.value
+        and part.value[0] not in _INDICATORS
+    ]
+    return HeadFields(fields | {key: by_line[key] for key in is_cut})
 
 
 def plain_fields(text: str) -> dict[str, str] | None:
@@ -142,36 +168,29 @@ def plain_fields(text: str) -> dict[str, str] | None:
     if len(lines) != text.count("\n") or not text.replace("\n", "").isprintable():
         return None
     fields: dict[str, str] = {}
-    seen: set[str] = set()
-    table, indent = "", ""  # the key above indented lines; their indent, "" until the first one
-    for spaces, name, raw_value in lines:
-        value = _plain_value(raw_value.strip(" "))
-        key = f"{table}.{name}" if spaces else name
-        is_misplaced = spaces and (not table or indent not in ("", spaces))
-        if value is None or is_misplaced or key in seen:
-            return None
-        seen.add(key)
-        indent = spaces
-        if not spaces:
-            table = TABLE if key == TABLE and not raw_value else ""
-        if key != table:
+    tables = 0
+    in_table, table_indent = False, ""  # the indent is "" until the first line below ``metadata``
+    for indent, key, double, single, plain in lines:
+        value = double or single or plain.rstrip(" ")
+        if indent:
+            if not in_table or table_indent not in ("", indent):
+                return None
+            table_indent = indent
+            fields[BELOW + key] = value
+        elif key == TABLE and not value:
+            in_table, table_indent = True, ""
+            tables += 1
+        else:
+            in_table = False
             fields[key] = value
-    return fields
-
-
-def _plain_value(value: str) -> str | None:
-    """Return the text of a value in one line, ``None`` if YAML has to read it."""
-    if not value or value[0] not in _INDICATORS:
-        return None if ": " in value or value[-1:] == ":" else value
-    inner = value[1:-1]
-    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return inner if is_quoted and value[0] not in inner and "\\" not in inner else None
+    is_distinct = len(fields) + tables == len(lines) and tables <= 1 and TABLE not in fields
+    return fields if is_distinct else None
 
 
 def problem(text: str) -> str:
     """Return the reason why YAML must not load a head's text, "" if it may.
 
-    Never raises and never builds a value.
+    Never raises and never builds a value: events need neither recursion nor memory.
     """
     if len(text.encode("utf-8", errors="replace")) > limits.FRONTMATTER_BYTES:
         return f"it is larger than {limits.FRONTMATTER_BYTES} bytes"
@@ -206,22 +225,28 @@ def parts(raw: bytes) -> list[Part]:
     below it.
     """
     result: list[Part] = []
-    in_table, table_indent, indent = False, b"", b""  # ``indent`` is that of the last field
+    in_table, table_indent, field_indent = False, b"", b""  # the last is that of the last field
     for line in raw.splitlines(keepends=True):
         match = _KEY_LINE.fullmatch(line)
-        spaces = match[1] if match else _indent(line)
-        if match and (not spaces or (in_table and table_indent in (b"", spaces))):
+        text = line.strip()
+        indent = match[1] if match else line[: len(line) - len(line.lstrip(b" \t"))]
+        if match and (not indent or (in_table and table_indent in (b"", indent))):
+            raw_value = match[4] or b""
+            value = "" if raw_value.startswith(b"#") else raw_value.decode("utf-8", "replace")
             key = match[3].decode()
-            if spaces:
-                key, table_indent = f"{TABLE}.{key}", spaces
+            if indent:
+                key, table_indent = BELOW + key, indent
             else:
-                in_table, table_indent = key == TABLE and not _value(line), b""
-            result.append(Part(key, [line]))
-            indent = spaces
-        elif result and result[-1].key and _continues(line, indent):
+                in_table, table_indent = key == TABLE and not value, b""
+            result.append(Part(key, indent, value, [line]))
+            field_indent = indent
+            continue
+        is_deeper = len(indent) > len(field_indent)
+        is_list_item = indent == field_indent and (text == b"-" or text.startswith(b"- "))
+        if result and result[-1].key and (not text or is_deeper or is_list_item):
             result[-1].lines.append(line)
         else:
-            result.append(Part("", [line]))
+            result.append(Part("", indent, "", [line]))
     return result
 
 
@@ -232,19 +257,42 @@ def with_fields(raw: bytes, fields: Mapping[str, str], line_end: bytes) -> bytes
     caller reads the result back. Raises Invalid.
     """
     result = parts(raw)
-    for key, value in fields.items():
-        _set(result, key, value, line_end)
+    for wanted, value in fields.items():
+        keys = [part.key for part in result]
+        short = wanted.removeprefix(BELOW)
+        key = short if wanted not in keys and TABLE not in keys and short in keys else wanted
+        is_nested = key.startswith(BELOW)
+        indents = (part.indent for part in result if part.key.startswith(BELOW))
+        indent = next(indents, b"  ") if is_nested else b""
+        line = indent + f"{short}: {scalar(value)}".encode()
+        if key in keys:
+            old = result[len(keys) - 1 - keys[::-1].index(key)].lines  # the last one, as in YAML
+            size = max(number for number, each in enumerate(old, 1) if each.strip())
+            old_end = old[0][len(old[0].rstrip(b"\r\n")) :] or b"\n"
+            old[:size] = [line + old_end]  # empty lines behind the value stay
+            continue
+        if is_nested and TABLE not in keys:
+            result.append(Part(TABLE, b"", "", [TABLE.encode() + b":" + line_end]))
+            keys.append(TABLE)
+        at = keys.index(TABLE) if TABLE in keys else len(keys)
+        if is_nested and result[at].value:
+            why = "its metadata is not written as a block of lines"
+            raise head_not_editable(why)
+        if is_nested:
+            later = STAMPS[STAMPS.index(key) + 1 :] if key in STAMPS else STAMPS
+            block = [at, *(n for n, each in enumerate(keys) if each.startswith(BELOW))]
+            at = next((n for n in block if keys[n] in later), block[-1] + 1)
+        result.insert(at, Part(key, indent, value, [line + line_end]))
     return b"".join(line for part in result for line in part.lines)
 
 
 def lines_of(fields: Mapping[str, str]) -> bytes:
     """Return the lines of a whole head: the fields at the top, then those below ``metadata``."""
-    prefix = f"{TABLE}."
-    top = [f"{key}: {scalar(text)}\n" for key, text in fields.items() if not key.startswith(prefix)]
+    top = [f"{key}: {scalar(text)}\n" for key, text in fields.items() if not key.startswith(BELOW)]
     nested = [
-        f"  {key.removeprefix(prefix)}: {scalar(text)}\n"
+        f"  {key.removeprefix(BELOW)}: {scalar(text)}\n"
         for key, text in fields.items()
-        if key.startswith(prefix)
+        if key.startswith(BELOW)
     ]
     return "".join(["---\n", *top, f"{TABLE}:\n", *nested, "---\n"]).encode()
 
@@ -264,10 +312,7 @@ def scalar(value: str) -> str:
 
 
 def _refused_event(text: str) -> str:
-    """Return why a YAML text is refused, "" if it is not. Raises what PyYAML raises.
-
-    Events need neither recursion nor memory, unlike values.
-    """
+    """Return why a YAML text is refused, "" if it is not. Raises what PyYAML raises."""
     depth = nodes = documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
         documents += isinstance(event, yaml.DocumentStartEvent)
@@ -287,16 +332,6 @@ def _refused_event(text: str) -> str:
     return ""
 
 
-def _flat(loaded: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of a YAML mapping as texts by key, those of ``metadata`` behind it."""
-    table = loaded.get(TABLE)
-    nested = table if isinstance(table, dict) else {}
-    fields = {str(key): _text(value) for key, value in loaded.items() if value is not nested}
-    if not fields.get(TABLE):
-        fields.pop(TABLE, None)
-    return fields | {f"{TABLE}.{key}": _text(value) for key, value in nested.items()}
-
-
 def _text(value: Any) -> str:
     """Return a YAML value as one text."""
     if isinstance(value, dict):
@@ -307,39 +342,25 @@ def _text(value: Any) -> str:
     return str(value).encode("utf-8", errors="replace").decode()
 
 
-def _fields_by_line(raw: bytes) -> tuple[dict[str, str], bool]:
+def _fields_by_line(lines: list[Part]) -> tuple[dict[str, str], bool]:
     """Return the fields of a head as a person reads its lines, and whether all lines were read."""
     fields: dict[str, str] = {}
     is_complete = True
-    for part in parts(raw):
+    for part in lines:
         first, *more = part.lines
         if not part.key:
             is_complete &= not first.strip() or first.lstrip().startswith(b"#")
             continue
-        value = _value(first)
-        deeper = {_indent(line) for line in more if _KEY_LINE.fullmatch(line)}
-        is_deep = "." in part.key or len(deeper) > 1 or bool(value)
-        is_unindented = any(line.strip() and not _indent(line) for line in more)
+        deeper = {match[1] for match in map(_KEY_LINE.fullmatch, more) if match}
+        is_deep = "." in part.key or len(deeper) > 1 or bool(part.value)
+        is_unindented = any(line.strip() and line[:1] not in (b" ", b"\t") for line in more)
         is_complete &= not (deeper and is_deep) and not is_unindented
-        own = "" if _VALUE_BELOW.fullmatch(value) else _unquoted(value)
+        own = "" if _VALUE_BELOW.fullmatch(part.value) else _unquoted(part.value)
         texts = [line.decode("utf-8", errors="replace").strip() for line in more]
         fields[part.key] = " ".join([own, *filter(None, texts)]).strip()
     if not fields.get(TABLE):
         fields.pop(TABLE, None)
     return fields, is_complete
-
-
-def _value(line: bytes) -> str:
-    """Return the value on the line of a key, "" for a comment or another line."""
-    match = _KEY_LINE.fullmatch(line)
-    value = (match[4] or b"") if match else b""
-    return "" if value.startswith(b"#") else value.decode("utf-8", errors="replace")
-
-
-def _has_sharp(part: Part) -> bool:
-    """Say whether a field is one line of plain words with a `` #``, behind which YAML cuts."""
-    value = _value(part.lines[0])
-    return len(part.lines) == 1 and " #" in value and value[0] not in _INDICATORS
 
 
 def _unquoted(value: str) -> str:
@@ -353,52 +374,3 @@ def _unquoted(value: str) -> str:
         return str(json.loads(value))
     except ValueError:
         return inner
-
-
-def _set(result: list[Part], key: str, value: str, line_end: bytes) -> None:
-    """Set one field among the parts of a head: replace its lines, or add one."""
-    keys = [part.key for part in result]
-    short = key.removeprefix(f"{TABLE}.")
-    if key not in keys and TABLE not in keys and short in keys:
-        key = short
-    is_nested = key.startswith(f"{TABLE}.")
-    indents = [_indent(part.lines[0]) for part in result if part.key.startswith(f"{TABLE}.")]
-    indent = (indents or [b"  "])[0] if is_nested else b""
-    line = indent + f"{key.removeprefix(f'{TABLE}.')}: {scalar(value)}".encode()
-    if key in keys:
-        old = result[len(keys) - 1 - keys[::-1].index(key)]  # the last one, as in YAML
-        size = max(number for number, each in enumerate(old.lines, 1) if each.strip())
-        old.lines[:size] = [line + _line_end(old.lines[0])]  # empty lines behind the value stay
-    elif is_nested and TABLE in keys:
-        table = keys.index(TABLE)
-        if _value(result[table].lines[0]):
-            why = "its metadata is not written as a block of lines"
-            raise head_not_editable(why)
-        after = STAMPS[STAMPS.index(key) + 1 :] if key in STAMPS else STAMPS
-        block = [at for at, each in enumerate(keys) if each.startswith(f"{TABLE}.")]
-        at = next((at for at in block if keys[at] in after), (block or [table])[-1] + 1)
-        result.insert(at, Part(key, [line + line_end]))
-    elif is_nested:
-        result += [Part(TABLE, [b"metadata:" + line_end]), Part(key, [line + line_end])]
-    else:
-        at = keys.index(TABLE) if TABLE in keys else len(keys)
-        result.insert(at, Part(key, [line + line_end]))
-
-
-def _continues(line: bytes, indent: bytes) -> bool:
-    """Say whether a line belongs to the value of the field above it, which has this indent."""
-    text = line.strip()
-    is_list_item = text == b"-" or text.startswith(b"- ")
-    own = _indent(line)
-    return not text or len(own) > len(indent) or (own == indent and is_list_item)
-
-
-def _indent(line: bytes) -> bytes:
-    """Return the blanks and tabs at the beginning of a line."""
-    match = _INDENT.match(line)
-    return match[0] if match else b""
-
-
-def _line_end(line: bytes) -> bytes:
-    """Return the line end of a line, a newline if it has none."""
-    return line[len(line.rstrip(b"\r\n")) :] or b"\n"

@@ -19,15 +19,15 @@ from memd.base.names import SUFFIX
 from memd.base.text import decode, one_line, sha256
 from memd.base.values import ORIGINS, MemoryType
 from memd.store import head
+from memd.store.head import BELOW, HeadFields
 from memd.store.head import BOM as BOM
 from memd.store.head import HEAD_BYTES as HEAD_BYTES
-from memd.store.head import TABLE, HeadFields
 from memd.store.head import head_not_editable as head_not_editable
 from memd.store.head import mapping as mapping
 from memd.store.head import split as split
 from memd.text.words import words
 
-Fields = tuple[str, str, MemoryType | None, str]  # name, description, type, origin
+_TYPES = {kind.value: kind for kind in MemoryType}
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # the form of a memory's name
 _SLUG_CHARACTERS = 60
 _HASH_DIGITS = 6  # of a name without any letter or digit
@@ -39,36 +39,22 @@ _LEAST_WORDS = 2  # fewer say nothing about a memory
 _STATEMENT_HASH_DIGITS = 8  # of the name of a memory whose statement has too few words
 
 
-def _invalid_memory(path: str, problems: tuple[str, ...]) -> Invalid:
-    listed = "; ".join(problems)
-    return Invalid(
-        f"{path} cannot be written: {listed}",
-        hint="begin with '---', name, description, metadata with type, '---', then the text",
-        path=path,
-        problems=listed,
-    )
-
-
 class Memory(Struct, frozen=True):
     """A memory's parts."""
 
     name: str
     description: str
     type: MemoryType | None
-    body: str  # the text after the head and its blank line; all of a damaged memory
+    origin: str  # whose words the memory says it holds, "" if it does not say or is damaged
     damaged: bool  # the head could not be read
+    head: HeadFields | None  # as it was read, ``None`` for a file without one
     metadata: Mapping[str, str]  # all fields but name and description, without nesting
+    raw_body: bytes  # what follows the head and its blank line; all of a damaged memory
 
     @property
-    def fields(self) -> Fields:
-        """Return what a header has of the memory: name, description, type and origin."""
-        return self.name, self.description, self.type, self.origin
-
-    @property
-    def origin(self) -> str:
-        """Return whose words the memory says it holds, "" if it does not say or is damaged."""
-        origin = "" if self.damaged else self.metadata.get("origin", "")
-        return origin if origin in ORIGINS else ""
+    def body(self) -> str:
+        """Return the text that ``raw_body`` holds."""
+        return self.raw_body.decode("utf-8", errors="replace")
 
 
 class StatementMemory(Struct, frozen=True):
@@ -88,45 +74,29 @@ def parse(content: bytes, path: str) -> Memory:
     """
     span = split(content)
     fields = head.read(span) if span else HeadFields({})
-    values = fields.values
-    below = f"{TABLE}."
-    nested = {k.removeprefix(below): v for k, v in values.items() if k.startswith(below)}
-    top = {k: v for k, v in values.items() if not k.startswith(below)}
-    name = " ".join(top.pop("name", "").split())
-    description = " ".join(top.pop("description", "").split())
-    body = decode(content)
+    values = dict(fields.values)
+    # Below ``metadata`` in Claude Code's layout, at the top in the older one.
+    type_texts = (values.get(f"{BELOW}type", ""), values.get("type", ""))
+    types = (text.partition(" #")[0].strip().lower() for text in type_texts)
+    name = " ".join(values.pop("name", "").split())
+    description = " ".join(values.pop("description", "").split())
+    metadata = {key: text for key, text in values.items() if not key.startswith(BELOW)}
+    metadata |= {k.removeprefix(BELOW): text for k, text in values.items() if k.startswith(BELOW)}
+    origin = "" if fields.damaged else metadata.get("origin", "")
+    raw_body = content.removeprefix(BOM)
     if span is not None and not fields.damaged:
-        text = content[span.body :].decode("utf-8", errors="replace")
-        body = text.removeprefix("\r\n") if text.startswith("\r\n") else text.removeprefix("\n")
+        line_end = b"\r\n" if content.startswith(b"\r\n", span.body) else b"\n"
+        raw_body = content[span.body :].removeprefix(line_end)
     return Memory(
         name or path.rpartition("/")[2].removesuffix(SUFFIX),
         description,
-        # Below ``metadata`` in Claude Code's layout, at the top in the older one.
-        _memory_type(nested.get("type", "")) or _memory_type(values.get("type", "")),
-        body,
+        next((_TYPES[text] for text in types if text in _TYPES), None),
+        origin if origin in ORIGINS else "",
         fields.damaged,
-        top | nested,
+        fields if span else None,
+        metadata,
+        raw_body,
     )
-
-
-def quick_fields(content: bytes) -> Fields | None:
-    """Return the fields of a memory's header if its head has the usual layout, else ``None``.
-
-    The result is that of ``parse``, in a fifth of its time; a scan of a directory reads so.
-    """
-    span = split(content)
-    if span is None or not span.closed or span.end - span.start > limits.FRONTMATTER_BYTES:
-        return None
-    values = head.plain_fields(span.text)
-    if values is None:
-        return None
-    kind = _memory_type(values.get(f"{TABLE}.type") or values.get("type", ""))
-    name = " ".join(values.get("name", "").split())
-    if kind is None or not name:
-        return None
-    description = " ".join(values.get("description", "").split())
-    origin = values.get(f"{TABLE}.origin", values.get("origin", ""))
-    return name, description, kind, origin if origin in ORIGINS else ""
 
 
 def validate(content: bytes, path: str) -> Memory:
@@ -134,6 +104,7 @@ def validate(content: bytes, path: str) -> Memory:
 
     Raises Invalid, which names everything that is missing.
     """
+    memory = parse(content, path)
     problems: list[str] = []
     if len(content) > limits.MEMORY_BYTES:
         problems.append(f"it has {len(content)} bytes, the limit is {limits.MEMORY_BYTES}")
@@ -141,17 +112,28 @@ def validate(content: bytes, path: str) -> Memory:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         problems.append(f"it is not UTF-8 at byte {error.start}")
-    span = split(content)
-    memory = parse(content, path)
-    if span is None:
+    if memory.head is None:
         problems.append("it has no frontmatter between two lines '---'")
     else:
-        fields = head.read(span)
-        if fields.problem:
-            problems.append(f"its frontmatter is refused: {fields.problem}")
-        problems += _field_problems(memory, fields.values.get("name", ""))
+        if memory.head.problem:
+            problems.append(f"its frontmatter is refused: {memory.head.problem}")
+        name = memory.head.values.get("name", "")
+        if not name:
+            problems.append("it has no name")
+        elif not _SLUG.fullmatch(name):
+            problems.append("its name is not a slug like two-words (small letters, digits, dashes)")
+        if not memory.description:
+            problems.append("it has no description")
+        if memory.metadata.get("type") not in _TYPES:
+            problems.append(f"its type is not one of {', '.join(MemoryType)}")
     if problems:
-        raise _invalid_memory(path, tuple(problems))
+        listed = "; ".join(problems)
+        raise Invalid(
+            f"{path} cannot be written: {listed}",
+            hint="begin with '---', name, description, metadata with type, '---', then the text",
+            path=path,
+            problems=listed,
+        )
     return memory
 
 
@@ -186,9 +168,9 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
     changed = content[: span.start] + lines + content[span.end :]
     # Read it back: a line that was misjudged must not become a damaged memory.
     expected = _facts(before)
-    expected |= {k.removeprefix(f"{TABLE}."): " ".join(v.split()) for k, v in fields.items()}
+    expected |= {k.removeprefix(BELOW): " ".join(v.split()) for k, v in fields.items()}
     after = parse(changed, "")
-    if after.damaged or after.body != before.body or _facts(after) != expected:
+    if after.damaged or after.raw_body != before.raw_body or _facts(after) != expected:
         why = "the other fields would not stay as they are"
         raise head_not_editable(why)
     return changed
@@ -222,7 +204,9 @@ def with_standard_head(content: bytes, base: bytes | None, path: str) -> bytes:
     new = head.read(span)
     before = head.read(old) if old else HeadFields({})
     is_known = bool(before.values) and not before.damaged
-    if new.damaged or (not is_known and _is_plain(span) and is_valid(content, path)):
+    # Every reader of YAML takes these lines for the same texts.
+    is_plain = head.plain_fields(span.text) is not None and " #" not in span.text
+    if new.damaged or (not is_known and is_plain and is_valid(content, path)):
         return content
     values = dict(new.values)
     if is_known:
@@ -232,14 +216,14 @@ def with_standard_head(content: bytes, base: bytes | None, path: str) -> bytes:
         values |= new.values
     file_name = path.rpartition("/")[2].removesuffix(SUFFIX)
     top_type = values.pop("type", "")
-    kind = values.pop(f"{TABLE}.type", "") or top_type
-    values.pop(f"{TABLE}.node_type", "")
+    kind = values.pop(f"{BELOW}type", "") or top_type
+    values.pop(f"{BELOW}node_type", "")
     stamps = {key: values.pop(key) for key in head.STAMPS if key in values}
     fields = {
         "name": slug(values.pop("name", ""), file_name),
         "description": values.pop("description", ""),
-        f"{TABLE}.node_type": "memory",
-        f"{TABLE}.type": kind.strip().lower(),
+        f"{BELOW}node_type": "memory",
+        f"{BELOW}type": kind.strip().lower(),
     }
     return head.lines_of(fields | values | stamps) + content[span.body :]
 
@@ -250,12 +234,11 @@ def with_readable_head(content: bytes) -> tuple[bytes, str]:
     Only lines that they cannot read change, and nothing that the memory says. If that is not
     possible the memory is returned unchanged, with the reason.
     """
-    span = split(content)
-    reason = head.read(span).problem if span else ""
-    if span is None or not reason:
+    before, span = parse(content, ""), split(content)
+    reason = before.head.problem if before.head else ""
+    if span is None or before.head is None or not reason:
         return content, ""
-    before = parse(content, "")
-    values = head.read(span).values
+    values = before.head.values
     fields = {
         part.key: values[part.key]
         for part in head.parts(span.text.encode())
@@ -263,8 +246,9 @@ def with_readable_head(content: bytes) -> tuple[bytes, str]:
     }
     with suppress(Invalid):
         changed = with_fields(content, fields)
-        new = split(changed)
-        if new and not head.read(new).problem and parse(changed, "") == before:
+        after = parse(changed, "")
+        is_same = after.type is before.type and _facts(after) == _facts(before)
+        if is_same and after.head and not after.head.problem:
             return changed, ""
     return content, reason
 
@@ -286,8 +270,8 @@ def new(
     """
     optional = {"type": type or "", "origin": origin, "originSessionId": session}
     optional["modified"] = modified
-    fields = {"name": name, "description": description, f"{TABLE}.node_type": "memory"}
-    fields |= {f"{TABLE}.{key}": text for key, text in optional.items() if text}
+    fields = {"name": name, "description": description, f"{BELOW}node_type": "memory"}
+    fields |= {f"{BELOW}{key}": text for key, text in optional.items() if text}
     text = body if body.endswith("\n") or not body else body + "\n"
     return head.lines_of(fields) + b"\n" + text.encode("utf-8", errors="replace")
 
@@ -352,36 +336,6 @@ def name_of_statement(statement: str) -> str:
         if len(words(" ".join(name_words[:count]))) >= _LEAST_WORDS:
             return "-".join(name_words[:count])
     return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_STATEMENT_HASH_DIGITS]}"
-
-
-def _is_plain(span: head.Head) -> bool:
-    """Say whether every reader of YAML takes a head for the same texts."""
-    return head.plain_fields(span.text) is not None and " #" not in span.text
-
-
-def _memory_type(value: str) -> MemoryType | None:
-    """Return the memory type that a value names, ``None`` if it names none."""
-    try:
-        return MemoryType(value.partition(" #")[0].strip().lower())
-    except ValueError:
-        return None
-
-
-def _field_problems(memory: Memory, name: str) -> list[str]:
-    """Return a sentence for each required field that is missing or has an invalid value.
-
-    ``name`` is the name as it was written.
-    """
-    problems: list[str] = []
-    if not name:
-        problems.append("it has no name")
-    elif not _SLUG.fullmatch(name):
-        problems.append("its name is not a slug like two-words (small letters, digits, dashes)")
-    if not memory.description:
-        problems.append("it has no description")
-    if memory.metadata.get("type") not in list(MemoryType):
-        problems.append(f"its type is not one of {', '.join(MemoryType)}")
-    return problems
 
 
 def _facts(memory: Memory) -> dict[str, str]:

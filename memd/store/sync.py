@@ -431,11 +431,9 @@ def header_of(path: str, content: bytes, text_hash: str, mtime_ns: int, size: in
     name, description, origin = path.rpartition("/")[2].removesuffix(SUFFIX), "", ""
     kind, damaged = None, False
     if path not in INDEXES:
-        fields = memory.quick_fields(content)
-        if fields is None:
-            parsed = memory.parse(content, path)
-            fields, damaged = parsed.fields, parsed.damaged
-        name, description, kind, origin = fields
+        parsed = memory.parse(content, path)
+        name, description, origin = parsed.name, parsed.description, parsed.origin
+        kind, damaged = parsed.type, parsed.damaged
         if path.startswith(TEAM) and origin != IMPORT:  # no team mate wrote an imported one
             origin = TEAM_MATE
     name, description = without_directions(name), without_directions(description)

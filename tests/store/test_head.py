@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.base import limits
-from memd.store import memory
 from memd.store.head import HEAD_BYTES, mapping, parts, plain_fields, problem, scalar, split
-from memd.store.memory import quick_fields
 
 ANY_LINE = st.text(alphabet="ab :-#'\"[]{}&*!|>\\.<~=\t01é\u2028\u00a0\x07", max_size=14)
 KEYED = st.builds(
@@ -133,64 +131,3 @@ def test_bombs_and_surprises_are_refused(raw: str, words: str) -> None:
 def test_nothing_makes_the_guard_raise(raw: str) -> None:
     """Any text is answered with words."""
     assert isinstance(problem(raw), str)
-
-
-NESTED = (
-    b"---\nname: a-b\ndescription: What it says.\nmetadata:\n  node_type: memory\n"
-    b"  type: feedback\n  originSessionId: 1-2\n  modified: 2026-11-20T23:18:09.458Z\n---\n\nBody\n"
-)
-MARKED = NESTED.replace(b"  type: feedback\n", b"  type: feedback\n  origin: outside\n")
-FLAT = b"---\nname: a\ndescription: 'b: c'\ntype: user\n---\ntext"
-VALUES = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
-    st.sampled_from(
-        ["user", "'x'", '"y: z"', "a: b", "- x", "a  b", " pad ", "null", "12", "a #b"]
-    ),
-)
-HEAD_LINES = st.sampled_from(
-    [
-        "name: {}", "description: {}", "type: {}", "metadata:", "metadata: {}", "  type: {}",
-        "  type: user", "  node_type: {}", "  node_type: memory", "  originSessionId: {}",
-        "  modified: {}", "  modified: 2026-11-20T23:18:09.458Z", "---", "{}", "  origin: user",
-    ]
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("head", [NESTED, MARKED, FLAT, NESTED.replace(b"\n", b"\r\n")])
-def test_the_usual_layouts_are_read_quickly(head: bytes) -> None:
-    """What Claude Code and memd write needs no reader of YAML."""
-    parsed = memory.parse(head, "p.md")
-    assert quick_fields(head) == parsed.fields
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"",
-        NESTED.replace(b"feedback", b"opinion"),
-        NESTED.replace(b"a-b", b"- a"),
-        FLAT.replace(b"'b: c'", b"b: c"),
-        FLAT.replace(b"'b: c'", b"x" * limits.FRONTMATTER_BYTES),
-        NESTED[:60],
-    ],
-)
-def test_anything_else_is_left_to_the_parser(head: bytes) -> None:
-    """What is not as usual is not guessed at."""
-    assert quick_fields(head) is None
-
-
-@given(
-    st.lists(st.tuples(HEAD_LINES, VALUES), max_size=8),
-    st.sampled_from([NESTED, MARKED, FLAT, b""]),
-    st.integers(0, 200),
-)
-def test_what_is_read_quickly_is_what_the_parser_reads(
-    picked: list[tuple[str, str]], whole: bytes, at: int
-) -> None:
-    """Whatever the head, the answer is none or that of the parser, and never a damaged one."""
-    text = "".join(line.format(value) + "\n" for line, value in picked).encode()
-    for head in (b"---\n" + text + b"---\n", whole[:at] + text + whole[at:]):
-        fields, parsed = quick_fields(head), memory.parse(head, "p.md")
-        if fields is not None:
-            assert fields == parsed.fields
-            assert not parsed.damaged
