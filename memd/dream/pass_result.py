@@ -24,7 +24,7 @@ from memd.base.yielding import yield_to_requests
 from memd.dream.judge import Judged, judge
 from memd.dream.values import DirectorySize, Report, Wanted
 from memd.state.proposals import Proposal, ProposedEdit
-from memd.store.index import read as read_index
+from memd.store.index import entries
 from memd.store.past import Past
 
 _MOST_ORPHANS = 50  # that a report lists
@@ -126,7 +126,7 @@ def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:
 
 def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
     """Return the paths of memories that the index does not name, 50 at most."""
-    listed = read_index(index or b"").named
+    listed = {path for entry in entries(index) for path in entry.paths}
     unlisted = sorted(header.path for header in headers if header.path not in listed)
     return tuple(unlisted[:_MOST_ORPHANS])
 

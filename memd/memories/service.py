@@ -79,7 +79,7 @@ class Memories:
 
         async def commit(writing: Writing) -> tuple[CommitResult, FileChange | None]:
             """Commit the write; return the result, and what it changed of the memory."""
-            plan = plan_write(writing, session=by.session, modified=modified)
+            plan = plan_write(writing, session=by.session, modified=modified, origin=by.origin)
             result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
             return result, next((file for file in result.files if file.path == writing.path), None)
 

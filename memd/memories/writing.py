@@ -5,8 +5,6 @@ or hook, an existing line is rewritten here. A writer who names the hash of the 
 write the index as a whole, which the store merges by entries.
 """
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from memd.base.errors import Conflict, Invalid, NotFound, Refused
@@ -25,38 +23,8 @@ from memd.base.values import (
 from memd.store import index, memory
 
 _DESCRIPTION_CHARACTERS = 1000
-_NEEDS_TEAM_SCOPE = "a memory of the team is written with scope team"
-_NO_PLACE = "logs and indexes are not memories"
-
-
-def _incomplete_memory(path: str, missing: Sequence[str]) -> Invalid:
-    listed = ", ".join(missing)
-    return Invalid(
-        f"{path} cannot be written: it needs {listed}",
-        hint="give content (with memctl: --file), or name, description, type and body",
-        path=path,
-        missing=listed,
-    )
-
-
-def _unknown_type(path: str, wanted: str) -> Invalid:
-    known = ", ".join(kind.value for kind in MemoryType)
-    return Invalid(
-        f"{path} cannot be written: its type must be one of {known}",
-        hint=f"types are {known}",
-        path=path,
-        type=wanted,
-    )
-
-
-def _long_description(path: str, characters: int) -> Invalid:
-    limit = _DESCRIPTION_CHARACTERS
-    return Invalid(
-        f"{path} cannot be written: its description has {characters} characters of {limit}",
-        hint="say it in one line and put the rest into the body",
-        path=path,
-        characters=characters,
-    )
+_TYPES = tuple(kind.value for kind in MemoryType)
+_PARTS = ("name", "description", "type", "body")  # that a new memory needs
 
 
 def nothing_there(path: str) -> NotFound:
@@ -94,44 +62,44 @@ class Writing(Struct, frozen=True):
     new_time: bool = False
 
 
-def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
+def plan_write(writing: Writing, *, session: str, modified: str, origin: str = "") -> Plan:
     """Return the plan that writes a memory, or the whole index if its ``base_hash`` is given.
 
-    The plan raises Refused, Invalid
-    and Invalid.
+    ``origin`` says whose words a new memory holds, "" if unknown. The plan raises Refused and
+    Invalid.
     """
+    path, base = writing.path, writing.base_hash
 
     def plan(tree: Tree) -> Draft:
         """Return the change set that writes the memory and its index line."""
-        if writing.path == INDEX and writing.base_hash is not None:
-            return Draft(edits=(_index_edit(writing),))
-        check_place(writing.path)
-        is_team = writing.path.startswith(TEAM)
-        if is_team and writing.scope != Scope.TEAM:
-            raise name_refused(writing.path, _NEEDS_TEAM_SCOPE)
-        if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
-            raise _long_description(writing.path, len(writing.description or ""))
-        old = tree.read(writing.path)
-        # A shared memory does not name a session of this machine.
-        content = _new_content(writing, old, session="" if is_team else session, modified=modified)
+        if path == INDEX and base is not None:
+            if writing.content is None:
+                raise _incomplete_memory(INDEX, "content")
+            return Draft(edits=(FileEdit(INDEX, writing.content.encode(), base=base),))
+        check_place(path)
+        _check_parts(writing)
+        is_team = path.startswith(TEAM)
+        old = tree.read(path)
+        # A shared memory names neither a session of this machine nor an author.
+        stamps = ("", "") if is_team else (session, origin)
+        content = _new_content(writing, old, modified, *stamps)
         if writing.new_time:
             content = memory.with_fields(content, {"metadata.modified": modified})
-        parsed = memory.validate(content, writing.path)
-        own = index.of_memory(parsed.name, parsed.description)
-        hook = writing.hook or (parsed.description if writing.title else own.hook)
-        pointer = Pointer(writing.title or own.title, hook)
-        edits = [FileEdit(writing.path, content, base=_replaced_hash(writing.base_hash, old))]
+        parsed = memory.validate(content, path)
+        pointer = index.of_memory(parsed.name, parsed.description)
+        if writing.title or writing.hook:
+            hook = writing.hook or (parsed.description if writing.title else pointer.hook)
+            pointer = Pointer(writing.title or pointer.title, hook)
+        replaced_hash = old.hash if old else ""
+        edits = [FileEdit(path, content, base=replaced_hash if base is None else base)]
         old_index = tree.index()
         # The store makes memd's lines of the heads; these words are the writer's.
         if old_index is not None and (writing.title or writing.hook):
-            new_index = index.with_pointer(old_index, writing.path, pointer)
+            new_index = index.with_pointer(old_index, path, pointer)
             if new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
-        return Draft(
-            edits=tuple(edits),
-            pointers={} if is_team else {writing.path: pointer},
-            by_person=writing.by_person,
-        )
+        pointers = {} if is_team else {path: pointer}
+        return Draft(edits=tuple(edits), pointers=pointers, by_person=writing.by_person)
 
     return plan
 
@@ -155,74 +123,81 @@ def plan_delete(path: str, base_hash: str | None, *, joined: bool) -> Plan:
                 hint="memctl team remove <path> --reason … removes it for the whole team",
                 path=path,
             )
-        return Draft(edits=(FileEdit(path, None, base=_replaced_hash(base_hash, old)),))
+        base = old.hash if base_hash is None else base_hash
+        return Draft(edits=(FileEdit(path, None, base=base),))
 
     return plan
-
-
-def _index_edit(writing: Writing) -> FileEdit:
-    """Return the edit that writes the whole index. Raises Invalid."""
-    if writing.content is None:
-        raise _incomplete_memory(INDEX, ["content"])
-    return FileEdit(INDEX, writing.content.encode(), base=writing.base_hash)
 
 
 def check_place(path: str) -> None:
     """Raise Refused for a path that no memory may have."""
     check_name(path)
     if not in_catalogue(path):
-        raise name_refused(path, _NO_PLACE)
+        raise name_refused(path, "logs and indexes are not memories")
 
 
-def _replaced_hash(base_hash: str | None, old: MemoryFile | None) -> str:
-    """Return the hash of the file that a write replaces: the given one, else the live file's."""
-    if base_hash is not None:
-        return base_hash
-    return old.hash if old else ""
+def _check_parts(writing: Writing) -> None:
+    """Refuse parts that no memory may have. Raises Refused and Invalid."""
+    path, characters = writing.path, len(writing.description or "")
+    if path.startswith(TEAM) and writing.scope != Scope.TEAM:
+        raise name_refused(path, "a memory of the team is written with scope team")
+    if characters > _DESCRIPTION_CHARACTERS:
+        limit = _DESCRIPTION_CHARACTERS
+        raise Invalid(
+            f"{path} cannot be written: its description has {characters} characters of {limit}",
+            hint="say it in one line and put the rest into the body",
+            path=path,
+            characters=characters,
+        )
+    if writing.content is None and writing.type is not None and writing.type not in _TYPES:
+        known = ", ".join(_TYPES)
+        raise Invalid(
+            f"{path} cannot be written: its type must be one of {known}",
+            hint=f"types are {known}",
+            path=path,
+            type=writing.type,
+        )
 
 
-def _new_content(writing: Writing, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
+def _new_content(
+    writing: Writing, old: MemoryFile | None, modified: str, session: str, origin: str
+) -> bytes:
     """Return the bytes to write: the given content, a new memory, or the old one with new parts.
 
     Raises Invalid.
     """
     if writing.content is not None:
         return writing.content.encode()
-    if old is None or old.header.damaged:
-        missing = [
-            name
-            for name in ("name", "description", "type", "body")
-            if getattr(writing, name) is None
-        ]
-        if missing:
-            raise _incomplete_memory(writing.path, missing)
-        return memory.new(
-            memory.slug(writing.name or "", writing.path),
-            writing.description or "",
-            _known_type(writing),
-            writing.body or "",
-            session=session,
-            modified=modified,
-        )
-    return _with_new_parts(writing, old, modified)
+    if old is not None and not old.header.damaged:
+        return _with_new_parts(writing, old, modified)
+    missing = ", ".join(name for name in _PARTS if getattr(writing, name) is None)
+    if missing:
+        raise _incomplete_memory(writing.path, missing)
+    return memory.new(
+        memory.slug(writing.name or "", writing.path),
+        writing.description or "",
+        MemoryType(writing.type or ""),
+        writing.body or "",
+        session=session,
+        modified=modified,
+        origin=origin,
+    )
 
 
 def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
-    """Return an old memory's content with the parts that the writer gave.
-
-    Raises Invalid.
-    """
-    header = old.header
-    name = memory.slug(writing.name, writing.path) if writing.name else writing.name
-    changes = {  # by field, the new value (None if it was not given) and the old one
-        "name": (name, header.name),
-        "description": (writing.description, header.description),
-        "metadata.type": (_known_type(writing) if writing.type is not None else None, header.type),
+    """Return an old memory's content with the parts that the writer gave. Raises Invalid."""
+    given = {
+        "name": writing.name and memory.slug(writing.name, writing.path),
+        "description": writing.description,
+        "metadata.type": writing.type,
     }
+    old_values = (old.header.name, old.header.description, old.header.type)
     # All given fields are written, even unchanged ones: the header may be older than the file,
     # from which another program may have removed them.
-    fields = {key: str(new) for key, (new, _) in changes.items() if new is not None}
-    is_same = all(new in (None, old_value) for new, old_value in changes.values())
+    fields = {key: new for key, new in given.items() if new is not None}
+    is_same = all(
+        new in (None, old_value) for new, old_value in zip(given.values(), old_values, strict=True)
+    )
     content = old.content
     if writing.body is not None:
         content = memory.with_body(content, writing.body)
@@ -231,9 +206,10 @@ def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
     return memory.with_fields(content, {"metadata.modified": modified, **fields})
 
 
-def _known_type(writing: Writing) -> MemoryType:
-    """Return the type to write. Raises Invalid."""
-    try:
-        return MemoryType(writing.type or "")
-    except ValueError as error:
-        raise _unknown_type(writing.path, writing.type or "") from error
+def _incomplete_memory(path: str, missing: str) -> Invalid:
+    return Invalid(
+        f"{path} cannot be written: it needs {missing}",
+        hint="give content (with memctl: --file), or name, description, type and body",
+        path=path,
+        missing=missing,
+    )

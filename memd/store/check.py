@@ -3,7 +3,8 @@
 They run before anything is written, so a refusal leaves no trace.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 
 from memd.base import limits
 from memd.base.errors import Conflict, Invalid, NotFound, Refused, Secret, TooLarge
@@ -15,13 +16,17 @@ from memd.base.names import (
     check_name,
     check_odd_name,
     check_stored_name,
+    clash,
     in_catalogue,
 )
 from memd.base.text import decode, sha256
 from memd.base.values import FileEdit, MemoryType
 from memd.store import memory, secret
 
+NewText = tuple[str, bytes | None, bytes]  # path, the text before, the new text
+
 _LINES_AROUND_CHANGE = 100  # that are searched too: credentials of several lines are shorter
+_BETWEEN = "\n\n\0\n\n"  # two texts that are searched together: no credential has such lines
 
 
 class ImportedTexts:
@@ -95,6 +100,13 @@ def name_clash(path: str, other: str) -> Refused:
     )
 
 
+def check_clashes(created: Iterable[str], existing: Iterable[str]) -> None:
+    """Refuse new names that some systems take for another one. Raises Refused."""
+    clashing_pair = clash(created, existing)
+    if clashing_pair is not None:
+        raise name_clash(*clashing_pair)
+
+
 def conflict(path: str, expected: str, actual: str, change: str = "") -> Conflict:
     """Return the error of two versions that cannot be merged; hashes are "" for no file.
 
@@ -131,22 +143,12 @@ def check_shared(path: str, content: bytes) -> None:
         raise Invalid(sentence, hint=hint, path=path, type=shown)
 
 
-def check_body(path: str, before: bytes | None, content: bytes) -> None:
-    """Check size, type and secrets of a text that differs from the one before.
-
-    Raises TooLarge, Invalid and Secret.
-    """
-    if before != content:
-        check_size(path, content)
-        check_shared(path, content)
-        check_secrets(path, before, content)
-
-
-def check_index(before: bytes | None, content: bytes) -> None:
-    """Check size and secrets of a new index. Raises TooLarge and Secret."""
-    check_size(INDEX, content, limits.READ_BYTES)
-    if before != content:
-        check_secrets(INDEX, before, content)
+def check_new_texts(texts: Iterable[NewText]) -> None:
+    """Refuse a credential in the texts of one change, all searched together. Raises Secret."""
+    new_texts = list(texts)
+    if secret.find(_BETWEEN.join(itertools.starmap(_new_part, new_texts))):
+        for text in new_texts:
+            check_secrets(*text)
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
@@ -155,6 +157,8 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     Lines that were there before pass, or a person could not edit such a file at all. Raises Secret,
     which never has the value.
     """
+    if not secret.find(_new_part(path, before, after)):
+        return
     in_name = secret.find(path) if before is None else ()
     if in_name:
         raise Secret(
@@ -162,10 +166,6 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
             hint="name the file by what it is about instead of the secret",
             rule=in_name[0].rule,
         )
-    # What stood there need not be searched again, and a search of a large text is slow.
-    secrets_now = secret.find(_changed_part(before or b"", after))
-    if not secrets_now:
-        return
     old, new = decode(before or b"").split("\n"), decode(after).split("\n")
     old_lines = {(each.rule, old[each.line - 1]) for each in secret.find("\n".join(old))}
     for each in secret.find("\n".join(new)):
@@ -180,19 +180,19 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
             )
 
 
-def _changed_part(before: bytes, after: bytes) -> str:
-    """Return the new text from its first to its last changed line, with lines around them."""
+def _new_part(path: str, before: bytes | None, after: bytes) -> str:
+    """Return the name of a new file, and the text from its first to its last changed line.
+
+    Lines around the change are included; what else stood there need not be searched again, and a
+    search of a large text is slow.
+    """
+    if before is None:
+        return f"{path}{_BETWEEN}{decode(after)}"
+    if before == after:
+        return ""
     old, new = before.split(b"\n"), after.split(b"\n")
-    start = _common_start(old, new)
-    same_end = _common_start(old[start:][::-1], new[start:][::-1])
-    first = max(0, start - _LINES_AROUND_CHANGE)
-    end = len(new) - same_end + _LINES_AROUND_CHANGE
-    return decode(b"\n".join(new[first:end]))
-
-
-def _common_start(lines: Sequence[bytes], other_lines: Sequence[bytes]) -> int:
-    """Return how many lines two texts have in common at their beginning."""
-    for number, (line, other_line) in enumerate(zip(lines, other_lines, strict=False)):
-        if line != other_line:
-            return number
-    return min(len(lines), len(other_lines))
+    most = min(len(old), len(new))
+    start = next((n for n in range(most) if old[n] != new[n]), most)
+    end = next((n for n in range(most - start) if old[-1 - n] != new[-1 - n]), most - start)
+    first, last = max(0, start - _LINES_AROUND_CHANGE), len(new) - end + _LINES_AROUND_CHANGE
+    return decode(b"\n".join(new[first:last]))

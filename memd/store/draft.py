@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from memd.base import limits
 from memd.base.errors import MemdError
-from memd.base.names import INDEX, INDEXES, TEAM, TEAM_INDEX, clash, in_catalogue
+from memd.base.names import INDEX, INDEXES, TEAM, TEAM_INDEX, in_catalogue
 from memd.base.text import sha256
 from memd.base.values import (
     FOREIGN,
@@ -26,11 +26,11 @@ from memd.base.values import (
     Draft,
     FileEdit,
     MemoryType,
-    Pointer,
     least_trusted,
 )
 from memd.store import check, index, memory, merge
 from memd.store.log import ChangeLog, Step
+from memd.store.memory import Memory
 from memd.store.tree import LiveTree, StoredFile
 
 _INDEX_IS_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
@@ -43,16 +43,21 @@ class Prepared(Struct):
 
     steps: list[Step] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)  # the texts before and after, by hash
+    # By path: the memories of the steps before and after, ``None`` for no file.
+    memories: dict[str, tuple[Memory | None, Memory | None]] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)  # whose text was merged with newer text
     emptied: set[str] = field(default_factory=set)  # files that are empty at the moment
     notes: list[str] = field(default_factory=list)  # why an index was not updated
 
-    def add(self, edit: FileEdit, live: StoredFile | None, mode: int | None = None) -> None:
-        """Add the step of an edit, unless nothing changes; ``mode`` is that of a new file."""
+    def add(self, edit: FileEdit, live: StoredFile | None, mode: int | None = None) -> bool:
+        """Add the step of an edit; return ``False`` if nothing changes.
+
+        ``mode`` is that of a new file.
+        """
         before = live.hash if live else None
         after = None if edit.content is None else sha256(edit.content)
         if before == after:
-            return
+            return False
         if live:
             self.bodies[live.hash] = live.content
             if live.emptied:
@@ -62,21 +67,15 @@ class Prepared(Struct):
         before_mtime_ns = live.mtime_ns if live else None
         mode = live.mode if live else mode
         self.steps.append(Step(edit.path, before, after, before_mtime_ns, mode, edit.mtime_ns))
-
-    def text(self, text_hash: str | None) -> bytes | None:
-        """Return a text of the change, ``None`` for no file."""
-        return None if text_hash is None else self.bodies[text_hash]
-
-    def own(self) -> list[Step]:
-        """Return the steps of memories outside ``team/``, which has an index of its own."""
-        return [step for step in self.steps if not step.path.startswith(TEAM)]
+        return True
 
 
 def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> Prepared:
     """Return the change that a draft wants; without steps if nothing differs.
 
     ``origin`` says where the words come from, "" if unknown; it is written into the head of each
-    memory. Raises what ``check.py`` refuses, Conflict for an edit that cannot be merged, and what
+    memory. Texts that were in this directory before are not checked, and an import brings its own
+    check. Raises what ``check.py`` refuses, Conflict for an edit that cannot be merged, and what
     reading the tree raises.
     """
     imports = draft.check_import is not None
@@ -84,23 +83,32 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
     made = Prepared(merged=set(draft.merged))
     index_edits: dict[str, FileEdit] = {}
     for requested in draft.edits:
-        live = tree.file(requested.path)
-        edit = _merged_with_live(requested, live, log)
-        if edit is not requested:
+        edit, live = requested, tree.file(requested.path)
+        if edit.base is not None and edit.base != (live.hash if live else ""):
+            edit = _merged_with_live(edit, live, log)
             made.merged.add(edit.path)
         if edit.path in INDEXES:  # handled last: an index depends on the memories of the change
             index_edits[edit.path] = edit
-        else:
-            made.add(_checked(edit, live, draft, origin), live, draft.modes.get(edit.path))
-    if made.steps:
-        _check_name_clashes(tree, made.steps)
+            continue
+        edit, old, new = _checked(edit, live, draft, origin)
+        if made.add(edit, live, draft.modes.get(edit.path)):
+            made.memories[edit.path] = (old, new)
+    created = {step.path for step in made.steps if step.before is None}
+    deleted = {step.path for step in made.steps if step.after is None}
+    check.check_clashes(created, (tree.files() | created) - deleted if created else ())
     if made.steps or index_edits or draft.pointers or draft.mend_index:
-        for path, derive in ((INDEX, _own_index), (TEAM_INDEX, _team_index)):
-            index_edit, note = derive(draft, index_edits.get(path), tree, made)
-            if note:
-                made.notes.append(f"{note}; it is left as it is")
+        for path, new_index in ((INDEX, _own_index), (TEAM_INDEX, _team_index)):
+            index_edit, note = new_index(draft, index_edits.get(path), tree, made)
+            made.notes += [f"{note}; it is left as it is"] if note else []
             if index_edit is not None:
                 made.add(index_edit, tree.file(path), draft.modes.get(path))
+    if not draft.restores:
+        passed = {*(made.memories if imports else ()), TEAM_INDEX}
+        check.check_new_texts(
+            (step.path, made.bodies[step.before] if step.before else None, made.bodies[step.after])
+            for step in made.steps
+            if step.after and step.path not in passed
+        )
     made.merged &= {step.path for step in made.steps}
     return made
 
@@ -114,10 +122,13 @@ def prepare_refused(draft: Draft, tree: LiveTree) -> Prepared:
     for edit in draft.edits:
         live = tree.file(edit.path)
         before = live.content if live else None
-        if edit.content is not None and edit.path == INDEX:
-            check.check_index(before, edit.content)
-        elif edit.content is not None:
-            check.check_body(edit.path, before, edit.content)
+        if edit.content is not None and edit.content != before:
+            is_index = edit.path == INDEX
+            most = limits.READ_BYTES if is_index else limits.MEMORY_BYTES
+            check.check_size(edit.path, edit.content, most)
+            if not is_index:
+                check.check_shared(edit.path, edit.content)
+            check.check_secrets(edit.path, before, edit.content)
         made.add(edit, live)
     return made
 
@@ -148,40 +159,44 @@ def merge_edit(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
 
 
 def _merged_with_live(edit: FileEdit, live: StoredFile | None, log: ChangeLog) -> FileEdit:
-    """Return the edit itself, or merged with the live file if that changed since it was read.
+    """Return an edit merged with the live file, which changed since its writer read it.
 
     Raises Conflict if they cannot be merged. That includes an edit that deletes a changed file, and
     one of a file that was deleted.
     """
-    live_hash = live.hash if live else ""
-    if edit.base is None or edit.base == live_hash:
-        return edit
     content = merge_edit(edit, log.body(edit.base), live.content) if live else None
     if content is None or live is None:
-        raise check.conflict(edit.path, edit.base, live_hash)
+        raise check.conflict(edit.path, edit.base or "", live.hash if live else "")
     mtime_ns = None if edit.mtime_ns is None else max(edit.mtime_ns, live.mtime_ns)
     return replace(edit, content=content, base=live.hash, mtime_ns=mtime_ns)
 
 
-def _checked(edit: FileEdit, live: StoredFile | None, draft: Draft, origin: str) -> FileEdit:
-    """Check the new text of a memory; return its edit with the origin written into the head.
+def _checked(
+    edit: FileEdit, live: StoredFile | None, draft: Draft, origin: str
+) -> tuple[FileEdit, Memory | None, Memory | None]:
+    """Return the edit of a memory with the origin in its head, and the memory before and after.
 
-    Texts that were in this directory before are not checked, and those of an import have their
-    origin already. Raises what ``check.py`` refuses.
+    Raises what ``check.py`` refuses; credentials are searched later.
     """
-    if edit.content is None or draft.restores:
-        return edit
     before = live.content if live else None
+    old = None if before is None else memory.parse(before, edit.path)
+    if edit.content is None:
+        return edit, old, None
+    new = memory.parse(edit.content, edit.path)
     if draft.check_import is not None:
         draft.check_import(edit.path, before, edit.content)
-        return edit
-    content = _with_origin(edit, edit.content, before, origin, by_person=draft.by_person)
-    check.check_body(edit.path, before, content)
-    return edit if content is edit.content else replace(edit, content=content)
+    elif not draft.restores:
+        content = _with_origin(edit, old, new, origin, by_person=draft.by_person)
+        if content is not edit.content:
+            edit, new = replace(edit, content=content), memory.parse(content, edit.path)
+        if content != before:
+            check.check_size(edit.path, content)
+            check.check_shared(edit.path, content)
+    return edit, old, new
 
 
 def _with_origin(
-    edit: FileEdit, content: bytes, before: bytes | None, writer_origin: str, *, by_person: bool
+    edit: FileEdit, old: Memory | None, new: Memory, writer_origin: str, *, by_person: bool
 ) -> bytes:
     """Return the text of an edit with its origin (who its words come from) in the head.
 
@@ -189,14 +204,12 @@ def _with_origin(
     unless the person saves it (``by_person``). The text may name a less trusted origin than its
     writer has. Raises Invalid for a head that cannot be changed.
     """
-    origin = edit.origin or writer_origin
-    if not origin or edit.path.startswith(TEAM) or memory.split(content) is None:
+    origin, content = edit.origin or writer_origin, edit.content or b""
+    if not origin or edit.path.startswith(TEAM) or new.head is None:
         return content
-    new = memory.parse(content, edit.path)
-    old = memory.parse(before, edit.path) if before is not None else None
     if by_person:
         wanted = origin
-    elif old and old.body == new.body and not edit.origin:  # only the head changes
+    elif old and old.raw_body == new.raw_body and not edit.origin:  # only the head changes
         wanted = old.origin
     else:
         # What the text says of itself counts only if the writer did not name the origin.
@@ -213,16 +226,6 @@ def _with_origin(
         return content
 
 
-def _check_name_clashes(tree: LiveTree, steps: Collection[Step]) -> None:
-    """Refuse new names that differ from others only in case. Raises Refused."""
-    created = {step.path for step in steps if step.before is None}
-    if created:
-        deleted = {step.path for step in steps if step.after is None}
-        clashing_pair = clash(created, (tree.files() | created) - deleted)
-        if clashing_pair is not None:
-            raise check.name_clash(*clashing_pair)
-
-
 def _own_index(
     draft: Draft, wanted: FileEdit | None, tree: LiveTree, made: Prepared
 ) -> tuple[FileEdit | None, str]:
@@ -237,76 +240,68 @@ def _own_index(
     content, note = wanted.content if wanted else live, ""
     # If files came or went without memd, an older index would be wrong as well.
     is_exact = (
-        wanted is not None and draft.exact_index and _with_lines(live, Draft(), tree)[0] == live
+        wanted is not None
+        and draft.exact_index
+        and _with_lines(live, Draft(), tree, Prepared())[0] == live
     )
     if not is_exact:
         content, note = _with_lines(content, draft, tree, made)
     if content is not None and not draft.restores:
-        check.check_index(live, content)
+        check.check_size(INDEX, content, limits.READ_BYTES)
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), note
 
 
 def _with_lines(
-    content: bytes | None, draft: Draft, tree: LiveTree, made: Prepared | None = None
+    content: bytes | None, draft: Draft, tree: LiveTree, made: Prepared, *, adds: bool = True
 ) -> tuple[bytes | None, str]:
-    """Return an index with the lines that a change needs, and why it lacks some or ""."""
-    made = made or Prepared()
-    own = made.own()
-    content = _with_followed_lines(content, made)
-    written = {step.path for step in own if step.after}
-    deleted = {step.path for step in own if not step.after}
-    entries = index.read(content or b"")
+    """Return an index with the lines that a change needs, and why it lacks some or "".
+
+    Unless it ``adds`` lines, it only drops those that lead nowhere.
+    """
+    changed = {path: both for path, both in made.memories.items() if not path.startswith(TEAM)}
+    heads = {
+        path: ((old.name, old.description), (new.name, new.description))
+        for path, (old, new) in changed.items()
+        if old and new and (old.name, old.description) != (new.name, new.description)
+    }
+    parsed = index.Index(content)
+    is_same = not parsed.follow(heads) and content == tree.index()
+    written = {path for path, (_, new) in changed.items() if new}
+    deleted = changed.keys() - written
+    named = {path for entry in parsed.entries for path in entry.paths}
     # Of the files that lines name: those that exist after the change.
-    existing = tree.among(entries.named | draft.pointers.keys()) | written
-    existing -= deleted
+    existing = (tree.among(named | draft.pointers.keys()) | written) - deleted
     must_have_line = written | (draft.pointers.keys() & existing)
     memories = {path for path in tree.files() if not path.startswith(TEAM)}
-    created = sum(step.before is None for step in own)
-    if len(memories) + created - len(deleted) <= limits.INDEX_ENTRIES:
+    if len((memories | written) - deleted) <= limits.INDEX_ENTRIES:
         must_have_line |= memories - deleted
-    missing = must_have_line - {line.paths[0] for line in entries.lines}
-    lines = {
-        path: draft.pointers[path] if path in draft.pointers else _line_from_head(path, tree, made)
-        for path in missing
-    }
-    of_person = _lines_of_person(entries, existing, deleted, tree, dropped=draft.drop_dangling)
-    updated = index.reconcile(content, must_have_line, lines, existing, of_person)
-    if updated is not None:
-        # A line that came without a step of its memory may lack the mark of foreign words.
-        everywhere = content != tree.index() or not missing.issubset(written)
-        updated = index.with_marks(updated, _outside_marks(tree, made, everywhere=everywhere))
-    if len(updated or b"") > limits.READ_BYTES >= len(content or b""):
-        # No new lines, then: only those that lead nowhere are dropped.
-        existing |= must_have_line
-        return index.reconcile(content, (), {}, existing, of_person), _INDEX_IS_FULL
+    missing = must_have_line - {entry.path for entry in parsed.entries}
+    pointers = dict(draft.pointers)
+    for path in missing - pointers.keys():
+        head = (path in changed and changed[path][1]) or tree.rows[path].header
+        pointers[path] = index.of_memory(head.name, head.description)
+    of_person = _lines_of_person(parsed, existing, deleted, tree, dropped=draft.drop_dangling)
+    if not adds:
+        parsed.reconcile((), {}, existing | must_have_line, of_person)
+        return (None if content is None else parsed.text()), _INDEX_IS_FULL
+    added = parsed.reconcile(must_have_line, pointers, existing, of_person)
+    if content is None and not added:
+        return None, ""
+    # A line that came without a step of its memory may lack the mark of foreign words.
+    outside = _outside_marks(tree, made, everywhere=not is_same or not missing <= written)
+    lines = [(entry.line, entry.paths) for entry in parsed.entries if outside]
+    for number, paths in [*lines, *((number, (path,)) for path, number in added.items())]:
+        marked = next((outside[path] for path in paths if path in outside), None)
+        if marked is not None:
+            parsed.mark(number, marked=marked)
+    updated = parsed.text()
+    if len(updated) > limits.READ_BYTES >= len(content or b""):
+        return _with_lines(content, draft, tree, made, adds=False)
     return updated, ""
 
 
-def _with_followed_lines(content: bytes | None, made: Prepared) -> bytes | None:
-    """Return the index in which memd's lines of changed memories say what their heads now say."""
-    heads: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}  # before and after, by path
-    for step in made.own():
-        if step.before and step.after:
-            texts = (made.bodies[step.before], made.bodies[step.after])
-            parsed = [memory.parse(text, step.path) for text in texts]
-            before, after = ((each.name, each.description) for each in parsed)
-            if before != after:
-                heads[step.path] = before, after
-    return index.with_followed_lines(content, heads) if content and heads else content
-
-
-def _line_from_head(path: str, tree: LiveTree, made: Prepared) -> Pointer:
-    """Return the index line of a memory from the name and the description in its head."""
-    after = next((step.after for step in made.steps if step.path == path), None)
-    if after is not None:
-        parsed = memory.parse(made.bodies[after], path)
-        return index.of_memory(parsed.name, parsed.description)
-    header = tree.rows[path].header
-    return index.of_memory(header.name, header.description)
-
-
 def _lines_of_person(
-    entries: index.Entries,
+    parsed: index.Index,
     existing: AbstractSet[str],
     deleted: AbstractSet[str],
     tree: LiveTree,
@@ -318,20 +313,18 @@ def _lines_of_person(
     A person may have written such a line, so it stays; but only if the live index has it already,
     and where such lines are ``dropped`` only if something lies there.
     """
-    if entries.named <= existing:  # every line leads to a memory
+    leading_nowhere = [entry for entry in parsed.entries if existing.isdisjoint(entry.paths)]
+    if not leading_nowhere:
         return frozenset()
-    live_targets = index.read(tree.index() or b"").named
+    in_live = {path for entry in index.entries(tree.index()) for path in entry.paths}
     dangling = [
-        line
-        for line in entries.lines
-        if existing.isdisjoint(line.paths)
-        and live_targets.issuperset(line.paths)
-        and not (dropped and not tree.lies(line.paths))
+        entry
+        for entry in leading_nowhere
+        if in_live.issuperset(entry.paths) and not (dropped and not tree.lies(entry.paths))
     ]
-    targets = {path for line in dangling for path in line.paths}
-    never_known = tree.unknown(targets) - deleted
+    never_known = tree.unknown({path for entry in dangling for path in entry.paths}) - deleted
     # A link may stand for several paths; one that memd knows is enough to drop the line.
-    return frozenset(line.paths[0] for line in dangling if never_known.issuperset(line.paths))
+    return frozenset(entry.path for entry in dangling if never_known.issuperset(entry.paths))
 
 
 def _outside_marks(tree: LiveTree, made: Prepared, *, everywhere: bool) -> dict[str, bool]:
@@ -340,17 +333,12 @@ def _outside_marks(tree: LiveTree, made: Prepared, *, everywhere: bool) -> dict[
     A memory that is no longer from there has ``False``. With ``everywhere`` all memories of the
     directory are included, else only those of the change.
     """
-    marked: dict[str, bool] = {}
-    if everywhere:
-        headers = tree.headers()
-        marked = {header.path: True for header in headers if header.origin in _MARKED_ORIGINS}
-    for step in made.steps:
-        was, now = (
-            text is not None and memory.parse(text, step.path).origin in _MARKED_ORIGINS
-            for text in (made.text(step.before), made.text(step.after))
-        )
+    rows = tree.rows.items() if everywhere else ()
+    marked = {path: True for path, row in rows if row.header.origin in _MARKED_ORIGINS}
+    for path, both in made.memories.items():
+        was, now = (each is not None and each.origin in _MARKED_ORIGINS for each in both)
         if was or now:
-            marked[step.path] = now
+            marked[path] = now
     return marked
 
 
@@ -364,25 +352,20 @@ def _team_index(
 
     ``wanted`` is an edit that restores an earlier index with a person's own lines.
     """
-    steps = [step for step in made.steps if step.path.startswith(TEAM)]
-    entries: dict[str, tuple[str, str, MemoryType | None]] = {
-        header.path: (header.name, header.description, header.type) for header in tree.team()
-    }
-    if not steps and not entries and wanted is None and TEAM_INDEX not in tree.rows:
+    changed = {path: new for path, (_, new) in made.memories.items() if path.startswith(TEAM)}
+    team = {header.path: (header.name, header.description, header.type) for header in tree.team()}
+    if not changed and not team and wanted is None and TEAM_INDEX not in tree.rows:
         return None, ""
     try:
         live = tree.file(TEAM_INDEX)
     except MemdError as error:
         # Without a step of a team's memory the change does not concern this index.
-        return None, error.sentence if steps else ""
-    for step in steps:
-        entries.pop(step.path, None)
-        if step.after:
-            parsed = memory.parse(made.bodies[step.after], step.path)
-            entries[step.path] = (parsed.name, parsed.description, parsed.type)
+        return None, error.sentence if changed else ""
+    team = {path: head for path, head in team.items() if path not in changed}
+    team |= {path: (new.name, new.description, new.type) for path, new in changed.items() if new}
     ordered = sorted(
         (_TYPE_ORDER[kind], name.casefold(), path, description, name)
-        for path, (name, description, kind) in entries.items()
+        for path, (name, description, kind) in team.items()
     )
     lines = {
         path.removeprefix(TEAM): index.of_memory(name, description)

@@ -12,7 +12,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from urllib.parse import unquote
@@ -45,41 +45,34 @@ _CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LEADING_DOTS = re.compile(r"\A(?:\./)+")
-_CACHED_INDEXES = 4  # whose entries stay in memory: an update reads the old index and the new one
-# From one index to the next nearly all lines are the same.
-_CACHED_LINES = 16_384  # whose paths stay in memory: 8 MiB with the next bound
-_CACHED_LINE_BYTES = 1024  # a longer line is not one of memd's, and is read anew each time
-_OUTSIDE = " (outside)"  # the mark at the end of the line of a memory from outside
+# From one index to the next nearly all lines are the same: so many stay parsed, in 8 MiB.
+_CACHED_LINES = 8192
+_CACHED_LINE_BYTES = 1024  # a longer line is not one of memd's, and is parsed anew each time
+_OUTSIDE = b" (outside)"  # the mark at the end of the line of a memory from outside
 _DESCRIPTION_CHARACTERS = 500  # of a manifest's line; 200 of these still fit a prompt
 _LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later times
 
 NameAndDescription = tuple[str, str]
 
 
-class EntryLine(Struct, frozen=True):
-    """The number of an entry's line, from 0, and the ``paths`` that its link may mean.
+class IndexEntry(Struct, frozen=True):
+    """One pointer of the index; ``line`` is its number, from 0.
 
-    The path that Markdown means comes first.
+    ``paths`` are those that its link may mean, Markdown's meaning first. Title and hook are as a
+    reader of Markdown sees them, bullet and target as they are written.
     """
 
-    number: int
+    line: int
     paths: tuple[str, ...]
-
-
-class Entries(Struct, frozen=True):
-    """The entries of an index in its order; ``named`` are all paths that their links may mean."""
-
-    lines: tuple[EntryLine, ...]
-    named: frozenset[str]
-
-
-class IndexEntry(Struct, frozen=True):
-    """One pointer of the index; ``line`` is its number, from 0."""
-
-    path: str
     title: str
     hook: str
-    line: int
+    bullet: str
+    target: str
+
+    @property
+    def path(self) -> str:
+        """Return the path that Markdown means."""
+        return self.paths[0]
 
 
 class LoadedIndex(Struct, frozen=True):
@@ -91,43 +84,129 @@ class LoadedIndex(Struct, frozen=True):
     cut: str  # the limit that decided where the text ends, "lines" or "bytes"; "" for all of it
 
 
-@lru_cache(_CACHED_INDEXES)
-def read(content: bytes) -> Entries:
-    """Return the entries of an index: its lines that are a link to a memory, outside of code."""
-    raw_lines = content.splitlines(keepends=True)
-    has_fence = b"```" in content or b"~~~" in content
-    in_code = _lines_in_code(raw_lines) if has_fence else frozenset[int]()
-    lines: list[EntryLine] = []
-    for number, line in enumerate(raw_lines):
-        if b"](" not in line or number in in_code:  # most lines without a link are passed fast
-            continue
-        paths = _cached_paths(line) if len(line) <= _CACHED_LINE_BYTES else _paths(line)
-        if paths:
-            lines.append(EntryLine(number, paths))
-    return Entries(tuple(lines), frozenset(path for line in lines for path in line.paths))
+class Index:
+    """An index as its lines; ``entries`` are those of the text that it was made of, in order.
+
+    A line that goes becomes empty, so that the numbers of the others stay.
+    """
+
+    def __init__(self, content: bytes | None) -> None:
+        self.lines = (content or b"").splitlines(keepends=True)
+        self.entries: list[IndexEntry] = []
+        self._line_end = b"\r\n" if content and b"\r\n" in content else b"\n"
+        has_fence = content and (b"```" in content or b"~~~" in content)
+        in_code = _lines_in_code(self.lines) if has_fence else frozenset[int]()
+        for number, line in enumerate(self.lines):
+            if b"](" in line and number not in in_code:  # lines without a link are passed fast
+                is_short = len(line) <= _CACHED_LINE_BYTES
+                parsed = _parsed(line) if is_short else _parsed.__wrapped__(line)
+                if parsed is not None:
+                    self.entries.append(IndexEntry(number, *parsed))
+
+    def text(self) -> bytes:
+        """Return the index as it is now."""
+        return b"".join(self.lines)
+
+    def others(self) -> list[int]:
+        """Return the numbers of the lines that lead to no memory: what somebody wrote by hand."""
+        numbers = {entry.line for entry in self.entries}
+        return [number for number in range(len(self.lines)) if number not in numbers]
+
+    def point(self, entry: IndexEntry, pointer: Pointer) -> None:
+        """Give an entry another title and hook; its bullet and link stay as they were written."""
+        old = self.lines[entry.line]
+        bom = BOM if old.startswith(BOM) else b""
+        line_end = old[len(old.rstrip(b"\r\n")) :]
+        line = _line(entry.bullet, entry.target, pointer).encode()
+        self.lines[entry.line] = bom + line + line_end
+
+    def follow(self, heads: Mapping[str, tuple[NameAndDescription, NameAndDescription]]) -> bool:
+        """Make memd's lines of changed memories say what their heads say; return whether any did.
+
+        ``heads`` has each memory's name and description before and after, by path. Of several lines
+        of a memory the first counts, and what a person wrote in it stays.
+        """
+        remaining, is_changed = dict(heads), False
+        for entry in self.entries:
+            if entry.path not in remaining:
+                continue
+            old, new = remaining.pop(entry.path)
+            hook = entry.hook.removesuffix(_OUTSIDE.decode().strip()).strip()
+            has_own_title = is_own_title(entry.title, *old)
+            if not (is_cut_of(hook, old[1]) if hook else has_own_title):
+                continue
+            pointer = of_memory(*new)
+            if not has_own_title:
+                pointer = Pointer(entry.title, new[1])
+            elif pointer.title.casefold() == entry.title.casefold():
+                pointer = Pointer(entry.title, pointer.hook)
+            if pointer != Pointer(entry.title, hook):
+                self.point(entry, pointer)
+                is_changed = True
+        return is_changed
+
+    def reconcile(
+        self,
+        files: Collection[str],
+        wanted: Mapping[str, Pointer],
+        others: AbstractSet[str] = frozenset(),
+        unknown: AbstractSet[str] = frozenset(),
+    ) -> dict[str, int]:
+        """Have exactly one entry for each of ``files``, and none that leads nowhere.
+
+        - An entry stays if its path is among ``files`` or ``others``. Of several entries for one
+          file the first stays.
+        - Entries of ``unknown`` paths, where memd never had a file, are a person's and stay.
+        - Files without an entry get one at the end, with the pointer of ``wanted`` or the file's
+          name. They come in the order of ``files``, sorted if that is a set.
+
+        Return the numbers of the lines that were added, by path.
+        """
+        existing = frozenset(files) | others
+        listed: set[str] = set()
+        for entry in self.entries:
+            path = next((path for path in entry.paths if path in existing), entry.path)
+            if path in unknown:
+                continue
+            if path in listed or not (path in existing or path.startswith(TEAM)):
+                self.lines[entry.line] = b""
+            listed.add(path)
+        ordered = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
+        missing = [path for path in ordered if path not in listed and not path.startswith(TEAM)]
+        retained = self.text()
+        if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
+            self.lines.append(self._line_end)  # the last line has none
+        added: dict[str, int] = {}
+        for path in missing:
+            added[path] = len(self.lines)
+            line = pointer_line(path, wanted.get(path) or _from_file_name(path))
+            self.lines.append(line.encode() + self._line_end)
+        return added
+
+    def mark(self, number: int, *, marked: bool) -> None:
+        """Give a line the mark of outside words at its end, or take it away; not to empty ones."""
+        line = self.lines[number]
+        text = line.rstrip()
+        if text and marked != text.endswith(_OUTSIDE):
+            text_before = text.removesuffix(_OUTSIDE)
+            self.lines[number] = text_before + _OUTSIDE * marked + line[len(text) :]
 
 
-def entries(content: bytes, among: Container[str] | None = None) -> tuple[IndexEntry, ...]:
-    """Return the pointers of an index, in its order; with ``among`` only those of these paths."""
-    lines = content.splitlines(keepends=True)
-    result: list[IndexEntry] = []
-    for line in read(content).lines:
-        if among is None or line.paths[0] in among:
-            _, title, _, hook = _fields(lines[line.number])
-            result.append(IndexEntry(line.paths[0], title, hook, line.number))
-    return tuple(result)
+def entries(content: bytes | None) -> list[IndexEntry]:
+    """Return the pointers of an index, in its order: its lines that are a link to a memory."""
+    return Index(content).entries
 
 
 def pointers(content: bytes | None) -> dict[str, Pointer]:
     """Return title and hook of each entry by its path; of several for one path the last."""
-    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries(content or b"")}
+    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries(content)}
 
 
 def own_lines(content: bytes) -> list[bytes]:
     """Return the lines of an index that lead to no memory, without the empty ones."""
-    numbers = {line.number for line in read(content).lines}
-    lines = enumerate(content.splitlines())
-    return [line for number, line in lines if number not in numbers and line.strip()]
+    parsed = Index(content)
+    lines = (parsed.lines[number].rstrip(b"\r\n") for number in parsed.others())
+    return [line for line in lines if line.strip()]
 
 
 def load(content: bytes | None) -> LoadedIndex:
@@ -152,51 +231,15 @@ def load(content: bytes | None) -> LoadedIndex:
     return LoadedIndex(retained, lines, size, cut)
 
 
-def reconcile(
-    content: bytes | None,
-    files: Collection[str],
-    wanted: Mapping[str, Pointer],
-    others: AbstractSet[str] = frozenset(),
-    unknown: AbstractSet[str] = frozenset(),
-) -> bytes | None:
-    """Return the index with exactly one entry for each of ``files``, and none that leads nowhere.
-
-    - An entry stays if its path is among ``files`` or ``others``. Of several entries for one file
-      the first stays.
-    - Entries of ``unknown`` paths, where memd never had a file, are a person's and stay.
-    - Files without an entry get one at the end, with the pointer of ``wanted`` or the file's name.
-      They come in the order of ``files``, sorted if that is a set.
-
-    The result is ``None`` if there is no index and none is needed.
-    """
-    raw = content or b""
-    existing = frozenset(files) | others
-    listed, removed = _listed_and_removed(read(raw).lines, existing, unknown)
-    distinct_files = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
-    missing = [path for path in distinct_files if path not in listed and not path.startswith(TEAM)]
-    if content is None and not missing:
-        return None
-    lines = raw.splitlines(keepends=True)
-    retained = b"".join(line for number, line in enumerate(lines) if number not in removed)
-    line_end = b"\r\n" if b"\r\n" in raw else b"\n"
-    if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
-        retained += line_end  # the last line has none, and the new ones come behind it
-    added = [pointer_line(path, wanted.get(path) or _from_file_name(path)) for path in missing]
-    return retained + b"".join(line.encode() + line_end for line in added)
-
-
 def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None:
     """Return an index of these memories only, in their order; a person's own lines come after.
 
     The entries of ``content`` are replaced by ``wanted``, its other lines are the person's. The
     result is ``None`` if it would be empty.
     """
-    raw = (content or b"").removeprefix(BOM)
-    old_entries = {line.number for line in read(raw).lines}
-    raw_lines = enumerate(raw.splitlines(keepends=True))
-    own = [line for number, line in raw_lines if number not in old_entries]
+    old = Index((content or b"").removeprefix(BOM))
     new_entries = [f"{pointer_line(path, pointer)}\n".encode() for path, pointer in wanted.items()]
-    return b"".join((*new_entries, *own)) or None
+    return b"".join([*new_entries, *(old.lines[number] for number in old.others())]) or None
 
 
 def pointer_line(path: str, pointer: Pointer) -> str:
@@ -207,50 +250,14 @@ def pointer_line(path: str, pointer: Pointer) -> str:
 def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
     """Return the index with a new title and hook in the entry of a path.
 
-    The bullet, the link as it was written and every other line stay. An index without such an entry
-    is returned unchanged.
+    An index without such an entry is returned unchanged.
     """
-    candidates = [entry for entry in read(content).lines if path in entry.paths]
-    if not candidates:
-        return content
-    # A link may mean several paths; the entry that most likely means this one is changed.
-    entry = min(candidates, key=lambda line: line.paths.index(path))
-    lines = content.splitlines(keepends=True)
-    old = lines[entry.number]
-    bullet, _, target, _ = _fields(old)
-    bom = BOM if old.startswith(BOM) else b""
-    line_end = old[len(old.rstrip(b"\r\n")) :]
-    lines[entry.number] = bom + _line(bullet, target, pointer).encode() + line_end
-    return b"".join(lines)
-
-
-def with_followed_lines(
-    content: bytes, heads: Mapping[str, tuple[NameAndDescription, NameAndDescription]]
-) -> bytes:
-    """Return an index in which memd's lines of changed memories say what their heads now say.
-
-    ``heads`` has each memory's name and description before and after, by path. Of several lines of
-    a memory the first counts.
-    """
-    remaining = dict(heads)
-    for entry in entries(content, heads):
-        if entry.path in remaining:
-            pointer = _followed(entry, *remaining.pop(entry.path))
-            if pointer is not None:
-                content = with_pointer(content, entry.path, pointer)
-    return content
-
-
-def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:
-    """Return the index with the mark of outside memories at the end of their lines, and only there.
-
-    Lines of memories that ``outside`` does not name stay as they are.
-    """
-    paths = {line.number: line.paths for line in read(content).lines}
-    return _marked(
-        content,
-        lambda number: next((outside[p] for p in paths.get(number, ()) if p in outside), None),
-    )
+    parsed = Index(content)
+    candidates = [entry for entry in parsed.entries if path in entry.paths]
+    if candidates:
+        # A link may mean several paths; the entry that most likely means this one is changed.
+        parsed.point(min(candidates, key=lambda entry: entry.paths.index(path)), pointer)
+    return parsed.text()
 
 
 def with_own_marks(content: bytes, *, marked: bool) -> bytes:
@@ -258,8 +265,10 @@ def with_own_marks(content: bytes, *, marked: bool) -> bytes:
 
     These are the lines that lead to no memory: headings, and what somebody wrote between them.
     """
-    numbers = {line.number for line in read(content).lines}
-    return _marked(content, lambda number: None if number in numbers else marked)
+    parsed = Index(content)
+    for number in parsed.others():
+        parsed.mark(number, marked=marked)
+    return parsed.text()
 
 
 def manifest(headers: Sequence[Header]) -> str:
@@ -281,29 +290,31 @@ def _manifest_line(header: Header) -> str:
     return f"- {kind}{path} ({iso_time(seconds)}){text}{origin}"
 
 
-def _paths(raw: bytes) -> tuple[str, ...]:
-    """Return the paths that the link of a line may mean, Markdown's meaning first.
+@lru_cache(_CACHED_LINES)
+def _parsed(raw: bytes) -> tuple[tuple[str, ...], str, str, str, str] | None:
+    """Return what an entry's line says, as ``IndexEntry`` has it; ``None`` for another line.
 
-    There are none if the line is no entry. People write paths with and without percent-encoding,
-    and names that have ``#`` or ``?``.
+    People write paths with and without percent-encoding, and names that have ``#`` or ``?``.
     """
     match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
     if match is None:
-        return ()
+        return None
     text = match["target"][1:-1].strip()  # without its parentheses
     if text.startswith("<"):
         text = text[1:].removesuffix(">")
     else:
         text = _ESCAPED.sub(r"\1", _LINK_TITLE.sub("", text))
     if _LEADS_OUT.match(text):
-        return ()
+        return None
     before_fragment = re.split(r"[#?]", text, maxsplit=1)[0]
     meanings = (unquote(before_fragment), before_fragment, unquote(text), text)
     distinct_paths = dict.fromkeys(_LEADING_DOTS.sub("", path) for path in meanings)
-    return tuple(path for path in distinct_paths if in_catalogue(path))
-
-
-_cached_paths = lru_cache(_CACHED_LINES)(_paths)
+    paths = tuple(path for path in distinct_paths if in_catalogue(path))
+    if not paths:
+        return None
+    title = _ESCAPED.sub(r"\1", match["title"]).strip()
+    hook = (match["hook"] or match["text"] or "").strip()
+    return paths, title, hook, match["bullet"], match["target"]
 
 
 def _lines_in_code(lines: list[bytes]) -> frozenset[int]:
@@ -323,17 +334,6 @@ def _lines_in_code(lines: list[bytes]) -> frozenset[int]:
     return frozenset(inside)
 
 
-def _fields(raw: bytes) -> tuple[str, str, str, str]:
-    """Return bullet, title, link target and hook of an entry's line.
-
-    Title and hook are as a reader of Markdown sees them, the other two as they are written.
-    """
-    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
-    groups = match.groupdict("") if match else dict.fromkeys(_ENTRY.groupindex, "")
-    title = _ESCAPED.sub(r"\1", groups["title"]).strip()
-    return groups["bullet"], title, groups["target"], (groups["hook"] or groups["text"]).strip()
-
-
 def _line(bullet: str, target: str, pointer: Pointer) -> str:
     """Return the line of an entry, with its title and hook cut to fit.
 
@@ -349,40 +349,6 @@ def _line(bullet: str, target: str, pointer: Pointer) -> str:
 def _percent(match: re.Match[str]) -> str:
     """Return the matched characters percent-encoded, as in an address."""
     return "".join(f"%{byte:02X}" for byte in match[0].encode())
-
-
-def _listed_and_removed(
-    lines: Iterable[EntryLine], existing: AbstractSet[str], unknown: AbstractSet[str]
-) -> tuple[frozenset[str], frozenset[int]]:
-    """Return the paths of the entries, and the numbers of the entries that do not stay.
-
-    An entry goes if its file does not exist or an earlier entry has it. Those of the team stay.
-    """
-    listed: set[str] = set()
-    removed: set[int] = set()
-    for line in lines:
-        path = next((path for path in line.paths if path in existing), line.paths[0])
-        if path in unknown:
-            continue
-        leads_somewhere = path in existing or path.startswith(TEAM)
-        if path in listed or not leads_somewhere:
-            removed.add(line.number)
-        listed.add(path)
-    return frozenset(listed), frozenset(removed)
-
-
-def _marked(content: bytes, wanted: Callable[[int], bool | None]) -> bytes:
-    """Return the index with or without the mark at the end of lines, as ``wanted`` says by number.
-
-    Lines for which that is ``None``, and empty ones, stay as they are.
-    """
-    mark = _OUTSIDE.encode()
-    lines = content.splitlines(keepends=True)
-    for number, line in enumerate(lines):
-        text, wants_mark = line.rstrip(), wanted(number)
-        if text and wants_mark is not None and wants_mark != text.endswith(mark):
-            lines[number] = text.removesuffix(mark) + mark * wants_mark + line[len(text) :]
-    return b"".join(lines)
 
 
 def _warning(lines: int, size: int) -> str:
@@ -403,25 +369,3 @@ def _from_file_name(path: str) -> Pointer:
     file_name = path.rpartition("/")[2].removesuffix(".md")
     title = file_name.replace("_", " ").replace("-", " ").strip()
     return Pointer(title[:1].upper() + title[1:] or path, "")
-
-
-def _followed(
-    entry: IndexEntry, old: NameAndDescription, new: NameAndDescription
-) -> Pointer | None:
-    """Return the new title and hook of an entry whose memory's head changed, ``None`` if it stays.
-
-    What a person wrote in the line stays.
-    """
-    hook = entry.hook.removesuffix(_OUTSIDE.strip()).strip()
-    has_own_title = is_own_title(entry.title, *old)
-    has_own_hook = is_cut_of(hook, old[1]) if hook else has_own_title
-    if not has_own_hook:
-        return None
-    wanted = of_memory(*new)
-    if not has_own_title:
-        pointer = Pointer(entry.title, new[1])
-    elif wanted.title.casefold() == entry.title.casefold():
-        pointer = Pointer(entry.title, wanted.hook)
-    else:
-        pointer = wanted
-    return None if pointer == Pointer(entry.title, hook) else pointer

@@ -335,6 +335,8 @@ def name_of_statement(statement: str) -> str:
     for count in range(_NAME_WORDS, _MOST_NAME_WORDS + 1):
         if len(words(" ".join(name_words[:count]))) >= _LEAST_WORDS:
             return "-".join(name_words[:count])
+        if count >= len(name_words):
+            break
     return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_STATEMENT_HASH_DIGITS]}"
 
 

@@ -179,10 +179,10 @@ def _lines_by_key(content: bytes) -> tuple[list[bytes], dict[bytes, bytes]]:
     """Return the lines of an index, with each entry replaced by a key, and the entries by key."""
     keys = _lines(content)
     by_key: dict[bytes, bytes] = {}
-    for entry in index.read(content).lines:
-        key = b"\0" + entry.paths[0].encode()  # unlike a line it has no line end
-        by_key.setdefault(key, keys[entry.number])
-        keys[entry.number] = key
+    for entry in index.entries(content):
+        key = b"\0" + entry.path.encode()  # unlike a line it has no line end
+        by_key.setdefault(key, keys[entry.line])
+        keys[entry.line] = key
     return keys, by_key
 
 

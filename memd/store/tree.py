@@ -121,13 +121,12 @@ class LiveTree:
 
         What lies there and is no memory (a link, a file that cannot be read) is something.
         """
-        content = self.index() or b""
-        lines = {line.number: line.paths for line in index.read(content).lines}
-        existing = self.among({path for paths in lines.values() for path in paths})
+        entries = index.entries(self.index())
+        existing = self.among({path for entry in entries for path in entry.paths})
         return tuple(
             entry
-            for entry in index.entries(content)
-            if existing.isdisjoint(lines[entry.line]) and not self.lies(lines[entry.line])
+            for entry in entries
+            if existing.isdisjoint(entry.paths) and not self.lies(entry.paths)
         )
 
     def lies(self, paths: Collection[str]) -> bool:

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from memd.base.names import INDEX
 from memd.projects.known import KnownProject
-from memd.store.index import read
+from memd.store.index import entries
 from tests.portable.exports import Archives, archives_in, checked, recorded
 from tests.soak.figures import FIGURE
 from tests.store.bench import topic
@@ -54,7 +54,7 @@ def wrong(destination: Path, *, foreign: bool) -> str:
     if foreign:  # it is another program's business what it has written when
         return ""
     index = (destination / memory / INDEX).read_bytes()
-    pointed = {path for line in read(index).lines for path in line.paths}
+    pointed = {path for entry in entries(index) for path in entry.paths}
     if pointed != there.keys() - {INDEX}:
         return f"the index names {sorted(pointed)}, and there are {sorted(there)}"
     return ""

@@ -1,5 +1,7 @@
 """The index: loading it for a prompt, and keeping it true."""
 
+from collections.abc import Collection, Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,14 +9,8 @@ from hypothesis import strategies as st
 from memd.base import limits
 from memd.base.names import in_catalogue
 from memd.base.text import one_line
-from memd.base.values import Header, Pointer
-from memd.store.index import (
-    derive,
-    entries,
-    load,
-    pointer_line,
-    reconcile,
-)
+from memd.base.values import Pointer
+from memd.store.index import Index, derive, entries, load, pointer_line
 
 PATHS = st.text(
     alphabet="ab/ ()[]<>%20#?:~.é\\\n\u2028-", min_size=1, max_size=12
@@ -100,6 +96,15 @@ def test_an_example_in_a_code_block_is_no_pointer() -> None:
     assert reconcile(b"```\n- [Gone](gone.md)\n", [], {}) == b"```\n"
 
 
+def reconcile(
+    content: bytes | None, files: Collection[str], wanted: Mapping[str, Pointer]
+) -> bytes:
+    """Return the index with one entry for each of these files."""
+    parsed = Index(content)
+    parsed.reconcile(files, wanted)
+    return parsed.text()
+
+
 def _others(content: bytes | None) -> list[bytes]:
     """Return the lines without a link; a BOM is none of them."""
     lines = (content or b"").removeprefix(b"\xef\xbb\xbf").splitlines()
@@ -152,8 +157,3 @@ def test_a_line_of_40_kb_costs_no_time(part: str) -> None:
         content = (part + filler * 40_000).encode()
         assert len(entries(content)) <= 1
         assert reconcile(content, [], {}) in (content, b"")
-
-
-def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
-    """Return a header with these facts."""
-    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, hash="0")
