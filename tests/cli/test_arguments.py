@@ -14,6 +14,8 @@ from memd.cli.grammar import (
     synopsis,
 )
 
+PARSER = parser()
+
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_command_has_a_handler_and_a_help(
@@ -23,7 +25,7 @@ def test_every_command_has_a_handler_and_a_help(
     module, _, function = command.run.partition(":")
     assert callable(getattr(import_module(f"memd.cli.commands.{module}"), function))
     with pytest.raises(SystemExit) as left:
-        parser().parse_args([*command.words, "--help"])
+        PARSER.parse_args([*command.words, "--help"])
     assert left.value.code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: {synopsis(command)}\n\n{command.text.split()[0]}")

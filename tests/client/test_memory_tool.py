@@ -176,7 +176,7 @@ def _same(home: Home, folders: pytest.TempPathFactory, commands: list[Command]) 
 
 
 @pytest.mark.parametrize(
-    ("writers", "each"), [(4, 25), pytest.param(8, 100, marks=pytest.mark.soak)]
+    ("writers", "each"), [(3, 12), pytest.param(8, 100, marks=pytest.mark.soak)]
 )
 def test_no_insert_of_several_processes_is_lost(
     home: Home, writers: int, each: int, record_property: Record

@@ -187,7 +187,7 @@ def explore(desk: Desk, examples: int) -> None:
 
 def test_any_order_of_requests_is_as_the_model(desk: Desk) -> None:
     """Each request of any order is answered as the model says, and leaves what the model has."""
-    explore(desk, 30)
+    explore(desk, 15)
 
 
 @pytest.mark.soak

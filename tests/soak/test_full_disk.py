@@ -79,7 +79,7 @@ def free(home: Home) -> None:
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs the right to mount a file system")
-@pytest.mark.parametrize("count", [2, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [1, pytest.param(200, marks=pytest.mark.soak)])
 def test_a_full_disk_keeps_nobody_waiting(
     count: int, record_property: Callable[[str, object], None]
 ) -> None:

@@ -16,7 +16,7 @@ from tests.soak.figures import FIGURE
 STEPS = 50
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(400, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(400, marks=pytest.mark.soak)])
 def test_the_queue_is_as_its_model(
     rounds: int, record_property: Callable[[str, object], None]
 ) -> None:

@@ -27,7 +27,7 @@ SEED = 20261123
 ANSWER = {"hookSpecificOutput": {"additionalContext": "found"}}
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [1, pytest.param(200, marks=pytest.mark.soak)])
 def test_no_prompt_is_blocked(count: int, record_property: Callable[[str, object], None]) -> None:
     """Every run ends with 0 and prints the daemon's whole answer or nothing."""
     counts = each(count, SEED, partial(one_round, count))

@@ -17,7 +17,7 @@ from tests.model.programs import Stub
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 
 ROUNDS = 50
-_SAMPLE = 4
+_SAMPLE = 2
 _CONFIG = """
 [model]
 provider = "command"

@@ -85,7 +85,7 @@ def parts(path: str) -> dict[str, str]:
     return {"name": name, "description": f"about {name}", "type": "project"}
 
 
-@pytest.mark.parametrize("cycles", [2, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cycles", [1, pytest.param(100, marks=pytest.mark.soak)])
 def test_a_killed_daemon_is_back_within_a_second(
     cycles: int, record_property: Callable[[str, object], None]
 ) -> None:

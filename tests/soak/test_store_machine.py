@@ -14,7 +14,7 @@ from tests.soak.figures import FIGURE
 from tests.soak.store_machine import StoreMachine
 
 
-@pytest.mark.parametrize("rounds", [20, pytest.param(400, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [10, pytest.param(400, marks=pytest.mark.soak)])
 def test_the_store_is_as_its_model(
     rounds: int, record_property: Callable[[str, object], None]
 ) -> None:

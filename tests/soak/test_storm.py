@@ -40,7 +40,7 @@ def play(rounds: int, mode: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("mode", "rounds"),
     [
-        ("storm", 10),
+        ("storm", 6),
         ("hold", 1),
         pytest.param("storm", 400, marks=pytest.mark.soak),
         pytest.param("hold", 60, marks=pytest.mark.soak),
