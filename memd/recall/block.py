@@ -13,7 +13,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -63,24 +63,35 @@ def render(
     """
     for number in range(len(memories), 0, -1):
         shown = sorted(memories[:number], key=_section)
-        notice = _stale_notice(shown)
-        headers, quotes = list(_header_lines(shown)), [_quote(memory) for memory in shown]
+        headers, quotes, old_names, last_section = [], [], [], -1
+        for memory in shown:
+            section, name = _section(memory), _plain(memory.name, _NAME_CHARACTERS)
+            # A section's first memory has its heading too.
+            heading = f"{_HEADINGS[section]}\n\n" if section != last_section else ""
+            header = _plain(memory.header, limits.SURFACED_BYTES)
+            facts = f"{memory.type or 'no type'}, {memory.scope}, {name}"
+            headers.append(f"{heading}{header}\n{facts}{_SOURCES.get(memory.origin, '')}")
+            quotes.append(_quote(memory))
+            if memory.stale_notice and section != _INSTRUCTIONS and _may_have_changed(memory):
+                old_names.append(name)
+            last_section = section
+        notice = _NOTICE.replace("{{names}}", ", ".join(old_names)) if old_names else ""
         sizes = [units(quote) for quote in quotes]
-        frame = _join_paragraphs(_OPENING, *headers, notice, tags.CLOSE)
+        frame = "\n\n".join(filter(None, (_OPENING, *headers, notice, tags.CLOSE)))
         # What is left for the quotations if each of them is cut and gets its note.
         room = budget - units(frame) - number * (units(_CUT_NOTE) + len("\n"))
-        if room >= sum(min(size, _LEAST_UNITS) for size in sizes):
-            entries = []
-            for header, quote, share in zip(headers, quotes, shares(sizes, room), strict=True):
-                shortened_quote = _shorten(quote, share)
-                entries.append(f"{header}\n{shortened_quote}" if shortened_quote else header)
-            return _join_paragraphs(_OPENING, *entries, notice, tags.CLOSE), number
+        if room < sum(min(size, _LEAST_UNITS) for size in sizes):
+            continue
+        entries = []
+        for header, quote, size, share in zip(
+            headers, quotes, sizes, shares(sizes, room), strict=True
+        ):
+            shown_quote = quote
+            if size > share:
+                shown_quote = shortened(quote, share).rstrip() + _CUT_NOTE
+            entries.append(f"{header}\n{shown_quote}" if shown_quote else header)
+        return "\n\n".join(filter(None, (_OPENING, *entries, notice, tags.CLOSE))), number
     return "", 0
-
-
-def _join_paragraphs(*paragraphs: str) -> str:
-    """Return the paragraphs that are not empty as one text."""
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 def without_repetition(memory: SurfacedMemory, line: str) -> SurfacedMemory | None:
@@ -109,32 +120,9 @@ def _section(memory: SurfacedMemory) -> int:
     return _INSTRUCTIONS if is_rule else _BACKGROUND
 
 
-def _header_lines(shown: Iterable[SurfacedMemory]) -> Iterable[str]:
-    """Yield the lines above each memory's text; a section's first memory has its heading too."""
-    last_section = -1
-    for memory in shown:
-        section = _section(memory)
-        heading = f"{_HEADINGS[section]}\n\n" if section != last_section else ""
-        header = _plain(memory.header, limits.SURFACED_BYTES)
-        facts = f"{memory.type or 'no type'}, {memory.scope}, {_name(memory)}"
-        yield f"{heading}{header}\n{facts}{_SOURCES.get(memory.origin, '')}"
-        last_section = section
-
-
-def _stale_notice(shown: Iterable[SurfacedMemory]) -> str:
-    """Return a notice with the names of memories that may be out of date, "" if there are none."""
-    names = [
-        _name(memory)
-        for memory in shown
-        if memory.stale_notice
-        and _section(memory) != _INSTRUCTIONS
-        and _may_have_changed(f"{memory.description}\n{_QUOTATION.sub('', memory.content)}")
-    ]
-    return _NOTICE.replace("{{names}}", ", ".join(names)) if names else ""
-
-
-def _may_have_changed(content: str) -> bool:
-    """Return whether a text has code, a version, a date or a state."""
+def _may_have_changed(memory: SurfacedMemory) -> bool:
+    """Return whether a memory has code, a version, a date or a state."""
+    content = f"{memory.description}\n{_QUOTATION.sub('', memory.content)}"
     # A lone surrogate cannot be encoded; it is none of these.
     return _changes().search(content.encode(errors="replace")) is not None
 
@@ -148,11 +136,6 @@ def _changes() -> Any:
     return regex.own(_CHANGES)
 
 
-def _name(memory: SurfacedMemory) -> str:
-    """Return a memory's name as one harmless line."""
-    return _plain(memory.name, _NAME_CHARACTERS)
-
-
 def _plain(content: str, limit: int) -> str:
     """Return a text as one harmless line of at most ``limit`` characters."""
     return neutralise(text.one_line(neutralise(content), limit))
@@ -162,22 +145,9 @@ def _quote(memory: SurfacedMemory) -> str:
     """Return a memory's text as a quotation, with its description unless the text has it."""
     content = neutralise(memory.content)
     description = _plain(memory.description, _DESCRIPTION_CHARACTERS)
-    if not _covers(content[:_BEGINNING_CHARACTERS].casefold(), description.casefold()):
+    beginning = content[:_BEGINNING_CHARACTERS].casefold()
+    words = _WORD.findall(description.casefold())
+    covered = sum(len(word) for word in words if word in beginning)
+    if covered < _COVERED_SHARE * sum(map(len, words)):
         content = f"{description}\n{content}".strip("\n")
-    if not content:
-        return ""
-    return "\n".join(f"> {line}".rstrip() for line in content.split("\n"))
-
-
-def _covers(content: str, description: str) -> bool:
-    """Return whether a text has most words of a description."""
-    words = _WORD.findall(description)
-    covered = sum(len(word) for word in words if word in content)
-    return covered >= _COVERED_SHARE * sum(len(word) for word in words)
-
-
-def _shorten(quote: str, share: int) -> str:
-    """Return a quotation cut to ``share`` units, with a note if it was cut."""
-    if units(quote) <= share:
-        return quote
-    return shortened(quote, share).rstrip() + _CUT_NOTE
+    return "\n".join(f"> {line}".rstrip() for line in content.split("\n")) if content else ""

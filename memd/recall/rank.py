@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from memd.base.values import MemoryType
 from memd.recall.query import Query
 from memd.state.search import SearchRow
-from memd.text.words import common
+from memd.text.words import stemmed_lists
 
 BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
@@ -207,4 +207,4 @@ def _score(prompt: Terms, row: SearchRow) -> Ranked | None:
 @cache
 def _dull_words() -> frozenset[str]:
     """Return words that say little about a memory's topic: common words, days and years."""
-    return common() | {str(number) for number in (*range(100), *range(1990, 2100))}
+    return stemmed_lists().common | {str(number) for number in (*range(100), *range(1990, 2100))}

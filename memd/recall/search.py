@@ -133,7 +133,9 @@ class Finder:
         rules = Rules(place, prompt, surfaced, team=team)
         # What is below the floor is of interest only to these.
         floor = not (for_model or prompt.explain)
-        terms, rows = self._rows(place.real, parse(prompt.query), len(headers), rules, floor=floor)
+        terms, rows, excluded = self._rows(
+            place.real, parse(prompt.query), len(headers), rules, floor=floor
+        )
         ranked = rank(terms, rows, select.most_memories(prompt.limit, settings))
         best = [item.row.path for item in ranked if not item.cut]
         options: list[Header] = []
@@ -148,7 +150,7 @@ class Finder:
             place,
             candidates=self.candidates(place, prompt.index, best, now),
             ranked=ranked,
-            excluded=rules.excluded,
+            excluded=excluded,
             options=options,
             count=len(headers),
             empty=is_small and not best and not options,
@@ -192,7 +194,7 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        terms, rows = self._rows(real, parse(query), len(headers), floor=False)
+        terms, rows, _ = self._rows(real, parse(query), len(headers), floor=False)
         ranked = [item for item in rank(terms, rows, most, floor=False) if not item.cut]
         files = self._reader.read_many(directory, [item.row.path for item in ranked], real)
         file_of = {file.header.path: file for file in files}
@@ -210,20 +212,27 @@ class Finder:
         rules: Rules | None = None,
         *,
         floor: bool,
-    ) -> tuple[Terms, list[SearchRow]]:
-        """Return the weighed words of a prompt, and the memories to rank.
+    ) -> tuple[Terms, list[SearchRow], Mapping[str, tuple[str, str]]]:
+        """Return the weighed words of a prompt, the memories to rank, and the excluded ones.
 
         There are enough of those that no rule excludes, however many are excluded. With ``floor``
         memories that cannot reach it are left out.
         """
+        excluded: dict[str, tuple[str, str]] = {}  # name and reason by path
         counts = self._search.count(real, query.words)
         terms, most = weigh(query, counts, memories), _CANDIDATES
         wanted = {word: counts[word] for word in terms.bringing} if floor else counts
         while True:
             rows = self._search.find(real, wanted, most, memories)
-            allowed = rows if rules is None else [row for row in rows if rules.allow(row)]
+            allowed = []
+            for row in rows:
+                reason = rules.reason(row) if rules is not None else ""
+                if reason:
+                    excluded[row.path] = (row.name, reason)
+                else:
+                    allowed.append(row)
             if len(allowed) >= _LEAST_CANDIDATES or len(rows) < most:
-                return terms, allowed
+                return terms, allowed, excluded
             most *= 4
 
     def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:

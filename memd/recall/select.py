@@ -117,15 +117,13 @@ class Rules:
 
     Excluded are memories that the session got in this version (``surfaced``: absolute path to
     hash), that the client has read, or that explain the usage of a tool just used; and team
-    memories if ``team`` is false. ``excluded`` has the name and the reason of those that ``allow``
-    refused, by path.
+    memories if ``team`` is false.
     """
 
     def __init__(
         self, place: tuple[str, str], prompt: Prompt, surfaced: Mapping[str, str], *, team: bool
     ) -> None:
         """``place`` is the directory by the client's path and by its real path."""
-        self.excluded: dict[str, tuple[str, str]] = {}
         self._directory = place[0]
         self._surfaced = surfaced
         self._team = team
@@ -141,13 +139,6 @@ class Rules:
             # mcp__server__tool: memories speak of the server
             name = parts[1] if len(parts) > 1 else tool
             self._tools.append({word.lower() for word in _WORD.findall(name)})
-
-    def allow(self, memory: SearchRow) -> bool:
-        """Return whether a memory may be selected, and record the reason if not."""
-        reason = self.reason(memory)
-        if reason:
-            self.excluded[memory.path] = (memory.name, reason)
-        return not reason
 
     def reason(self, memory: Header | SearchRow) -> str:
         """Return why a memory is excluded, "" if it is not."""
@@ -183,7 +174,15 @@ def surfaced_memory(
     saved_ns = header.mtime_ns if author is None else int(author.at * 1e9)
     age = text.age(saved_ns, now)
     path = f"{directory}/{header.path}"
-    content, truncated = cut_content(file.body.strip("\r\n"))
+    # A lone surrogate cannot be encoded.
+    content = file.body.strip("\r\n").encode(errors="replace").decode()
+    lines = content.split("\n")
+    is_cut = len(lines) > limits.SURFACED_LINES or len(content.encode()) > limits.SURFACED_BYTES
+    if is_cut:
+        most_lines = limits.SURFACED_LINES - REST_NOTE.count("\n")
+        most_bytes = limits.SURFACED_BYTES - len(REST_NOTE)
+        start = text.cut_bytes("\n".join(lines[:most_lines]), most_bytes)
+        content = start.rstrip() + REST_NOTE
     is_team = header.path.startswith(TEAM)
     kind = "Team memory" if is_team else "Memory"
     # A member's name comes from a server: characters that could end the header are removed.
@@ -199,22 +198,10 @@ def surfaced_memory(
         age=age,
         header=f"{kind} (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
         content=content,
-        truncated=truncated,
+        truncated=is_cut,
         stale_notice=text.stale_notice(saved_ns, now),
         origin=header.origin if own or header.origin in FOREIGN else "",
     )
-
-
-def cut_content(content: str) -> tuple[str, bool]:
-    """Return a content cut to 200 lines and 4,096 bytes with a note, and whether it was cut."""
-    content = content.encode(errors="replace").decode()
-    lines = content.split("\n")
-    if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
-        return content, False
-    most_lines = limits.SURFACED_LINES - REST_NOTE.count("\n")
-    most_bytes = limits.SURFACED_BYTES - len(REST_NOTE)
-    start = text.cut_bytes("\n".join(lines[:most_lines]), most_bytes)
-    return start.rstrip() + REST_NOTE, True
 
 
 def snippet(body: str, terms: Collection[str]) -> str:

@@ -14,7 +14,6 @@ from itertools import islice
 
 from msgspec import Struct
 
-from memd.base.recent import Recent
 from memd.state.database import Database
 
 SCHEMA = r"""
@@ -47,7 +46,8 @@ CROSS JOIN search_word ON search_word.term = directory.id || ':' || word.value
 WHERE directory.path = ?
 """
 _FIND = """
-SELECT file.id, file.path, file.hash, file.mtime_ns
+SELECT file.id, file.path, file.hash, file.mtime_ns, file.name, file.description, file.type,
+    file.words, file.heading
 FROM search CROSS JOIN file ON file.id = search.rowid
 WHERE search.search MATCH (
     SELECT coalesce(
@@ -57,11 +57,6 @@ WHERE search.search MATCH (
 )
 ORDER BY search.rowid DESC LIMIT ?
 """
-_READ = """
-SELECT id, path, hash, mtime_ns, name, description, type, words, heading
-FROM file WHERE id IN (SELECT value FROM json_each(?))
-"""
-_ROWS = 1000  # kept in memory, of about 1 kB
 
 
 class SearchRow(Struct, frozen=True, gc=False):
@@ -82,7 +77,6 @@ class WordSearch:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._rows: Recent[int, SearchRow] = Recent(_ROWS)  # by the id of the row
 
     def count(self, directory: str, words: Iterable[str]) -> dict[str, int]:
         """Return how many memories of a directory (a real path) have each of these words, if any.
@@ -100,9 +94,9 @@ class WordSearch:
         Those with the rarest words come first; of a word that many have, the newest rows. The
         directory has about so many ``memories``.
         """
-        keys: dict[int, tuple[str, str, int]] = {}
+        rows: dict[int, SearchRow] = {}  # by id
         words = sorted(counts, key=counts.__getitem__)
-        while words and len(keys) < most:
+        while words and len(rows) < most:
             # As many words at once as surely have no more rows than are wanted.
             number, total = 1, counts[words[0]]
             while number < len(words) and min(total + counts[words[number]], memories) <= most:
@@ -110,28 +104,14 @@ class WordSearch:
                 number += 1
             query = (json.dumps(words[:number]), directory, most)
             del words[:number]
-            for row in self._database.read(_FIND, query):
-                keys.setdefault(row[0], (row[1], row[2], row[3]))
-        return self._read(dict(islice(keys.items(), most)))
-
-    def _read(self, keys: Mapping[int, tuple[str, str, int]]) -> list[SearchRow]:
-        """Return rows by id; ``keys`` has path, hash and mtime of each as it is now."""
-        rows = {id_: row for id_ in keys if (row := self._rows.get(id_)) is not None}
-        old = [id_ for id_, key in keys.items() if id_ not in rows or _key(rows[id_]) != key]
-        if old:
-            for id_, *facts in self._database.read(_READ, (json.dumps(old),)):
-                self._rows[id_] = rows[id_] = SearchRow(*facts)
-        return [rows[id_] for id_ in keys if id_ in rows]
+            for id_, *facts in self._database.read(_FIND, query):
+                if id_ not in rows:
+                    rows[id_] = SearchRow(*facts)
+        return list(islice(rows.values(), most))
 
     def forget(self) -> None:
         """Drop the words of deleted memories from the lists of FTS5.
 
         Their bytes are gone once the state file is compacted.
         """
-        self._rows.clear()
         self._database.write("INSERT INTO search (search) VALUES ('optimize')")
-
-
-def _key(row: SearchRow) -> tuple[str, str, int]:
-    """Return what tells that the file of a row changed."""
-    return row.path, row.hash, row.mtime_ns

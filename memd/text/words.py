@@ -16,6 +16,9 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
+import msgspec
+from msgspec import Struct
+
 from memd.base import limits
 from memd.text import stems
 from memd.text.normal import normal
@@ -47,7 +50,7 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_MAY = "maymonth"  # told from the verb, which is a stop word
+MAY = "maymonth"  # told from the verb, which is a stop word
 _MAY_MONTH = re.compile(r"(?<=[a-z0-9,] )May\b")  # a month: capitalised and not opening a sentence
 _NAMES = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 _YEAR = r"(?:19|20)\d\d"
@@ -74,7 +77,7 @@ def words(text: str) -> list[str]:
     names = [token.strip(_EDGES).lower() for token in _identifiers(running)]
     if names:
         running = _CAMEL_PART.sub(r" \g<0>", running)
-    irregular = _irregular_stems()
+    irregular = stemmed_lists().irregular
     running_stems = stems.analyse(running, _stop_words())
     return [*(irregular.get(stem, stem) for stem in running_stems), *filter(None, names)]
 
@@ -91,10 +94,23 @@ def search_text(path: str, name: str, description: str, type_: str, body: str) -
     return f" {first_part}{''.join(f'{word} ' for word in others)}", len(first_part)
 
 
+class StemmedLists(Struct, frozen=True):
+    """The lists of ``english`` in stems (``tools/stems.py``), since a first prompt waits for them.
+
+    ``groups`` have phrases of one meaning, and ``places`` the numbers of the groups by each phrase
+    that has the others as synonyms. ``irregular`` has plain words by irregular forms.
+    """
+
+    groups: list[list[str]]
+    places: dict[str, list[int]]
+    common: frozenset[str]
+    irregular: dict[str, str]
+
+
 @cache
-def common() -> frozenset[str]:
-    """Return the commonest words of the language, as ``words`` gives them."""
-    return frozenset(words(" ".join(word_list("common.txt"))))
+def stemmed_lists() -> StemmedLists:
+    """Return the lists in stems, as ``words`` gives them; blocks."""
+    return msgspec.json.decode(list_text("stems.json"), type=StemmedLists)
 
 
 def count(text: str) -> int:
@@ -133,7 +149,7 @@ def _prepare(text: str) -> str:
         text = _YEAR_BEHIND.sub(_spelled_date, text)
     text = _YEAR_FIRST.sub(_spelled_date, text)
     if " May" in text:
-        text = _MAY_MONTH.sub(_MAY, text)
+        text = _MAY_MONTH.sub(MAY, text)
     if not is_ascii:
         text = _CJK_RUN.sub(_as_pairs, _HIRAGANA.sub(" ", text))
         text = " ".join(text.split())
@@ -171,7 +187,7 @@ def _spelled_date(match: re.Match[str]) -> str:
     parts = {name[0]: value for name, value in groups if value is not None}
     month = parts["m"].lower()
     name = MONTHS[int(month) - 1] if month.isdigit() else _full_month(month)
-    return f"{parts['y']} {_MAY if name == 'may' else name} {int(parts['d'])}"
+    return f"{parts['y']} {MAY if name == 'may' else name} {int(parts['d'])}"
 
 
 def _full_month(abbreviation: str) -> str:
@@ -184,11 +200,3 @@ def _stop_words() -> frozenset[str]:
     """Return the stop words, with all single letters."""
     # Abbreviations and contractions leave single letters.
     return frozenset((*word_list("stop.txt"), *"abcdefghijklmnopqrstuvwxyz"))
-
-
-@cache
-def _irregular_stems() -> dict[str, str]:
-    """Return the stems of irregular forms, each with the stem that it stands for."""
-    # Forms and plain words in turn; each word has one stem.
-    listed = stems.analyse(f"{list_text('irregular.txt')} {_MAY} may", frozenset())
-    return dict(zip(listed[::2], listed[1::2], strict=True))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.text.words import common, count, words
+from memd.text.words import count, stemmed_lists, words
+from tools import stems
 
 
 @pytest.mark.parametrize(
@@ -80,8 +81,9 @@ def test_count(text: str, expected: int) -> None:
 
 def test_common_words_are_stems() -> None:
     """The list of common words is in the form in which ``words`` gives them."""
-    assert common() >= set(words("We were surprised that people increasingly chose their courses"))
-    assert not common() & set(words("the broker of the kiln"))
+    common = stemmed_lists().common
+    assert common >= set(words("We were surprised that people increasingly chose their courses"))
+    assert not common & set(words("the broker of the kiln"))
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,8 @@ def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     words(text)
     assert time.process_time() - began < 5
+
+
+def test_the_lists_in_stems_are_up_to_date() -> None:
+    """What a start reads is what the lists give; ``python -m tools.stems`` writes it anew."""
+    assert stems.FILE.read_text("utf-8") == stems.stemmed_lists()
