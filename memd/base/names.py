@@ -72,8 +72,13 @@ def check_name(name: str, *, index: bool = False) -> str:
         raise name_refused(name, _EMPTY)
     if len(name.encode("utf-8", errors="surrogatepass")) > limits.NAME_BYTES:
         raise name_refused(name, _TOO_LONG)
+    if name.startswith("/"):
+        raise name_refused(name, _ABSOLUTE)
     parts = name.split("/")
-    _check_shape(name, parts)
+    if "" in parts:
+        raise name_refused(name, _EMPTY_PART)
+    if len(parts) > limits.NAME_COMPONENTS:
+        raise name_refused(name, _TOO_DEEP)
     for part in parts:
         check_component(part, name)
     if not name.endswith(SUFFIX):
@@ -208,16 +213,6 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape").decode("ascii")
-
-
-def _check_shape(name: str, parts: list[str]) -> None:
-    """Refuse a name that is absolute, has empty parts or is too deep."""
-    if name.startswith("/"):
-        raise name_refused(name, _ABSOLUTE)
-    if "" in parts:
-        raise name_refused(name, _EMPTY_PART)
-    if len(parts) > limits.NAME_COMPONENTS:
-        raise name_refused(name, _TOO_DEEP)
 
 
 def _reason_forbidden(part: str) -> str:

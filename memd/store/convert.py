@@ -20,7 +20,7 @@ from memd.state.database import FORMAT
 from memd.store.log import CONFLICT, DEPTH, DONE
 from memd.store.packing import pack
 from memd.store.sync import header_of
-from memd.store.words import words_of
+from memd.store.words import words_by_path
 
 OLD_FORMAT = 3
 SENTENCE = (
@@ -145,7 +145,7 @@ def _copy_directories(old: sqlite3.Connection, new: sqlite3.Connection) -> dict[
             (
                 *(ids[row["directory"]], row["path"], row["hash"], mtime_ns, row["mode"] or 0o600),
                 *(len(text), header.name, header.description, header.type, header.origin),
-                *(header.damaged, *words_of(header, text)),
+                *(header.damaged, *words_by_path([header], {header.hash: text})[header.path]),
             ),
         )
     return ids

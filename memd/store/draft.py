@@ -97,7 +97,10 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
     deleted = {step.path for step in made.steps if step.after is None}
     check.check_clashes(created, (tree.files() | created) - deleted if created else ())
     if made.steps or index_edits or draft.pointers or draft.mend_index:
-        for path, new_index in ((INDEX, _own_index), (TEAM_INDEX, _team_index)):
+        paths = made.memories.keys() | index_edits.keys() | tree.rows.keys()
+        has_team = any(path.startswith(TEAM) for path in paths)
+        indexes = {INDEX: _own_index} | ({TEAM_INDEX: _team_index} if has_team else {})
+        for path, new_index in indexes.items():
             index_edit, note = new_index(draft, index_edits.get(path), tree, made)
             made.notes += [f"{note}; it is left as it is"] if note else []
             if index_edit is not None:
@@ -191,7 +194,8 @@ def _checked(
             edit, new = replace(edit, content=content), memory.parse(content, edit.path)
         if content != before:
             check.check_size(edit.path, content)
-            check.check_shared(edit.path, content)
+            if edit.path.startswith(TEAM):
+                check.check_shared(edit.path, content)
     return edit, old, new
 
 
@@ -280,7 +284,10 @@ def _with_lines(
     for path in missing - pointers.keys():
         head = (path in changed and changed[path][1]) or tree.rows[path].header
         pointers[path] = index.of_memory(head.name, head.description)
-    of_person = _lines_of_person(parsed, existing, deleted, tree, dropped=draft.drop_dangling)
+    lost = [entry for entry in parsed.entries if existing.isdisjoint(entry.paths)]
+    of_person = frozenset[str]()
+    if lost:
+        of_person = _lines_of_person(lost, deleted, tree, dropped=draft.drop_dangling)
     if not adds:
         parsed.reconcile((), {}, existing | must_have_line, of_person)
         return (None if content is None else parsed.text()), _INDEX_IS_FULL
@@ -301,25 +308,17 @@ def _with_lines(
 
 
 def _lines_of_person(
-    parsed: index.Index,
-    existing: AbstractSet[str],
-    deleted: AbstractSet[str],
-    tree: LiveTree,
-    *,
-    dropped: bool,
+    lost: Collection[index.IndexEntry], deleted: AbstractSet[str], tree: LiveTree, *, dropped: bool
 ) -> frozenset[str]:
     """Return the targets of index lines that lead to no memory, and never did as far as memd knows.
 
     A person may have written such a line, so it stays; but only if the live index has it already,
     and where such lines are ``dropped`` only if something lies there.
     """
-    leading_nowhere = [entry for entry in parsed.entries if existing.isdisjoint(entry.paths)]
-    if not leading_nowhere:
-        return frozenset()
     in_live = {path for entry in index.entries(tree.index()) for path in entry.paths}
     dangling = [
         entry
-        for entry in leading_nowhere
+        for entry in lost
         if in_live.issuperset(entry.paths) and not (dropped and not tree.lies(entry.paths))
     ]
     never_known = tree.unknown({path for entry in dangling for path in entry.paths}) - deleted
@@ -354,8 +353,6 @@ def _team_index(
     """
     changed = {path: new for path, (_, new) in made.memories.items() if path.startswith(TEAM)}
     team = {header.path: (header.name, header.description, header.type) for header in tree.team()}
-    if not changed and not team and wanted is None and TEAM_INDEX not in tree.rows:
-        return None, ""
     try:
         live = tree.file(TEAM_INDEX)
     except MemdError as error:

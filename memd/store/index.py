@@ -58,21 +58,17 @@ NameAndDescription = tuple[str, str]
 class IndexEntry(Struct, frozen=True):
     """One pointer of the index; ``line`` is its number, from 0.
 
-    ``paths`` are those that its link may mean, Markdown's meaning first. Title and hook are as a
-    reader of Markdown sees them, bullet and target as they are written.
+    ``path`` is what Markdown makes of its link, ``paths`` are all that it may mean. Title and hook
+    are as a reader of Markdown sees them, bullet and target as they are written.
     """
 
     line: int
+    path: str
     paths: tuple[str, ...]
     title: str
     hook: str
     bullet: str
     target: str
-
-    @property
-    def path(self) -> str:
-        """Return the path that Markdown means."""
-        return self.paths[0]
 
 
 class LoadedIndex(Struct, frozen=True):
@@ -165,10 +161,12 @@ class Index:
         existing = frozenset(files) | others
         listed: set[str] = set()
         for entry in self.entries:
-            path = next((path for path in entry.paths if path in existing), entry.path)
+            path = entry.path
+            if path not in existing:
+                path = next((path for path in entry.paths if path in existing), path)
             if path in unknown:
                 continue
-            if path in listed or not (path in existing or path.startswith(TEAM)):
+            if path in listed or (path not in existing and not path.startswith(TEAM)):
                 self.lines[entry.line] = b""
             listed.add(path)
         ordered = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
@@ -291,7 +289,7 @@ def _manifest_line(header: Header) -> str:
 
 
 @lru_cache(_CACHED_LINES)
-def _parsed(raw: bytes) -> tuple[tuple[str, ...], str, str, str, str] | None:
+def _parsed(raw: bytes) -> tuple[str, tuple[str, ...], str, str, str, str] | None:
     """Return what an entry's line says, as ``IndexEntry`` has it; ``None`` for another line.
 
     People write paths with and without percent-encoding, and names that have ``#`` or ``?``.
@@ -314,7 +312,7 @@ def _parsed(raw: bytes) -> tuple[tuple[str, ...], str, str, str, str] | None:
         return None
     title = _ESCAPED.sub(r"\1", match["title"]).strip()
     hook = (match["hook"] or match["text"] or "").strip()
-    return paths, title, hook, match["bullet"], match["target"]
+    return paths[0], paths, title, hook, match["bullet"], match["target"]
 
 
 def _lines_in_code(lines: list[bytes]) -> frozenset[int]:

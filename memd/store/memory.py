@@ -320,7 +320,8 @@ def of_statement(
 def is_name_of_statement(name: str, statement: str) -> bool:
     """Return whether memd gives this name to a memory of a statement."""
     own = name_of_statement(statement)
-    return name == own or re.fullmatch(rf"{re.escape(own)}-\d+", name) is not None
+    number = name.removeprefix(own)
+    return name.startswith(own) and (not number or (number[0] == "-" and number[1:].isdecimal()))
 
 
 def name_of_statement(statement: str) -> str:

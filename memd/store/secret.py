@@ -80,6 +80,8 @@ _HASH_DIGITS = 32  # under which the table lists published examples
 _CHARACTERS_BEFORE = 24  # that may say what kind of key it is: "idempotency key"
 _NAME_END = re.compile(r"[\w.$-]*\Z")
 _REPEATED_CHARACTER = re.compile(r"(.)\1{7,}")
+# Any character but ASCII and the dashes and quotes of typography, which have no other form.
+_CHANGED_BY_FORMS = re.compile("[^\x00-\x7f\u2013\u2014\u2018\u2019\u201c\u201d]")
 _ROUNDS = 3  # of replacing; the third finds nothing in any text that was seen
 _REPLACED = re.compile(r"\[secret: [a-z0-9-]+\]")
 _LONG_TEXT = 64 * 1024  # characters, with which one rule takes a moment
@@ -131,7 +133,8 @@ def _passes(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, .
     """
     is_replaced = False  # until then "[secret: x]" is the writer's own, and may hide something
     form: str | None = None
-    for normalise in (str, normal, _visible):
+    forms = (str, normal, _visible) if _CHANGED_BY_FORMS.search(text) else (str,)
+    for normalise in forms:
         searched, form = form, normalise(text)
         if form == searched:
             continue

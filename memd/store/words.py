@@ -26,21 +26,19 @@ class Analysis(Struct, frozen=True):
 def words_by_path(
     headers: Iterable[Header], bodies: Mapping[str, bytes]
 ) -> dict[str, tuple[str, int]]:
-    """Return the words of memories, as ``words_of``, by path; ``bodies`` are texts by hash."""
+    """Return the words of memories for the search, and how many characters each heading has.
+
+    ``bodies`` are texts by hash. The words are by path; those of an index are none.
+    """
     result = {}
     for header in headers:
         yield_to_requests()
-        result[header.path] = words_of(header, bodies.get(header.hash))
+        content = bodies.get(header.hash)
+        body = memory.parse(content, header.path).body if content is not None else ""
+        kind = header.type.value if header.type else ""
+        facts = (header.path, header.name, header.description, kind, body)
+        result[header.path] = ("", 0) if header.path in INDEXES else search_text(*facts)
     return result
-
-
-def words_of(header: Header, content: bytes | None) -> tuple[str, int]:
-    """Return the words of a memory for the search, and how many characters its heading has."""
-    if header.path in INDEXES:
-        return "", 0
-    body = memory.parse(content, header.path).body if content is not None else ""
-    kind = header.type.value if header.type else ""
-    return search_text(header.path, header.name, header.description, kind, body)
 
 
 def renew_words(log: ChangeLog) -> None:
