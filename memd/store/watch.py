@@ -1,7 +1,9 @@
 """Which directories other programs may have changed, as the system tells: a hint, never the truth.
 
 watchdog's observer flags the directory of each event and wakes whoever waits; what happened there
-is found out by ``sync.py``, which looks at the files. An event may be late or missing.
+is found out by ``sync.py``, which looks at the files. An event may be late or missing. The observer
+calls ``changed`` under its own lock, so that takes none of ours: whoever adds a watch has ours and
+waits for the observer's.
 """
 
 import threading
@@ -23,6 +25,7 @@ class Watch:
         self._wake: Callable[[], None] = lambda: None
         self._watches: OrderedDict[str, Any] = OrderedDict()
         self._flagged: set[str] = set()
+        self._gone: set[str] = set()  # removed or moved since they were watched
         self._woke = False  # since the flags were read
         self._problems: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -50,6 +53,9 @@ class Watch:
         with self._lock:
             if self._observer is None:
                 return False
+            if directory in self._gone:
+                self._gone.discard(directory)
+                self._forget(directory)
             if directory in self._watches:
                 self._watches.move_to_end(directory)
                 return True
@@ -66,11 +72,14 @@ class Watch:
             self._problems.pop(directory, None)
             self._flagged.add(directory)  # what happened before the watch began
             while len(self._watches) > _DIRECTORIES:
-                oldest, old_watch = self._watches.popitem(last=False)
-                self._problems.pop(oldest, None)
-                with suppress(KeyError, OSError):
-                    self._observer.unschedule(old_watch)
+                self._forget(next(iter(self._watches)))
         return True
+
+    def _forget(self, directory: str) -> None:
+        """Stop watching a directory, under the lock."""
+        self._problems.pop(directory, None)
+        with suppress(KeyError, OSError):
+            self._observer.unschedule(self._watches.pop(directory))
 
     def flag(self, directory: str) -> None:
         """Note that a directory may have changed."""
@@ -95,11 +104,7 @@ class Watch:
         """Flag a directory that an event is about and wake whoever waits; in any thread."""
         self._flagged.add(directory)
         if gone:
-            with self._lock:
-                watch = self._watches.pop(directory, None)
-                if watch is not None and self._observer is not None:
-                    with suppress(KeyError, OSError):
-                        self._observer.unschedule(watch)
+            self._gone.add(directory)
         if not self._woke:
             self._woke = True
             self._wake()
