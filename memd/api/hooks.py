@@ -220,7 +220,7 @@ class HookMethod:
             index=self._sections.get(received.session, ""),
             room=limits.BLOCK_CHARACTERS - self._used_units.pop(received.session, 0),
         )
-        prefetched = await services.recall.prefetch(project, settings, prompt)
+        prefetched = await services.recall.prefetch(lambda: (project, settings), prompt)
         if payload.prompt_id:
             brought = [memory.path for memory in prefetched.memories]
             self._prompts[received.session, payload.prompt_id] = brought

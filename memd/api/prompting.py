@@ -11,7 +11,9 @@ from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
 from memd.base.errors import Invalid
+from memd.base.settings import Settings
 from memd.base.text import one_line
+from memd.base.values import Project
 from memd.instructions.service import InstructionRequest, InstructionText
 from memd.notes.service import NotesRequest
 from memd.projects.projects import Located
@@ -118,10 +120,18 @@ async def prefetch(
         seconds=PROMPT_SECONDS if deadline_ms is None else deadline_ms / 1000,
         explain=explain,
     )
-    project, settings, _ = await services.where(call, cwd)
-    if not explain:  # with ``explain`` a person looks, and no session works on the project
-        services.visited(call, project, session_id)
-    return await services.recall.prefetch(project, settings, prompt)
+    located: list[Project] = []
+
+    def locate() -> tuple[Project, Settings]:
+        """Find the project and its settings. Blocks."""
+        project, settings, _ = services.located(call, cwd)
+        located.append(project)
+        return project, settings
+
+    prefetched = await services.recall.prefetch(locate, prompt)
+    if located and not explain:  # with ``explain`` a person looks, and no session works there
+        services.visited(call, located[0], session_id)
+    return prefetched
 
 
 @method("session.start", "read")

@@ -1,7 +1,8 @@
 """Serve prefetch and search.
 
-All that one prompt needs of the disk is done in one thread, where the memories are marked in the
-ledger as the last step. A request that is cancelled before its reply is there marks nothing.
+All that one prompt needs of the disk is done in one thread, from finding its project to marking the
+memories in the ledger as the last step. A request that is cancelled before its reply is there marks
+nothing.
 
 A prompt waits no longer than its deadline for the disk or a model.
 """
@@ -54,18 +55,25 @@ _MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
 _THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
 
 
+_NO_PROJECT, _DEFAULTS = Project("", "", "", "", "", enabled=False), Settings()  # not located yet
+
+Locate = Callable[[], tuple[Project, Settings]]  # may block
+
+
 class _Run(Struct):
     """A prompt being processed; ``until`` is its deadline in monotonic seconds.
 
-    ``reason`` names the gate that closed, ``result`` is set once the memories are marked.
+    ``locate`` finds the project and its settings; then the model is set that is to choose, if there
+    is one. ``reason`` names the gate that closed, ``result`` is set once the memories are marked.
     """
 
-    project: Project
-    settings: Settings
+    locate: Locate
     prompt: Prompt
-    model: Model | None
     delivery: Delivery
     until: float
+    project: Project = _NO_PROJECT
+    settings: Settings = _DEFAULTS
+    model: Model | None = None
     reason: str = ""
     result: Prefetched | None = None
 
@@ -93,19 +101,17 @@ class Recall:
         self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
 
-    async def prefetch(self, project: Project, settings: Settings, prompt: Prompt) -> Prefetched:
+    async def prefetch(self, locate: Locate, prompt: Prompt) -> Prefetched:
         """Return the memories selected for a prompt, and mark them as surfaced.
 
-        If it is cancelled, nothing is marked. If the directory or the ledger cannot be used or the
-        deadline passes, the result is empty and says why; no error is raised.
+        ``locate`` returns the prompt's project and settings and is called in a thread. Raises what
+        it raises. If the request is cancelled, nothing is marked. If the directory or the ledger
+        cannot be used or the deadline passes, the result is empty and says why.
         """
         # A margin stays for sending the result to the client, half of a very short deadline.
         seconds = max(prompt.seconds - _MARGIN_SECONDS, prompt.seconds / 2)
         session, until = _printable(prompt.session), self._clock.monotonic() + seconds
-        model = None
-        if prompt.strategy != LOCAL and self._models and self._models.name(settings, "recall"):
-            model = self._models.for_(settings)
-        run = _Run(project, settings, prompt, model, Delivery(session), until)
+        run = _Run(locate, prompt, Delivery(session), until)
         skipped, note = select.DEADLINE, ""
         try:
             with self._clock.move_on_after(seconds):
@@ -118,7 +124,10 @@ class Recall:
             raise
         except StateUnusableError as error:
             skipped, note = run.reason or select.LEDGER_UNAVAILABLE, error.sentence
-        except MemdError as error:  # an unreadable directory must not fail the client's turn
+        except MemdError as error:
+            if run.project is _NO_PROJECT:
+                raise
+            # An unreadable directory must not fail the client's turn.
             skipped, note = select.UNREADABLE, error.sentence
         # At the deadline it is there if only the state file has not taken the marks yet.
         if run.result is not None:
@@ -182,9 +191,13 @@ class Recall:
     def _select(self, run: _Run) -> Selection | None:
         """Select memories for a prompt and set its result; return what a model has to choose from.
 
-        Blocks. Raises the errors of reading a directory, and StateUnusableError.
+        Blocks. Raises what locating the project raises, the errors of reading a directory, and
+        StateUnusableError.
         """
-        project, settings, prompt = run.project, run.settings, run.prompt
+        prompt = run.prompt
+        run.project, run.settings = project, settings = run.locate()
+        if prompt.strategy != LOCAL and self._models and self._models.name(settings, "recall"):
+            run.model = self._models.for_(settings)
         words, now = count(prompt.query), self._clock.now()
         if not project.enabled:
             run.reason = select.MEMORY_OFF

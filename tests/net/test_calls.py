@@ -1,5 +1,6 @@
 """What a call may ask for beside its answer: its end, its progress, events, and to count once."""
 
+import itertools
 import json
 import signal
 import threading
@@ -93,8 +94,11 @@ def test_a_cancelled_prefetch_marks_nothing(project: Project, model: Recorder) -
     model.script = lambda _: [text('{"selected_memories": ["port.md"]}')]
     given = {"cwd": project.cwd, "query": "which port has the broker", "strategy": "model"}
 
+    sessions = itertools.count()  # each with the memory yet to be given
+
     def asked() -> bool:  # a daemon that has just started answers without the model
-        project.home.call("prefetch", session_id="first", deadline_ms=10_000, **given)
+        session = f"first-{next(sessions)}"
+        project.home.call("prefetch", session_id=session, deadline_ms=10_000, **given)
         return bool(model.requests)
 
     until(asked)

@@ -65,7 +65,7 @@ def recall_over(store: Store, database: Database, clock: FakeClock, **authorship
 async def ask(recall: Recall, memories: Path, settings: Settings, **facts: Any) -> Prefetched:
     """Ask for the memories of a prompt as a client does."""
     project = Project("/r", "/r", str(memories), "default", "/t", enabled=True)
-    return await recall.prefetch(project, settings, Prompt(**facts))
+    return await recall.prefetch(lambda: (project, settings), Prompt(**facts))
 
 
 async def test_through_the_real_store(
