@@ -17,6 +17,7 @@ from contextlib import closing, suppress
 from memd.base import limits
 from memd.base.text import read_json, sha256
 from memd.state.database import FORMAT
+from memd.store import memory
 from memd.store.log import CONFLICT, DEPTH, DONE
 from memd.store.packing import pack
 from memd.store.sync import header_of
@@ -137,7 +138,8 @@ def _copy_directories(old: sqlite3.Connection, new: sqlite3.Connection) -> dict[
         body = _body(old, row["hash"])
         _save_body(old, new, row["hash"])
         text, mtime_ns = body or b"", row["mtime_ns"] or 0
-        header = header_of(row["path"], text, row["hash"], mtime_ns, len(text))
+        parsed = memory.parse(text, row["path"])
+        header = header_of(row["path"], parsed, row["hash"], mtime_ns, len(text))
         new.execute(
             "INSERT OR REPLACE INTO file (directory, path, hash, stamp, mtime_ns, mode, size, name,"
             " description, type, origin, damaged, words, heading)"

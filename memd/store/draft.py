@@ -97,7 +97,7 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
     deleted = {step.path for step in made.steps if step.after is None}
     check.check_clashes(created, (tree.files() | created) - deleted if created else ())
     if made.steps or index_edits or draft.pointers or draft.mend_index:
-        paths = made.memories.keys() | index_edits.keys() | tree.rows.keys()
+        paths = (*index_edits, *made.memories, *tree.rows)
         has_team = any(path.startswith(TEAM) for path in paths)
         indexes = {INDEX: _own_index} | ({TEAM_INDEX: _team_index} if has_team else {})
         for path, new_index in indexes.items():
@@ -269,7 +269,7 @@ def _with_lines(
         if old and new and (old.name, old.description) != (new.name, new.description)
     }
     parsed = index.Index(content)
-    is_same = not parsed.follow(heads) and content == tree.index()
+    parsed.follow(heads)
     written = {path for path, (_, new) in changed.items() if new}
     deleted = changed.keys() - written
     named = {path for entry in parsed.entries for path in entry.paths}
@@ -295,7 +295,8 @@ def _with_lines(
     if content is None and not added:
         return None, ""
     # A line that came without a step of its memory may lack the mark of foreign words.
-    outside = _outside_marks(tree, made, everywhere=not is_same or not missing <= written)
+    everywhere = content != tree.index() or not missing <= written
+    outside = _outside_marks(tree, made, everywhere=everywhere)
     lines = [(entry.line, entry.paths) for entry in parsed.entries if outside]
     for number, paths in [*lines, *((number, (path,)) for path, number in added.items())]:
         marked = next((outside[path] for path in paths if path in outside), None)

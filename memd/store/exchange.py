@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import Self
 
 from memd.base.text import sha256
+from memd.store import memory
 from memd.store.directory import Directory
 from memd.store.disk import FILE_MODE, Disk, write_new
 from memd.store.log import ChangeLog, Step
@@ -69,7 +70,8 @@ def stage(disk: Disk, folder: int, step: Step, body: bytes) -> FileRow:
     """Write a new file beside the live one and flush it to the medium; return its row."""
     mode = FILE_MODE if step.mode is None else step.mode
     status = write_new(disk, folder, step.temp, body, mode=mode, mtime_ns=step.after_mtime_ns)
-    header = header_of(step.path, body, step.after or "", status.st_mtime_ns, len(body))
+    parsed = memory.parse(body, step.path)
+    header = header_of(step.path, parsed, step.after or "", status.st_mtime_ns, len(body))
     return FileRow(header, "", status.st_mode & 0o777)
 
 

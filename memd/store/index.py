@@ -116,14 +116,14 @@ class Index:
         line = _line(entry.bullet, entry.target, pointer).encode()
         self.lines[entry.line] = bom + line + line_end
 
-    def follow(self, heads: Mapping[str, tuple[NameAndDescription, NameAndDescription]]) -> bool:
-        """Make memd's lines of changed memories say what their heads say; return whether any did.
+    def follow(self, heads: Mapping[str, tuple[NameAndDescription, NameAndDescription]]) -> None:
+        """Make memd's lines of changed memories say what their heads now say.
 
         ``heads`` has each memory's name and description before and after, by path. Of several lines
         of a memory the first counts, and what a person wrote in it stays.
         """
-        remaining, is_changed = dict(heads), False
-        for entry in self.entries:
+        remaining = dict(heads)
+        for entry in self.entries if heads else ():
             if entry.path not in remaining:
                 continue
             old, new = remaining.pop(entry.path)
@@ -138,8 +138,6 @@ class Index:
                 pointer = Pointer(entry.title, pointer.hook)
             if pointer != Pointer(entry.title, hook):
                 self.point(entry, pointer)
-                is_changed = True
-        return is_changed
 
     def reconcile(
         self,

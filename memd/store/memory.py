@@ -317,13 +317,6 @@ def of_statement(
     return StatementMemory(path, name, description, body, content)
 
 
-def is_name_of_statement(name: str, statement: str) -> bool:
-    """Return whether memd gives this name to a memory of a statement."""
-    own = name_of_statement(statement)
-    number = name.removeprefix(own)
-    return name.startswith(own) and (not number or (number[0] == "-" and number[1:].isdecimal()))
-
-
 def name_of_statement(statement: str) -> str:
     """Return a name made of the first words of a statement, or of its hash.
 

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.errors import MemdError, NotFound, Refused, Storage
-from memd.base.names import INDEXES, SUFFIX, TEAM, printable
+from memd.base.names import INDEX, INDEXES, SUFFIX, TEAM, printable
 from memd.base.text import sha256
 from memd.base.values import IMPORT, TEAM_MATE, Actor, Header, MemoryType, Provenance, newest_first
 from memd.base.yielding import yield_to_requests
@@ -36,6 +36,7 @@ from memd.state.database import Cursor, Row
 from memd.store import memory
 from memd.store.directory import Directory
 from memd.store.log import DONE, ChangeLog, ChangeRecord, Step
+from memd.store.memory import Memory
 from memd.store.watch import Watch
 from memd.store.words import words_by_path
 from memd.text.invisible import without_directions
@@ -426,18 +427,17 @@ def stamp_of(status: os.stat_result, at: float) -> str:
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 
 
-def header_of(path: str, content: bytes, text_hash: str, mtime_ns: int, size: int) -> Header:
-    """Return the header of a file from its text, or from its head alone."""
-    name, description, origin = path.rpartition("/")[2].removesuffix(SUFFIX), "", ""
-    kind, damaged = None, False
-    if path not in INDEXES:
-        parsed = memory.parse(content, path)
-        name, description, origin = parsed.name, parsed.description, parsed.origin
-        kind, damaged = parsed.type, parsed.damaged
-        if path.startswith(TEAM) and origin != IMPORT:  # no team mate wrote an imported one
-            origin = TEAM_MATE
-    name, description = without_directions(name), without_directions(description)
-    return Header(path, name, description, kind, mtime_ns, size, damaged, text_hash, origin)
+def header_of(path: str, parsed: Memory, text_hash: str, mtime_ns: int, size: int) -> Header:
+    """Return the header of a file, which was parsed whole or of which only the head was."""
+    if path in INDEXES:
+        facts = (mtime_ns, size, False, text_hash)
+        return Header(path, INDEX.removesuffix(SUFFIX), "", None, *facts)
+    facts = (mtime_ns, size, parsed.damaged, text_hash)
+    # No team mate wrote an imported memory.
+    is_theirs = path.startswith(TEAM) and parsed.origin != IMPORT
+    name, description = without_directions(parsed.name), without_directions(parsed.description)
+    origin = TEAM_MATE if is_theirs else parsed.origin
+    return Header(path, name, description, parsed.type, *facts, origin)
 
 
 def headers_of(rows: Mapping[str, FileRow | None]) -> tuple[Header, ...]:
@@ -461,7 +461,8 @@ def _read(opened: Directory, path: str, at: float) -> tuple[FileRow | None, byte
         content, stored = content[: memory.HEAD_BYTES + 1], None
     else:
         text_hash = sha256(content)
-    header = header_of(path, content, text_hash, status.st_mtime_ns, status.st_size)
+    parsed = memory.parse(content, path)
+    header = header_of(path, parsed, text_hash, status.st_mtime_ns, status.st_size)
     return FileRow(header, stamp_of(status, at), status.st_mode & 0o777), stored
 
 

@@ -9,7 +9,7 @@ import re
 from itertools import accumulate
 
 from memd.base.values import Pointer
-from memd.store.memory import is_name_of_statement
+from memd.store.memory import name_of_statement
 from memd.text.words import words
 
 TITLE_CHARACTERS = 80
@@ -26,7 +26,9 @@ def of_memory(name: str, description: str) -> Pointer:
     Reads word lists at the first call.
     """
     title, sentence = " ".join(name.split()), " ".join(description.split())
-    if sentence and is_name_of_statement(title, sentence):
+    own_name = name_of_statement(sentence) if sentence else ""
+    number = title.removeprefix(f"{own_name}-")  # of several memories with the same words
+    if sentence and (title == own_name or (title != number and number.isdecimal())):
         if len(sentence) <= _SHORT_SENTENCE:
             return Pointer(sentence[:1].upper() + sentence[1:], "")
         title = _content_title(sentence) or title

@@ -174,5 +174,6 @@ def read_memory(opened: Directory, path: str) -> MemoryFile | None:
 
 def memory_file(path: str, file: StoredFile) -> MemoryFile:
     """Return a stored file as a memory; a damaged head raises no error."""
-    header = header_of(path, file.content, file.hash, file.mtime_ns, len(file.content))
-    return MemoryFile(header, file.content, file.hash, memory.parse(file.content, path).body)
+    parsed = memory.parse(file.content, path)
+    header = header_of(path, parsed, file.hash, file.mtime_ns, len(file.content))
+    return MemoryFile(header, file.content, file.hash, parsed.body)
