@@ -6,10 +6,12 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-recall bench-extract e2e docs dist dist-check packages sbom clean
 
+# A path, not a finder in Python: each of the thousand interpreters that tests start loads that.
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' \
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt \
+	    --config-settings editable_mode=compat -e '.[dev]' \
 	    > $(VENV)/install.log 2>&1 || { cat $(VENV)/install.log; exit 1; }
 	@touch $@
 
@@ -19,7 +21,7 @@ demo: $(STAMP)    ## the main job on three sample conversations, a team and agen
 # Bytecode is kept, also where the environment forbids it: without it each worker compiles all tests.
 test: $(STAMP)    ## every test that needs only Python; those of the house rules are in `make check`
 	@$(BIN)/python -m compileall -q -j 0 memd
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --ignore=tests/house \
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --ignore=tests/house --ignore=tests/e2e \
 	    -m "not crash and not e2e and not full and not soak and not postgres"
 
 NET := $(BIN)/python -m pytest -n 3 tests/net --confcutdir=tests/net -rs

@@ -111,7 +111,14 @@ async def extracted(here: Desk, said: Conversation, turns: int) -> list[float]:
     return rates
 
 
-@pytest.mark.parametrize(("mode", "each"), [("warm", 61), ("cold", 1), ("mixed", 6)])
+@pytest.mark.parametrize(
+    ("mode", "each"),
+    [
+        ("mixed", 6),
+        pytest.param("warm", 61, marks=pytest.mark.soak),
+        pytest.param("cold", 1, marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("before", [pytest.param(1, marks=pytest.mark.soak), 150])
 async def test_a_turn_without_news_costs_a_cent(mode: str, each: int, before: int) -> None:
     """In sixty turns none without news costs more, however long the conversation is by then."""
