@@ -25,8 +25,8 @@ from memd.model.configured import Models
 from memd.notes.service import Notes
 from memd.portable.service import Exports, Imports
 from memd.progress.service import ProgressLines
+from memd.projects.known import Visit
 from memd.projects.projects import Located, Projects
-from memd.projects.visits import Visit
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews

@@ -13,8 +13,8 @@ from memd.base.covered import CoveredText
 from memd.base.errors import Invalid
 from memd.base.settings import Settings
 from memd.base.values import Project
+from memd.projects.known import Visit
 from memd.projects.project import transcript_folders
-from memd.projects.visits import Visit
 from memd.rpc.connection import Call
 from memd.transcripts import reading
 

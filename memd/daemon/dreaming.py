@@ -5,7 +5,7 @@ Rules of this file
   dream that has to wait is considered again by the timer. A person's request checks only the gates.
 - A memory directory has at most one queued or running dream that no person requested. Such a dream
   checks its gates again when its job starts: another program may have consolidated meanwhile.
-- The timer takes the directories from their last visits (``projects/visits.py``); one whose working
+- The timer takes the directories from their last visits (``projects/known.py``); one whose working
   directory is gone is skipped.
 """
 
@@ -27,8 +27,8 @@ from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
+from memd.projects.known import Visit, last_visits, remember_visit
 from memd.projects.projects import Projects
-from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.docs import Docs
 
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.

@@ -27,8 +27,8 @@ from memd.base.errors import MemdError
 from memd.base.text import read_object
 from memd.base.values import Caller
 from memd.extract.cursors import transcript_cursors
+from memd.projects.known import Visit, visits_by_directory
 from memd.projects.switches import by_files
-from memd.projects.visits import Visit, visits_by_directory
 from memd.rpc.connection import Call, Connection, Handler, ServerLog
 from memd.rpc.server import contain
 from memd.state.database import StateUnusableError

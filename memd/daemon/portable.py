@@ -8,8 +8,8 @@ from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.notes import files as notes
 from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports
+from memd.projects.known import last_visits
 from memd.projects.projects import Projects
-from memd.projects.visits import last_visits
 from memd.state.database import Database
 from memd.state.docs import Docs
 from memd.store.store import Store

@@ -10,8 +10,8 @@ from memd.base.errors import MemdError
 from memd.context.service import Contexts
 from memd.daemon.log import Log
 from memd.notes.service import Notes
+from memd.projects.known import last_visits
 from memd.projects.projects import Projects
-from memd.projects.visits import last_visits
 from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
 from memd.store.forget import keep_newest, prune

@@ -14,8 +14,8 @@ from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.notes.service import KIND as NOTES
 from memd.notes.service import Notes, NotesRequest
+from memd.projects.known import Visit
 from memd.projects.projects import Projects
-from memd.projects.visits import Visit
 
 
 def runners(

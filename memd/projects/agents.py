@@ -6,7 +6,6 @@ Rules of this file
 """
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -15,12 +14,13 @@ from msgspec import Struct
 from memd.base.agents import AgentScope
 from memd.base.errors import MemdError
 from memd.base.names import INDEX, check_component
-from memd.projects.git import upwards
+from memd.projects.git import read_beginning, upwards
 from memd.projects.project import AGENT_FOLDERS, CLIENT_FOLDER
 from memd.store import head, index
 from memd.store.directory import Directory
 
 _MOST_DEFINITIONS = 500  # files that are read for one agent
+_IGNORE_BYTES = 16 * 1024  # of an ignore file that are read
 _LOCAL_FOLDER = f"{CLIENT_FOLDER}/{AGENT_FOLDERS[AgentScope.LOCAL]}"
 
 
@@ -52,7 +52,7 @@ def loads_memory(cwd: str, root: str, config: str, agent: str) -> bool:
             remaining -= 1
             if remaining < 0:
                 return False
-            definition = head.split(_beginning(path))
+            definition = head.split(read_beginning(path, head.HEAD_BYTES))
             fields = head.read(definition).values if definition else {}
             if fields.get("name") == agent:
                 return fields.get("memory") in {*AgentScope}
@@ -89,9 +89,9 @@ def missing_ignore_line(root: str) -> str:
     has_git = os.path.lexists(f"{root}/.git")
     if not has_git or not os.path.lexists(f"{root}/{_LOCAL_FOLDER}"):
         return ""
-    files = (".gitignore", ".git/info/exclude")
-    text = "\n".join(_beginning(f"{root}/{name}").decode(errors="replace") for name in files)
-    lines = {line.strip().strip("/") for line in text.splitlines()}
+    files = [f"{root}/{name}" for name in (".gitignore", ".git/info/exclude")]
+    text = b"\n".join(read_beginning(file, _IGNORE_BYTES) for file in files)
+    lines = {line.strip().strip("/") for line in text.decode(errors="replace").splitlines()}
     return "" if lines & {_LOCAL_FOLDER, CLIENT_FOLDER} else f"/{_LOCAL_FOLDER}/"
 
 
@@ -122,15 +122,3 @@ def _definitions(folder: str) -> list[str]:
     with suppress(OSError):
         return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".md")]
     return []
-
-
-def _beginning(path: str) -> bytes:
-    """Return the beginning of a regular file, nothing if there is no such file."""
-    with suppress(OSError, ValueError):  # ValueError: a NUL in a path that another file named
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return os.read(descriptor, head.HEAD_BYTES)
-        finally:
-            os.close(descriptor)
-    return b""

@@ -12,6 +12,7 @@ Rules of this file
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -76,14 +77,18 @@ def _main_root(checkout: str, files: list[str]) -> str:
 
 
 def _pointer(path: str) -> str:
-    """Return the first line of a small regular file, "" if there is no such file."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
-            text = os.fsdecode(os.read(fd, _POINTER_BYTES)) if is_regular else ""
-        finally:
-            os.close(fd)
-    except (OSError, ValueError):  # ValueError: a NUL in a path that another file named
-        return ""
+    """Return the first line of a small file, "" if there is no such file."""
+    text = os.fsdecode(read_beginning(path, _POINTER_BYTES))
     return "" if "\0" in text else text.split("\n", 1)[0].strip()
+
+
+def read_beginning(path: str, most: int) -> bytes:
+    """Return the beginning of a regular file, nothing if there is none. No link is followed."""
+    with suppress(OSError, ValueError):  # ValueError: a NUL in a path that another file named
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return os.read(descriptor, most)
+        finally:
+            os.close(descriptor)
+    return b""

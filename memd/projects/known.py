@@ -1,14 +1,19 @@
-"""All projects of this user that can be found. Blocks.
+"""All projects of this user that can be found. Functions block and raise StateUnusableError.
 
 A project is known because somebody worked in it, because its root is stored, or because it has a
 folder among those of all projects. The root of the last kind is unknown, unless a transcript in the
 folder names a working directory whose slug is the folder's name.
+
+The last client of each memory directory is stored: a timer that looks for dreams that are due has
+no client to ask, and needs the working directory and the forwarded variables
+(``places.FORWARDED``).
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from msgspec import Struct
 
@@ -16,12 +21,35 @@ from memd.base.errors import MemdError
 from memd.base.text import read_json
 from memd.base.values import Project
 from memd.projects.project import slug, transcript_folders
+from memd.state import docs
+from memd.state.docs import Docs
 from memd.store.directory import Directory
 
+VISITS_KEPT = 1000  # directories; the timer looks at each of them
+_DAY_SECONDS = 86_400.0
 _HEAD_BYTES = 64 * 1024  # of a transcript
 _TRANSCRIPTS = 5  # read per folder, as the beginning of one may name no directory
 # Claude Code escapes only these two, so no match ends within a character.
 _CWD = re.compile(rb'"cwd" ?: ?("/(?:[^"\\]|\\["\\]){0,4095}")')
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A client's last contact: its working directory, name and forwarded variables.
+
+    ``session`` is its session or "". ``at`` is the time of a stored visit in seconds since 1970.
+    """
+
+    cwd: str
+    client: str
+    environment: Mapping[str, str]
+    session: str = ""
+    at: float = field(default=0.0, compare=False)
+
+    @property
+    def caller(self) -> tuple[str, Mapping[str, str], str]:
+        """The working directory, variables and name, as ``Projects.where`` takes them."""
+        return self.cwd, self.environment, self.client
 
 
 class KnownProject(Struct, frozen=True):
@@ -45,6 +73,31 @@ class KnownProject(Struct, frozen=True):
         if self.root:
             return os.path.basename(self.root)
         return os.path.basename(os.path.dirname(self.directory)).rpartition("-")[2]
+
+
+def remember_visit(table: Docs, directory: str, visit: Visit, at: float) -> None:
+    """Store a client's visit without its session, unless an equal one was stored today.
+
+    ``at`` is in seconds since 1970. Beyond ``VISITS_KEPT`` directories the oldest are deleted.
+    """
+    visit = replace(visit, session="", at=at)
+    stored = table.get(Visit, directory)
+    if stored == visit and abs(at - stored.at) < _DAY_SECONDS:
+        return
+    with table.transaction() as cursor:
+        docs.put(cursor, visit, directory)
+        docs.keep_newest(cursor, Visit, VISITS_KEPT)
+
+
+def last_visits(table: Docs) -> tuple[Visit, ...]:
+    """Return the last visit to each directory, the newest first."""
+    return tuple(reversed(table.list_all(Visit).values()))
+
+
+def visits_by_directory(table: Docs) -> dict[str, Visit]:
+    """Return the last visit to each directory by the directory's real path."""
+    visits = table.list_all(Visit).items()
+    return {os.path.realpath(directory): visit for (directory, _), visit in visits}
 
 
 def known_project(project: Project, at: float = 0.0) -> KnownProject:
@@ -95,12 +148,11 @@ def working_directory(known: KnownProject) -> str:
 
 def _cwds_named(folder: str) -> Iterator[str]:
     """Yield a working directory from each of a folder's first five transcripts that name one."""
-    with suppress(OSError, MemdError):
-        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
-        with Directory(folder) as opened:
-            for name in sorted(names)[:_TRANSCRIPTS]:
-                head = opened.read_head(name, _HEAD_BYTES)
-                match = _CWD.search(head[0]) if head else None
-                cwd = read_json(match[1]) if match else None
-                if cwd is not None:
-                    yield cwd
+    with suppress(OSError, MemdError), Directory(folder) as opened:
+        names = [name for name in os.listdir(opened.fd) if name.endswith(".jsonl")]
+        for name in sorted(names)[:_TRANSCRIPTS]:
+            head = opened.read_head(name, _HEAD_BYTES)
+            match = _CWD.search(head[0]) if head else None
+            cwd = read_json(match[1]) if match else None
+            if cwd is not None:
+                yield cwd

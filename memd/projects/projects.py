@@ -17,10 +17,9 @@ from memd.projects import agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration, identities
 from memd.projects.git import ProjectPlace, find_place
-from memd.projects.known import KnownProject, known_project, known_projects
+from memd.projects.known import KnownProject, Visit, known_project, known_projects
 from memd.projects.project import CLIENT_FOLDER, WHOLE_PATH, find_project, locate, projects_folder
 from memd.projects.switches import CLAUDE_NAMES, reason_for_off
-from memd.projects.visits import Visit
 from memd.state.database import StateUnusableError
 from memd.state.docs import Docs
 

@@ -5,12 +5,13 @@ The result names a repository on a server and proves nothing: the server decides
 
 import os
 import re
-import stat
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import unquote
 
+from memd.projects.git import read_beginning
+
 _SCHEMES = {"http", "https", "ssh", "git", "git+http", "git+https", "git+ssh", "ssh+git"}
-_DEFAULT_PORTS = {"22", "80", "443", "9418"}
+_DEFAULT_PORTS = {"", "22", "80", "443", "9418"}
 _URL_CHARACTERS = 2_000
 _HOST_CHARACTERS = 253
 _CONFIG_BYTES = 1024 * 1024
@@ -30,15 +31,9 @@ def repository_of(root: str) -> str:
 
     The file is read and nothing is run; a link in its place is not followed.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        if stat.S_ISLNK(os.lstat(f"{root}/.git").st_mode):
-            return ""
-        with open(os.open(f"{root}/.git/config", flags), "rb") as file:
-            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            text = file.read(_CONFIG_BYTES) if is_regular else b""
-    except (OSError, ValueError):  # ValueError: a NUL in the path
+    if os.path.islink(f"{root}/.git"):
         return ""
+    text = read_beginning(f"{root}/.git/config", _CONFIG_BYTES)
     return normalised(origin(text.decode("utf-8", "replace")))
 
 
@@ -94,9 +89,7 @@ def _host_and_path(authority: str, path: str) -> str:
     path = "/".join(names).removesuffix(".git").rstrip("/")
     if not host or not path or not path.isprintable() or {".", ".."} & set(names):
         return ""
-    if not port or port in _DEFAULT_PORTS:
-        return f"{host}/{path}"
-    return f"{host}:{int(port)}/{path}"
+    return f"{host}:{int(port)}/{path}" if port not in _DEFAULT_PORTS else f"{host}/{path}"
 
 
 def _host(name: str) -> str:

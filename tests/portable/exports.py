@@ -16,8 +16,7 @@ from memd.notes.files import contents
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, decode
 from memd.portable.service import ExportPorts, Exports
 from memd.portable.values import ExportPart, ExportRequest, ExportResult
-from memd.projects.known import KnownProject, known_project
-from memd.projects.visits import last_visits
+from memd.projects.known import KnownProject, known_project, last_visits
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.store.disk import Disk

@@ -9,10 +9,9 @@ from memd.base.agents import AgentScope
 from memd.daemon.app import SCHEMAS
 from memd.projects.agents import AgentMemory, agents_in, own_agents
 from memd.projects.configuration import Configuration
-from memd.projects.known import KnownProject
+from memd.projects.known import KnownProject, Visit, last_visits, remember_visit
 from memd.projects.project import slug
 from memd.projects.projects import Projects
-from memd.projects.visits import Visit, last_visits, remember_visit
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 

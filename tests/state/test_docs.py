@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from memd.daemon.app import SCHEMAS
 from memd.instructions.reading import Approval
-from memd.projects.visits import Visit, last_visits, remember_visit
+from memd.projects.known import Visit, last_visits, remember_visit
 from memd.state import docs
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
