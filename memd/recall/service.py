@@ -230,7 +230,9 @@ class Recall:
         """
         prompt, candidates, now = run.prompt, selection.candidates, self._clock.now()
         if paths is not None:
-            candidates = self._finder.candidates(selection.place, prompt.index, paths, now)
+            option_of = {header.path: header for header in selection.options}
+            chosen = [option_of[path] for path in paths]
+            candidates = self._finder.candidates(selection.place, prompt.index, chosen, now)
         if selection.empty:
             result = self._empty_result(run, select.NO_CANDIDATES)
         else:

@@ -49,10 +49,10 @@ _MOST_SESSIONS = 512  # in memory; one that was dropped is read again when it co
 _MEMCTL_SESSION = "memctl-"  # the start of a session's name that memctl makes for one request
 _MOST_UNWRITTEN = 10_000  # statements in memory while the state file cannot be written (some 3 MB)
 
-# ``turn`` orders sessions by their last use, whatever the clock says.
+# ``turn`` orders sessions by their last use, whatever the clock says: the newest row at that time.
 _USE = (
     "INSERT INTO given_session (name, used, turn)"
-    " SELECT ?, ?, ifnull(max(turn), 0) + 1 FROM given_session WHERE true"
+    " VALUES (?, ?, ifnull((SELECT max(id) FROM given), 0))"
     " ON CONFLICT (name) DO UPDATE SET used = excluded.used, turn = excluded.turn"
 )
 _ADD_PATH = "INSERT OR IGNORE INTO given_path (path) VALUES (?)"

@@ -192,7 +192,7 @@ def keep_newest(database: Database) -> None:
     with database.transaction(synced=False) as cursor:
         cursor.execute(
             "DELETE FROM given_session WHERE id IN (SELECT id FROM given_session"
-            " ORDER BY turn DESC LIMIT -1 OFFSET 1000)"
+            " ORDER BY turn DESC, id DESC LIMIT -1 OFFSET 1000)"
         )
         cursor.execute("DELETE FROM given WHERE session NOT IN (SELECT id FROM given_session)")
         cursor.execute("DELETE FROM given_path WHERE id NOT IN (SELECT path FROM given)")
