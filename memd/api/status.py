@@ -18,7 +18,7 @@ from memd.projects.known import working_directory
 from memd.projects.project import is_of_agent
 from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
-from memd.state.jobs import RunningRow
+from memd.state.jobs import Job
 from memd.state.suggestions import SuggestionCounts
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -144,7 +144,7 @@ def _resident_bytes() -> int:
         return 0
 
 
-def _running_job(services: Services, row: RunningRow) -> RunningJob:
+def _running_job(services: Services, row: Job) -> RunningJob:
     """Return a running job with the numbers of its progress; its texts are left out."""
     facts = services.jobs.progress.of(row.job) or {}
     # ``type``, because a bool is an instance of int.
@@ -154,7 +154,7 @@ def _running_job(services: Services, row: RunningRow) -> RunningJob:
         kind=row.kind,
         directory=row.directory,
         phase=services.jobs.progress.phase(row.job),
-        since=row.since,
+        since=row.started,
         progress=numbers,
     )
 

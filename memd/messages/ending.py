@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from memd.base.agents import Agent, AgentState, MessageKind, MessageState, Sender
 from memd.messages.mailboxes import Mailboxes
 from memd.messages.register import Register
-from memd.state.message_rows import MessageCopy, NewMessage, Notice, StoredMessage
+from memd.state.messages import MessageCopy, NewMessage, Notice, StoredMessage
 
 _MEMD = Sender(0, "memd", "memd")
 _RUNNING = (AgentState.LIVE, AgentState.IDLE)

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from memd.base.agents import LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
-from memd.state.message_rows import MessageCopy, Notice, StoredMessage
-from memd.state.messages import MessageTable
+from memd.state.messages import MessageCopy, MessageTable, Notice, StoredMessage
 
 Copies = Iterable[tuple[int, int]]  # each by message and receiver
 

@@ -33,7 +33,7 @@ from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
 from memd.messages.stored import StoredMessages
 from memd.messages.values import SendRequest, Sent
-from memd.state.message_rows import MessageCopy, NewMessage
+from memd.state.messages import MessageCopy, NewMessage
 from memd.store import secret
 
 UNREGISTERED = "unregistered"

@@ -11,7 +11,7 @@ from memd.messages.ending import Arrival, Endings, StepEffects
 from memd.messages.errors import message_not_found, message_not_held
 from memd.messages.mailboxes import number_of
 from memd.messages.values import HeldMessage, LoggedMessage, Receiver, Sent
-from memd.state.message_rows import MessageCopy, StoredMessage
+from memd.state.messages import MessageCopy, StoredMessage
 
 # A message has the first of these states that one of its copies has.
 _WAITING_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)

@@ -89,14 +89,14 @@ class LastNumber(Struct, frozen=True):
 
 def get(cursor: Cursor, kind: type[T], place: str = "", key: str = "") -> T | None:
     """Return a document, ``None`` if there is none."""
-    cursor.execute(_GET, (kind.__name__, place, key))
-    return next(iter(_read(cursor.fetchall(), kind).values()), None)
+    rows = cursor.execute(_GET, (kind.__name__, place, key))
+    return next(iter(_read(rows, kind).values()), None)
 
 
 def list_in(cursor: Cursor, kind: type[T], place: str = "") -> dict[str, T]:
     """Return the documents of a kind in one place by key."""
-    cursor.execute(_LIST_IN, (kind.__name__, place))
-    return {key: value for (_, key), value in _read(cursor.fetchall(), kind).items()}
+    rows = cursor.execute(_LIST_IN, (kind.__name__, place))
+    return {key: value for (_, key), value in _read(rows, kind).items()}
 
 
 def put(cursor: Cursor, value: object, place: str = "", key: str = "") -> None:

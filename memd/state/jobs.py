@@ -14,46 +14,138 @@ Rules of this file
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
 from memd.base import limits
+from memd.base.errors import NotFound
 from memd.base.text import read_object
 from memd.base.values import Effect
 from memd.state.database import Cursor, Database, Row
 from memd.state.docs import Docs
-from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job
-from memd.state.job_rows import Job as Job
-from memd.state.job_rows import JobState as JobState
-from memd.state.job_rows import NewJob as NewJob
-from memd.state.job_rows import job_not_found as job_not_found
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    directory TEXT NOT NULL,
+    session TEXT NOT NULL,
+    request TEXT NOT NULL,
+    state TEXT NOT NULL,
+    phase TEXT NOT NULL DEFAULT '',
+    result TEXT,
+    error TEXT,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    created REAL NOT NULL,
+    started REAL,
+    ended REAL
+) STRICT;
+CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state);
+CREATE INDEX IF NOT EXISTS jobs_by_directory ON jobs (directory, number);
+CREATE TABLE IF NOT EXISTS leases (
+    job INTEGER PRIMARY KEY,
+    holder INTEGER NOT NULL,
+    since REAL NOT NULL,
+    deaths INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
 
 DEATHS = 3  # processes that died while they ran a job, after which the job is parked
 KEPT_ROWS = 1000  # rows of ended jobs that can still be listed; some weeks of a busy machine
-
+PARKED = "parked"  # a key in the error of a parked job
+_ROWS = "SELECT * FROM jobs"
+_PARKED_ROWS = f"{_ROWS} WHERE state = 'failed' AND request <> '{{}}'"
 _BY_STATE = (
     "SELECT state, count(*) AS found FROM"
     " (SELECT state FROM jobs ORDER BY number DESC LIMIT 200) GROUP BY state"
 )
-_PARKED = PARKED_ROWS.replace("*", "count(*)", 1)
-_RUNNING = "SELECT number, kind, directory, started FROM jobs WHERE state = 'running' LIMIT 10"
 
 
-class RunningRow(Struct, frozen=True):
-    """A running job without its request; ``since`` is in seconds since 1970."""
+class JobState(StrEnum):
+    """The state of a job; the last three are final."""
 
-    job: str
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    KILLED = "killed"
+
+
+class NewJob(Struct, frozen=True):
+    """The fields of a job when it is accepted; see ``Job``."""
+
     kind: str
+    lane: str
     directory: str
-    since: float | None
+    session: str
+    request: dict[str, Any]
+
+
+class Job(Struct, frozen=True):
+    """One job in its present state; times are seconds since 1970.
+
+    ``directory`` is its memory directory. Jobs of the same ``lane`` never run at the same time.
+    ``error`` has ``kind`` and ``message`` of the last failure. ``request`` is empty once the job
+    has ended, unless it is parked. ``holder`` is the PID of the daemon that runs it.
+    """
+
+    id: str
+    kind: str
+    lane: str
+    directory: str
+    session: str
+    request: dict[str, Any]
+    state: JobState
+    phase: str
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+    attempts: int
+    created: float
+    started: float | None
+    ended: float | None
+    holder: int | None = None
+
+    @property
+    def job(self) -> str:
+        """The id, under the name that clients use."""
+        return self.id
+
+    @property
+    def parked(self) -> bool:
+        """Whether the job failed and can be queued again."""
+        return self.state is JobState.FAILED and bool(self.request)
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended."""
+        return self.state not in ("queued", "running")
+
+
+def job_not_found(job: str) -> NotFound:
+    """Return the error that there is no job with this id."""
+    return NotFound(
+        f"there is no job {job}", hint="list the jobs to see those that are known", job=job
+    )
+
+
+def number_of(job: str) -> int:
+    """Return the row number of a job's id. Raises NotFound."""
+    digits = job[1:]
+    is_number = digits.isascii() and digits.isdigit()
+    fits_sqlite = len(digits) <= 18  # noqa: PLR2004 - digits that surely fit SQLite's 64 bits
+    if job[:1] != "j" or not is_number or not fits_sqlite:
+        raise job_not_found(job)
+    return int(digits)
 
 
 class JobCounts(Struct, frozen=True):
     """The newest 200 jobs by state, with all ``parked`` ones, and at most ten ``running`` ones."""
 
     by_state: dict[str, int]
-    running: tuple[RunningRow, ...]
+    running: tuple[Job, ...]
 
 
 def job_completed(job: str, result: Mapping[str, Any], at: float) -> Effect:
@@ -96,7 +188,7 @@ class JobTable:
     def take_up(self, at: float) -> tuple[Job, ...]:
         """Queue or park the jobs of a dead process; return all unfinished jobs, oldest first."""
         with self._database.transaction() as cursor:
-            cursor.execute(f"{ROWS} WHERE state = 'running'")
+            cursor.execute(f"{_ROWS} WHERE state = 'running'")
             for row in cursor.fetchall():
                 _count_death(cursor, row["number"], at)
             _forget_oldest(cursor)
@@ -104,7 +196,7 @@ class JobTable:
                 "DELETE FROM leases WHERE job NOT IN"
                 " (SELECT number FROM jobs WHERE state IN ('queued', 'running'))"
             )
-            cursor.execute(f"{ROWS} WHERE state IN ('queued', 'running') ORDER BY number")
+            cursor.execute(f"{_ROWS} WHERE state IN ('queued', 'running') ORDER BY number")
             return self._read_jobs(cursor.fetchall())
 
     def add(self, new: NewJob, at: float) -> str:
@@ -120,7 +212,7 @@ class JobTable:
             )
             job = f"j{cursor.lastrowid}"
             cursor.execute(
-                f"{PARKED_ROWS} AND kind = ? AND lane = ? AND session = ?",
+                f"{_PARKED_ROWS} AND kind = ? AND lane = ? AND session = ?",
                 (new.kind, new.lane, new.session),
             )
             _end_parking(cursor, superseded_by=job)
@@ -189,13 +281,16 @@ class JobTable:
                     (phase, result_text, number, state),
                 )
             cursor.execute("DELETE FROM leases WHERE job = ?", (number,))
-            if parked:
-                _keep_newest_parked(cursor)
+            if parked:  # the oldest become ordinary failures, so that stored requests stay few
+                cursor.execute(
+                    f"{_PARKED_ROWS} ORDER BY number DESC LIMIT -1 OFFSET ?", (limits.PARKED_KEPT,)
+                )
+                _end_parking(cursor)
         return self.get(job)
 
     def get(self, job: str) -> Job:
         """Return one job. Raises NotFound."""
-        rows = self._database.read(f"{ROWS} WHERE number = ?", (number_of(job),))
+        rows = self._database.read(f"{_ROWS} WHERE number = ?", (number_of(job),))
         if not rows:
             raise job_not_found(job)
         return self._read_jobs(rows)[0]
@@ -212,7 +307,7 @@ class JobTable:
 
         With a memory directory, only its jobs and those of directories in the folders ``below``.
         """
-        query = f"{PARKED_ROWS} AND" if parked else f"{ROWS} WHERE"
+        query = f"{_PARKED_ROWS} AND" if parked else f"{_ROWS} WHERE"
         conditions, values = ["? IN ('', directory)"], list[object]([directory])
         for folder in below:
             conditions.append("substr(directory, 1, ?) = ?")
@@ -229,13 +324,13 @@ class JobTable:
         A job whose result has the status skipped did nothing and does not count.
         """
         query = (
-            f"{ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
+            f"{_ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
             " AND ended IS NOT NULL AND number < ? ORDER BY number DESC LIMIT 1"
         )
         number_bound = sys.maxsize
         # One row at a time: results can be large, and usually the first row counts.
         while rows := self._database.read(query, (directory, kind, number_bound)):
-            job = read_job(rows[0], self._pid)
+            (job,) = self._read_jobs(rows)
             if (job.result or {}).get("status") != "skipped":
                 return job
             number_bound = rows[0]["number"]
@@ -245,16 +340,22 @@ class JobTable:
         """Return how many jobs are in which state, and which run."""
         rows = {row["state"]: int(row["found"]) for row in self._database.read(_BY_STATE)}
         counts = {state.value: rows[state] for state in JobState if state in rows}
-        parked = int(self._database.read(_PARKED)[0][0])
-        running = tuple(
-            RunningRow(f"j{row['number']}", row["kind"], row["directory"], row["started"])
-            for row in self._database.read(_RUNNING)
-        )
+        parked = len(self._database.read(_PARKED_ROWS.replace("*", "number")))
+        running = self._read_jobs(self._database.read(f"{_ROWS} WHERE state = 'running' LIMIT 10"))
         return JobCounts(counts | ({"parked": parked} if parked else {}), running)
 
     def _read_jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
-        """Return the jobs in rows."""
-        return tuple(read_job(row, self._pid) for row in rows)
+        """Return the jobs in rows; of a damaged one little is known, and it failed."""
+        jobs = []
+        for row in rows:
+            facts: dict[str, Any] = dict(row)
+            state = JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED
+            holder = self._pid if state is JobState.RUNNING else None
+            facts |= {"id": f"j{facts.pop('number')}", "state": state, "holder": holder}
+            for name in ("request", "result", "error"):
+                facts[name] = None if facts[name] is None else read_object(facts[name])
+            jobs.append(Job(**facts))
+        return tuple(jobs)
 
 
 def _forget_oldest(cursor: Cursor) -> None:
@@ -280,12 +381,6 @@ def _count_death(cursor: Cursor, number: int, at: float) -> None:
         "UPDATE jobs SET state = 'failed', error = ?, ended = ? WHERE number = ?",
         (json.dumps(gave_up), at, number),
     )
-
-
-def _keep_newest_parked(cursor: Cursor) -> None:
-    """Make the oldest parked jobs ordinary failures, so that stored requests stay few."""
-    cursor.execute(f"{PARKED_ROWS} ORDER BY number DESC LIMIT -1 OFFSET ?", (limits.PARKED_KEPT,))
-    _end_parking(cursor)
 
 
 def _end_parking(cursor: Cursor, **facts: str) -> None:

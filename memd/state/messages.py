@@ -8,21 +8,16 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import inf
+from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.base.agents import LOGGED_MESSAGES, MessageKind, MessageState
-from memd.state.database import Cursor, Database
-from memd.state.message_rows import (
-    MessageCopy,
-    NewMessage,
-    Notice,
-    StoredMessage,
-    is_control,
-    stored_messages,
-)
-from memd.state.rows import insert_row, read_rows
+from memd.base.agents import LOGGED_MESSAGES, MessageKind, MessageState, Sender
+from memd.state.database import Cursor, Database, Row
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -65,6 +60,13 @@ CREATE INDEX IF NOT EXISTS message_copies_open ON message_copies (receiver, cont
     WHERE ended IS NULL;
 CREATE INDEX IF NOT EXISTS message_copies_until ON message_copies (until) WHERE ended IS NULL;
 """
+# Kinds that are delivered before all others.
+_CONTROL_KINDS = (
+    MessageKind.SHUTDOWN_REQUEST,
+    MessageKind.SHUTDOWN_RESPONSE,
+    MessageKind.PLAN_REQUEST,
+    MessageKind.PLAN_RESPONSE,
+)
 _NEVER = 1e15  # ``answer_by`` of a request once its sender was told that no answer came
 
 
@@ -75,10 +77,46 @@ class MailboxUse(Struct, frozen=True):
     bytes: int = 0
 
 
-_HELD = (
-    "SELECT count(DISTINCT message) FROM message_copies"
-    " WHERE ended IS NULL AND NOT notice AND state = 'held'"
-)
+class NewMessage(Struct, frozen=True):
+    """A message to be stored; times are seconds since 1970."""
+
+    sender: Sender
+    kind: MessageKind
+    summary: str
+    body: str
+    sent: float
+    reply_to: str = ""
+    request: int = 0  # the number of the request that a response answers, 0 for none
+    approve: bool | None = None
+    answer_by: float | None = None  # when an answer is due, ``None`` if none is wanted
+    ttl: float = inf  # seconds that the message may wait
+    request_id: str = ""  # the sender's own id of the call, "" for none
+
+
+class MessageCopy(Struct, frozen=True):
+    """One receiver's copy of a message; times are seconds since 1970."""
+
+    message: int  # its number
+    receiver: int  # the id of an agent, like ``sender``
+    address: str
+    sender: int
+    state: MessageState
+    reason: str = ""
+    control: bool = False  # it is delivered before others
+    size: int = 0
+    deliveries: int = 0  # how often it was delivered
+    until: float = inf  # when it expires
+    ended: float | None = None
+
+
+class StoredMessage(NewMessage, frozen=True, kw_only=True):
+    """A stored message with its number; the body is "" once all copies have ended."""
+
+    number: int
+
+
+Notice = tuple[NewMessage, MessageCopy]  # a message of memd's own about another message
+T = TypeVar("T")
 
 
 class MessageTable:
@@ -119,7 +157,7 @@ class MessageTable:
             f"SELECT * FROM messages WHERE number IN ({slots})",  # noqa: S608 - question marks alone
             tuple(numbers),
         )
-        messages = {message.number: message for message in stored_messages(rows)}
+        messages = {message.number: message for message in _read_messages(rows)}
         return tuple(messages[number] for number in numbers if number in messages)
 
     def copies(self, number: int) -> tuple[MessageCopy, ...]:
@@ -148,7 +186,11 @@ class MessageTable:
 
     def held_count(self) -> int:
         """Return the number of messages that are held back until a person decides."""
-        return int(self._database.read(_HELD)[0][0])
+        (row,) = self._database.read(
+            "SELECT count(DISTINCT message) FROM message_copies"
+            " WHERE ended IS NULL AND NOT notice AND state = 'held'"
+        )
+        return int(row[0])
 
     def unread(self) -> dict[int, int]:
         """Return the number of queued copies by receiver."""
@@ -241,7 +283,7 @@ class MessageTable:
     def unanswered(self, now: float) -> tuple[StoredMessage, ...]:
         """Return the requests whose answer was due before ``now``."""
         rows = self._database.read("SELECT * FROM messages WHERE answer_by <= ?", (now,))
-        return stored_messages(rows)
+        return _read_messages(rows)
 
     def next_due(self) -> float | None:
         """Return when the next copy expires or answer is due; ``None`` if nothing is due."""
@@ -297,12 +339,12 @@ class MessageTable:
             f"SELECT m.* FROM messages m WHERE {where} ORDER BY m.number DESC LIMIT ?",  # noqa: S608
             (*values, limit),
         )
-        return stored_messages(rows)
+        return _read_messages(rows)
 
     def _select_copies(self, condition: str, *values: object) -> tuple[MessageCopy, ...]:
         """Return the copies that meet an SQL condition of this file."""
         rows = self._database.read(f"SELECT * FROM message_copies WHERE {condition}", values)  # noqa: S608 - fixed words
-        return tuple(read_rows(rows, MessageCopy))
+        return _read_rows(map(dict, rows), MessageCopy)
 
     def forget(self) -> None:
         """Delete the messages of which no copy is open, but for the newest ``LOGGED_MESSAGES``."""
@@ -323,7 +365,8 @@ def _insert_message(cursor: Cursor, message: NewMessage) -> int:
     columns = asdict(message)
     sender = asdict(columns.pop("sender"))
     columns |= {"sender": sender.pop("agent"), "request_id": message.request_id or None}
-    return insert_row(cursor, "messages", columns | sender)
+    _insert(cursor, "messages", columns | sender)
+    return int(cursor.lastrowid or 0)
 
 
 def _insert_notice(cursor: Cursor, notice: Notice) -> None:
@@ -337,10 +380,17 @@ def _insert_copy(cursor: Cursor, number: int, message: NewMessage, copy: Message
     message_columns = {
         "message": number,
         "sender": message.sender.agent,
-        "control": is_control(message.kind),
+        "control": message.kind in _CONTROL_KINDS,
     }
     initial_columns = {"notice": message.kind is MessageKind.NOTICE, "deliveries": 0}
-    insert_row(cursor, "message_copies", asdict(copy) | message_columns | initial_columns)
+    _insert(cursor, "message_copies", asdict(copy) | message_columns | initial_columns)
+
+
+def _insert(cursor: Cursor, table: str, row: Mapping[str, object]) -> None:
+    """Insert a row, given by column names."""
+    slots = ", ".join("?" * len(row))
+    query = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({slots})"  # noqa: S608 - our own names
+    cursor.execute(query, tuple(row.values()))
 
 
 def _delete_unused_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:
@@ -350,3 +400,22 @@ def _delete_unused_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:
         " (SELECT 1 FROM message_copies WHERE message = number AND ended IS NULL)",
         [(number,) for number in numbers],
     )
+
+
+def _read_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
+    """Return the messages in rows, with the sender's columns as one member."""
+    # Without NULLs, so that the defaults of the class apply.
+    messages = []
+    for row in rows:
+        columns = {name: value for name, value in dict(row).items() if value is not None}
+        messages.append(columns | {"sender": columns | {"agent": columns["sender"]}})
+    return _read_rows(messages, StoredMessage)
+
+
+def _read_rows(rows: Iterable[Mapping[str, object]], shape: type[T]) -> tuple[T, ...]:
+    """Return rows as objects of a class with the columns' names, without damaged rows."""
+    result = []
+    for row in rows:
+        with suppress(msgspec.ValidationError):
+            result.append(msgspec.convert(row, shape, strict=False))  # booleans are numbers here
+    return tuple(result)

@@ -1,11 +1,12 @@
 """Query what happened in a span of time: changes of memories, dreams and suggestions.
 
-The state file may be damaged: rows with invalid values do not count. Memories that a team or an
-import brought do not count as learnt here, and what an undo did is not reported.
+Memories that a team or an import brought do not count as learnt here, and what an undo did is not
+reported. A renamed memory is one memory under its last name.
 """
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -13,16 +14,13 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from memd.base.imports import is_import
-from memd.base.names import in_catalogue
+from memd.base.names import TEAM, in_catalogue
 from memd.base.text import read_object
 from memd.base.values import Actor
 from memd.state.database import Database, Row
-from memd.state.renames import Move, renamed_paths
-from memd.state.rows import text_of, time_of
 from memd.state.suggestions import DISMISSED, OPEN, SuggestionTable, state_of
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
-_ACTORS_WHO_TEACH_NOTHING = (Actor.TEAM, Actor.UNDO)  # what they write does not count as learnt
 _MOST_FILES = 100_000  # of change sets, in one query
 _FILES = f"""
 SELECT c.id AS change, d.path AS directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
@@ -91,9 +89,9 @@ _Place = tuple[str, str]  # directory and path
 
 
 class _MemoryHistory(Struct):
-    """What the span's change sets tell about one memory, from its last event to its first.
+    """What the span's changes tell about one memory, from its last event to its first.
 
-    Its events are those of the span; the first three fields are of the last event.
+    The first three fields are of the last event.
     """
 
     at: float  # seconds since 1970
@@ -101,15 +99,6 @@ class _MemoryHistory(Struct):
     by_us: bool  # neither a team, an import nor an undo made the last event
     existed: bool = True  # before the first event
     learnt: bool = False  # neither these nor a dream made the first event
-
-    @property
-    def kind(self) -> str:
-        """The list of ``MemoryEvents`` that it belongs to, "" if it is not reported."""
-        if self.exists and not self.existed:
-            return "learnt" if self.learnt else ""
-        if not self.existed or not self.by_us:  # it came and went in the span, or others did it
-            return ""
-        return "changed" if self.exists else "removed"
 
 
 class Period:
@@ -120,33 +109,26 @@ class Period:
 
     def memories(self, span: Span) -> MemoryEvents:
         """Return which memories were learnt, changed, merged and removed in a span."""
-        dreams = self._dream_merges(span)
-        merged_places = {(directory, path) for directory, paths in dreams for path in paths}
-        histories: dict[_Place, _MemoryHistory] = {}
-        final_names: dict[_Place, _Place] = {}  # from an old place to the last one
-        rows = self._database.read(_FILES, asdict(span))
-        for _, files in groupby(rows, itemgetter("change")):
-            _add_change_set(tuple(files), histories, final_names)
-        events = MemoryEvents(dreams=len(dreams))
-        for place, history in histories.items():
-            kind = history.kind
-            if not kind:
-                continue
-            # A dream removes the memories that it merges into another one.
-            if kind == "removed" and place in merged_places:
-                kind = "merged"
-            getattr(events, kind).append(FileEvent(*place, history.at))
-        return events
-
-    def _dream_merges(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return each completed dream's directory with the paths that it merged into others."""
-        result = []
+        events = MemoryEvents()
+        merged: set[_Place] = set()  # a dream removes what it merges into another memory
         for row in self._database.read(_DREAMS, asdict(span)):
-            directory = os.path.realpath(text_of(row["directory"]))
+            directory = os.path.realpath(row["directory"])
             if span.directory in ("", directory):
-                merges = read_object(row["result"]).get("merged")
-                result.append((directory, tuple(_merged_paths(merges))))
-        return tuple(result)
+                events.dreams += 1
+                for merge in read_object(row["result"]).get("merged", ()):
+                    merged.update((directory, path) for path in merge["from"])
+        histories: dict[_Place, _MemoryHistory] = {}
+        names: dict[_Place, _Place] = {}  # from an old place to the last one
+        for _, files in groupby(self._database.read(_FILES, asdict(span)), itemgetter("change")):
+            _add_change([row for row in files if in_catalogue(row["path"])], histories, names)
+        for place, history in histories.items():
+            event = FileEvent(*place, history.at)
+            if history.exists and not history.existed:
+                events.learnt += [event] if history.learnt else []
+            elif history.existed and history.by_us:  # else it came and went, or others did it
+                gone = events.merged if place in merged else events.removed
+                (events.changed if history.exists else gone).append(event)
+        return events
 
     def fates(self, span: Span) -> SuggestionFates:
         """Return what happened to suggestions in a span."""
@@ -163,51 +145,59 @@ class Period:
         )
 
 
-def _add_change_set(
-    files: tuple[Row, ...],
-    histories: dict[_Place, _MemoryHistory],
-    final_names: dict[_Place, _Place],
+def _add_change(
+    files: Sequence[Row], histories: dict[_Place, _MemoryHistory], names: dict[_Place, _Place]
 ) -> None:
-    """Add a change set's files to the memories' histories; sets come newest first.
+    """Add a change's files to the memories' histories; changes come newest first.
 
-    ``final_names`` maps the earlier places of renamed memories to the last one.
+    ``names`` maps the earlier places of renamed memories to the last one.
     """
-    steps = [
-        Move(
-            row["path"],
-            row["before"],
-            row["after"],
-            before_mtime_ns=row["before_mtime_ns"],
-            after_mtime_ns=row["after_mtime_ns"],
-        )
-        for row in files
-        if in_catalogue(text_of(row["path"]))
-    ]
-    directory, actor = text_of(files[0]["directory"]), text_of(files[0]["actor"])
-    moves = renamed_paths(steps)
+    moves = _renamed_paths(files)
     new_names = set(moves.values())
-    at, is_imported = time_of(files[0]["at"]), is_import(text_of(files[0]["origin"]))
-    by_others = is_imported or actor in _ACTORS_WHO_TEACH_NOTHING
-    for step in steps:
-        place = (directory, step.path)
-        if step.path in moves:  # the step that removes the old name of a renamed memory
-            new_place = (directory, moves[step.path])
-            final_names[place] = final_names.get(new_place, new_place)
+    for row in files:
+        directory, actor = row["directory"], row["actor"]
+        place = (directory, row["path"])
+        if row["path"] in moves:  # this file is the old name of a renamed memory
+            new_place = (directory, moves[row["path"]])
+            names[place] = names.get(new_place, new_place)
             continue
-        last_event = _MemoryHistory(at, exists=step.after is not None, by_us=not by_others)
+        by_us = actor not in (Actor.TEAM, Actor.UNDO) and not is_import(row["origin"])
+        last_event = _MemoryHistory(row["at"], exists=row["after"] is not None, by_us=by_us)
         # A history that is there already has a later event as its last one.
-        history = histories.setdefault(final_names.get(place, place), last_event)
-        history.existed = step.before is not None or step.path in new_names
-        history.learnt = not by_others and actor != Actor.DREAM
+        history = histories.setdefault(names.get(place, place), last_event)
+        history.existed = row["before"] is not None or row["path"] in new_names
+        history.learnt = by_us and actor != Actor.DREAM
 
 
-def _merged_paths(merges: object) -> Iterator[str]:
-    """Yield the paths that were merged into others, from the list in a dream job's result."""
-    for merge in _list_or_empty(merges):
-        paths = merge.get("from") if isinstance(merge, dict) else None
-        yield from (path for path in _list_or_empty(paths) if isinstance(path, str))
+def _renamed_paths(files: Sequence[Row]) -> dict[str, str]:
+    """Return the new path of each renamed file of a change by its old path.
+
+    A removed and a new file are the same memory if their bytes are equal, if one is the other's
+    copy below ``team/``, or if their mtimes are equal, since memd changes the name in the
+    frontmatter of a renamed file. Pairs with the same file name are preferred.
+    """
+    changed = [row for row in files if row["before"] != row["after"]]
+    gone = {row["path"]: row for row in changed if row["after"] is None}
+    new = {row["path"]: row for row in changed if row["before"] is None}
+    result: dict[str, str] = {}
+    # Each key is tried on the files that the ones before it did not match.
+    for key_of in _KEYS if gone and new else ():
+        paths: dict[Hashable, deque[str]] = defaultdict(deque)
+        for path, row in new.items():
+            paths[key_of(path, row["after"], row["after_mtime_ns"])].append(path)
+        for path, row in list(gone.items()):
+            key = key_of(path, row["before"], row["before_mtime_ns"])
+            if key is not None and paths.get(key):
+                result[path] = paths[key].popleft()
+                del gone[path], new[result[path]]
+    return result
 
 
-def _list_or_empty(value: object) -> list[object]:
-    """Return a value that is a list, an empty list for any other."""
-    return value if isinstance(value, list) else []
+# Keys of a file's path, body and mtime: a removed and a new file with equal keys are one memory.
+_KEYS: tuple[Callable[[str, int, int | None], Hashable], ...] = (
+    lambda path, body, _mtime_ns: (body, os.path.basename(path)),
+    lambda _path, body, _mtime_ns: body,
+    lambda path, _body, _mtime_ns: path.removeprefix(TEAM),
+    lambda path, _body, mtime_ns: None if mtime_ns is None else (mtime_ns, os.path.basename(path)),
+    lambda _path, _body, mtime_ns: mtime_ns,
+)

@@ -16,6 +16,7 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.names import is_text
 from memd.base.text import one_line
 from memd.base.values import Effect
 from memd.state import docs
@@ -222,9 +223,8 @@ def forget(cursor: Cursor, holds: Callable[[bytes], bool]) -> None:
     cursor.execute("SELECT place, key FROM docs WHERE kind = 'Proposal'")
     for place, key in cursor.fetchall():
         proposal = docs.get(cursor, Proposal, place, key)
-        texts = (
-            [t for edit in proposal.edits for t in (edit.content, edit.before)] if proposal else []
-        )
+        edits = proposal.edits if proposal else ()
+        texts = [text for edit in edits for text in (edit.content, edit.before)]
         if any(text is not None and holds(text) for text in texts):
             docs.delete(cursor, Proposal, place, key)
 
@@ -245,21 +245,18 @@ def _what(proposal: Proposal) -> object:
 
 def _bounded(proposal: Proposal) -> Proposal:
     """Return a proposal within the limits, without edits if their texts are too large."""
-    problems = [_storable(each, _PROBLEM_CHARACTERS) for each in proposal.problems[:_PROBLEMS]]
+    problems = [each[:_PROBLEM_CHARACTERS] for each in proposal.problems[:_PROBLEMS]]
     edits = tuple(
-        replace(
-            edit,
-            reason=_storable(one_line(edit.reason, _REASON_CHARACTERS)),
-            merged_into=_storable(edit.merged_into),
-        )
-        for edit in proposal.edits
+        replace(edit, reason=one_line(edit.reason, _REASON_CHARACTERS)) for edit in proposal.edits
     )
     size = sum(len(text) for edit in edits for text in (edit.content, edit.before) if text)
-    are_storable = all(_storable(edit.path) == edit.path for edit in edits)
+    # Of a name that is no text the document would have another one.
+    names = [name for edit in edits for name in (edit.path, edit.merged_into)]
+    are_storable = all(is_text(name) and len(name) <= _PATH_CHARACTERS for name in names)
     if len(edits) > _FILES or size > _BYTES or not are_storable:
         sentence = f"the texts of {len(edits)} files are too large to be kept"
         edits, problems = (), [*problems[: _PROBLEMS - 1], sentence]
-    said = _storable(proposal.said, _SAID_CHARACTERS)
+    said = proposal.said[:_SAID_CHARACTERS]
     return replace(proposal, said=said, problems=tuple(problems), edits=edits)
 
 
@@ -270,8 +267,3 @@ def _request_of(edit: ProposedEdit) -> str:
     verb = "remove" if edit.content is None else "change" if edit.base else "create"
     reason = f": {edit.reason}" if edit.reason else ""
     return one_line(f"{verb} {edit.path}{reason}", _REASON_CHARACTERS)
-
-
-def _storable(text: str, characters: int = _PATH_CHARACTERS) -> str:
-    """Return a text cut to ``characters``; characters that UTF-8 cannot encode become ``?``."""
-    return text[:characters].encode(errors="replace").decode()

@@ -2,7 +2,7 @@
 
 from memd.state import (
     docs,
-    job_rows,
+    jobs,
     ledger,
     messages,
     spend,
@@ -12,7 +12,7 @@ from memd.state import (
 SCHEMAS = (
     teams.SCHEMA,
     docs.SCHEMA,
-    job_rows.SCHEMA,
+    jobs.SCHEMA,
     ledger.SCHEMA,
     messages.SCHEMA,
     spend.SCHEMA,

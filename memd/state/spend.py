@@ -13,13 +13,12 @@ Rules of this file
 import operator
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from memd.base.settings import KINDS, SpendSettings
-from memd.state.database import Cursor, Database, Row
+from memd.state.database import Cursor, Database
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS spend (
@@ -40,7 +39,8 @@ CREATE TABLE IF NOT EXISTS spend (
 _PROMPTS = "recall"  # never answered by a program, since that is too slow for a waiting person
 _SUMS = (
     "sum(requests) AS requests, sum(input) AS input, sum(output) AS output,"
-    " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created, sum(money) AS money"
+    " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created,"
+    " round(sum(money), 9) AS dollars"
 )
 # A correction may be negative; rounding must not leave a sum of money below zero.
 _ADD = """
@@ -108,11 +108,6 @@ class SpendTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, account: Account, used: Sum, now: float) -> None:
-        """Add usage to an account's sums of today."""
-        with self._database.transaction() as cursor:
-            _add_usage(cursor, day_of(now), account, used)
-
     def reserve(
         self,
         account: Account,
@@ -156,8 +151,7 @@ class SpendTable:
             " GROUP BY day, kind, project ORDER BY day DESC, kind, project",
             (first.isoformat(),),
         )
-        names = ("day", "kind", "project")
-        return tuple(SpendRow(**_members(row), **{n: row[n] for n in names}) for row in rows)
+        return tuple(SpendRow(**dict(row)) for row in rows)
 
     def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
         """Return the exceeded cap for each kind of work that may send no request today."""
@@ -181,7 +175,7 @@ class SpendTable:
             f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind",  # noqa: S608 - our own words
             (day,),
         )
-        return {row["kind"]: Sum(**_members(row)) for row in rows}
+        return {kind: Sum(*sums) for kind, *sums in rows}
 
 
 def exceeded_cap(
@@ -224,9 +218,3 @@ def _add_usage(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
     """Add usage to the row of a day and account, inside the caller's transaction."""
     row: Sequence[object] = (day, account.kind, account.project, account.model, *astuple(used))
     cursor.execute(_ADD, row)
-
-
-def _members(row: Row) -> dict[str, Any]:
-    """Return the members of a Sum from a row of sums."""
-    counts = ("requests", "input", "output", "cache_read", "cache_created")
-    return {name: row[name] or 0 for name in counts} | {"dollars": round(row["money"] or 0.0, 9)}

@@ -155,7 +155,7 @@ def letters(text: str) -> str:
 
 def _save(cursor: Cursor, place: str, suggestion: Suggestion, at: float) -> None:
     """Store a suggestion, unless it is decided; a model's words never replace the person's."""
-    text = _storable(suggestion.text)[:CHARACTERS]
+    text = suggestion.text[:CHARACTERS]
     if not letters(text):
         return
     key = _hash(text)
@@ -166,9 +166,8 @@ def _save(cursor: Cursor, place: str, suggestion: Suggestion, at: float) -> None
     if before is not None and before.origin == "user" != suggestion.origin:
         return
     earlier = before or closed
-    number = earlier.id if earlier else f"s{docs.next_number(cursor, OpenSuggestion)}"
     saved = OpenSuggestion(
-        id=number,
+        id=earlier.id if earlier else f"s{docs.next_number(cursor, OpenSuggestion)}",
         text=text,
         session=suggestion.session,
         at=float(min(max(0.0, suggestion.at), _LATEST_TIME)),  # NaN becomes 0 in this order
@@ -203,9 +202,4 @@ def _close(cursor: Cursor, place: str, key: str, each: OpenSuggestion, state: st
 
 def _hash(text: str) -> str:
     """Return the hash by which a text is recognised."""
-    return sha256(letters(_storable(text)[:CHARACTERS]).encode())
-
-
-def _storable(text: str) -> str:
-    """Return a text that can be stored: characters that UTF-8 cannot encode become ``?``."""
-    return text.encode(errors="replace").decode()
+    return sha256(letters(text[:CHARACTERS]).encode(errors="replace"))

@@ -36,8 +36,7 @@ CREATE TABLE IF NOT EXISTS team_bodies (
     PRIMARY KEY (hash, directory)
 ) WITHOUT ROWID;
 """
-_Row = SyncState | PushBatch | Base | HeldEntry | Conflict | LeftOut
-_Noun = TypeVar("_Noun", SyncState, PushBatch, Base, HeldEntry, Conflict, LeftOut)
+_Noun = TypeVar("_Noun", Base, HeldEntry, Conflict, LeftOut)
 
 
 class TeamTable:
@@ -55,7 +54,7 @@ class TeamTable:
 
     def state(self, directory: str) -> SyncState:
         """Return the state of a directory's sync, or a new one if none is stored."""
-        return self._rows(directory, SyncState).get("", SyncState())
+        return self._docs.get(SyncState, os.path.realpath(directory)) or SyncState()
 
     def save(self, directory: str, *rows: SyncState | HeldEntry | LeftOut) -> None:
         """Store rows of a directory's sync: its state, held files and left-out entries.
@@ -67,8 +66,7 @@ class TeamTable:
 
     def drop(self, directory: str, kind: type[HeldEntry | Conflict], key: str) -> None:
         """Delete the row of a held file or of a conflict."""
-        with self._database.transaction() as cursor:
-            _delete_rows(cursor, os.path.realpath(directory), kind, [key])
+        self._docs.delete(kind, os.path.realpath(directory), key)
 
     def bases(self, directory: str) -> dict[str, Base]:
         """Return the bases of a directory by key, with tombstones of removed files."""
@@ -76,7 +74,7 @@ class TeamTable:
 
     def batch(self, directory: str) -> PushBatch | None:
         """Return the batch that is being sent, ``None`` if there is none."""
-        return self._rows(directory, PushBatch).get("")
+        return self._docs.get(PushBatch, os.path.realpath(directory))
 
     def begin(self, directory: str, batch: PushBatch, bodies: Mapping[str, bytes]) -> None:
         """Store a batch with its bodies by hash before it is sent."""
@@ -94,7 +92,7 @@ class TeamTable:
             current = self.batch(directory)
             # The answer to an older batch comes too late and is ignored.
             if current is not None and current.id == batch:
-                _delete_rows(cursor, real, PushBatch, [""])
+                docs.delete(cursor, PushBatch, real)
                 _replace_bases(cursor, real, bases, ())
                 _insert_rows(cursor, real, held)
 
@@ -182,7 +180,7 @@ class TeamTable:
                 yield conflict.key, body_hash
 
     def _rows(self, directory: str, noun: type[_Noun]) -> dict[str, _Noun]:
-        """Return a directory's objects of one class by key."""
+        """Return a directory's objects of a class by key."""
         return self._docs.list_in(noun, os.path.realpath(directory))
 
 
@@ -215,9 +213,11 @@ def _replace_bases(
     """Store new bases and delete those of the keys ``gone``, with their held and left-out rows."""
     bases, gone = list(bases), list(gone)
     # A new base ends what was held back or refused for its key.
-    for noun in (HeldEntry, LeftOut):
-        _delete_rows(cursor, directory, noun, [*(base.key for base in bases), *gone])
-    _delete_rows(cursor, directory, Base, gone)
+    for key in (*(base.key for base in bases), *gone):
+        docs.delete(cursor, HeldEntry, directory, key)
+        docs.delete(cursor, LeftOut, directory, key)
+    for key in gone:
+        docs.delete(cursor, Base, directory, key)
     _insert_rows(cursor, directory, bases)
     cursor.executemany(
         "INSERT OR IGNORE INTO team_bodies VALUES (?, ?, NULL)",
@@ -225,16 +225,10 @@ def _replace_bases(
     )
 
 
-def _insert_rows(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
+def _insert_rows(cursor: Cursor, directory: str, nouns: Iterable[object]) -> None:
     """Store objects as documents under their key, "" if they have none."""
     for noun in nouns:
         docs.put(cursor, noun, directory, getattr(noun, "key", ""))
-
-
-def _delete_rows(cursor: Cursor, directory: str, noun: type, keys: Iterable[str]) -> None:
-    """Delete the objects of a class with these keys."""
-    for key in keys:
-        docs.delete(cursor, noun, directory, key)
 
 
 def _store_bodies(cursor: Cursor, directory: str, bodies: Mapping[str, bytes]) -> None:

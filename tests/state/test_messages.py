@@ -2,8 +2,7 @@
 
 from memd.base.agents import LOGGED_MESSAGES, MessageKind, MessageState, Sender
 from memd.state.database import Database
-from memd.state.message_rows import MessageCopy, NewMessage
-from memd.state.messages import MessageTable
+from memd.state.messages import MessageCopy, MessageTable, NewMessage
 
 ANN = Sender(1, "ann", "test", "/p", "p")
 

@@ -7,7 +7,7 @@ import pytest
 
 from memd.base.errors import NotFound
 from memd.state.database import open_database
-from memd.state.job_rows import SCHEMA, Job, JobState, number_of, read_job
+from memd.state.jobs import SCHEMA, Job, JobState, JobTable, number_of
 
 
 def test_an_id_is_a_number_with_a_letter() -> None:
@@ -20,13 +20,12 @@ def test_an_id_is_a_number_with_a_letter() -> None:
 def test_a_damaged_row_is_a_job_that_knows_nothing(tmp_path: Path) -> None:
     """What is no JSON object has no members, and a state that is none is a failure."""
     database = open_database(str(tmp_path / "state.db"), [SCHEMA])
-    rows = database.read(
-        "SELECT 1 AS number, 'dream' AS kind, '/m' AS lane, '/m' AS directory, '' AS session,"
-        " ? AS request, 'dozing' AS state, '' AS phase, ? AS result, ? AS error, 0 AS attempts,"
-        " 1.0 AS created, NULL AS started, NULL AS ended",
+    database.write(
+        "INSERT INTO jobs (kind, lane, directory, session, request, state, result, error, created)"
+        " VALUES ('dream', '/m', '/m', '', ?, 'dozing', ?, ?, 1.0)",
         ("no json", "[1]", "[" * 9999),
     )
-    job = read_job(rows[0], 1)
+    job = JobTable(database).get("j1")
     assert (job.request, job.state, job.result, job.error) == ({}, JobState.FAILED, {}, {})
     database.close()
 
