@@ -77,8 +77,9 @@ def plan_write(writing: Writing, *, session: str, modified: str, origin: str = "
                 raise _incomplete_memory(INDEX, "content")
             return Draft(edits=(FileEdit(INDEX, writing.content.encode(), base=base),))
         check_place(path)
-        _check_parts(writing)
         is_team = path.startswith(TEAM)
+        if is_team and writing.scope != Scope.TEAM:
+            raise name_refused(path, "a memory of the team is written with scope team")
         old = tree.read(path)
         # A shared memory names neither a session of this machine nor an author.
         stamps = ("", "") if is_team else (session, origin)
@@ -87,16 +88,15 @@ def plan_write(writing: Writing, *, session: str, modified: str, origin: str = "
             content = memory.with_fields(content, {"metadata.modified": modified})
         parsed = memory.validate(content, path)
         pointer = index.of_memory(parsed.name, parsed.description)
+        replaced_hash = old.hash if old else ""
+        edits = [FileEdit(path, content, base=replaced_hash if base is None else base)]
+        # The store makes memd's lines of the heads; these words are the writer's.
         if writing.title or writing.hook:
             hook = writing.hook or (parsed.description if writing.title else pointer.hook)
             pointer = Pointer(writing.title or pointer.title, hook)
-        replaced_hash = old.hash if old else ""
-        edits = [FileEdit(path, content, base=replaced_hash if base is None else base)]
-        old_index = tree.index()
-        # The store makes memd's lines of the heads; these words are the writer's.
-        if old_index is not None and (writing.title or writing.hook):
-            new_index = index.with_pointer(old_index, path, pointer)
-            if new_index != old_index:
+            old_index = tree.index()
+            new_index = index.with_pointer(old_index or b"", path, pointer)
+            if old_index is not None and new_index != old_index:
                 edits.append(FileEdit(INDEX, new_index, base=sha256(old_index)))
         pointers = {} if is_team else {path: pointer}
         return Draft(edits=tuple(edits), pointers=pointers, by_person=writing.by_person)
@@ -136,11 +136,14 @@ def check_place(path: str) -> None:
         raise name_refused(path, "logs and indexes are not memories")
 
 
-def _check_parts(writing: Writing) -> None:
-    """Refuse parts that no memory may have. Raises Refused and Invalid."""
+def _new_content(
+    writing: Writing, old: MemoryFile | None, modified: str, session: str, origin: str
+) -> bytes:
+    """Return the bytes to write: the given content, a new memory, or the old one with new parts.
+
+    Raises Invalid.
+    """
     path, characters = writing.path, len(writing.description or "")
-    if path.startswith(TEAM) and writing.scope != Scope.TEAM:
-        raise name_refused(path, "a memory of the team is written with scope team")
     if characters > _DESCRIPTION_CHARACTERS:
         limit = _DESCRIPTION_CHARACTERS
         raise Invalid(
@@ -149,7 +152,9 @@ def _check_parts(writing: Writing) -> None:
             path=path,
             characters=characters,
         )
-    if writing.content is None and writing.type is not None and writing.type not in _TYPES:
+    if writing.content is not None:
+        return writing.content.encode()
+    if writing.type is not None and writing.type not in _TYPES:
         known = ", ".join(_TYPES)
         raise Invalid(
             f"{path} cannot be written: its type must be one of {known}",
@@ -157,24 +162,13 @@ def _check_parts(writing: Writing) -> None:
             path=path,
             type=writing.type,
         )
-
-
-def _new_content(
-    writing: Writing, old: MemoryFile | None, modified: str, session: str, origin: str
-) -> bytes:
-    """Return the bytes to write: the given content, a new memory, or the old one with new parts.
-
-    Raises Invalid.
-    """
-    if writing.content is not None:
-        return writing.content.encode()
     if old is not None and not old.header.damaged:
         return _with_new_parts(writing, old, modified)
     missing = ", ".join(name for name in _PARTS if getattr(writing, name) is None)
     if missing:
-        raise _incomplete_memory(writing.path, missing)
+        raise _incomplete_memory(path, missing)
     return memory.new(
-        memory.slug(writing.name or "", writing.path),
+        memory.slug(writing.name or "", path),
         writing.description or "",
         MemoryType(writing.type or ""),
         writing.body or "",

@@ -49,12 +49,18 @@ class Memory(Struct, frozen=True):
     damaged: bool  # the head could not be read
     head: HeadFields | None  # as it was read, ``None`` for a file without one
     metadata: Mapping[str, str]  # all fields but name and description, without nesting
-    raw_body: bytes  # what follows the head and its blank line; all of a damaged memory
+    content: bytes  # all of it
+    start: int  # of the body: after the head and its blank line; of a damaged memory all is body
+
+    @property
+    def raw_body(self) -> bytes:
+        """Return the bytes of the body."""
+        return self.content[self.start :]
 
     @property
     def body(self) -> str:
-        """Return the text that ``raw_body`` holds."""
-        return self.raw_body.decode("utf-8", errors="replace")
+        """Return the text of the body."""
+        return self.content[self.start :].decode("utf-8", errors="replace")
 
 
 class StatementMemory(Struct, frozen=True):
@@ -83,10 +89,10 @@ def parse(content: bytes, path: str) -> Memory:
     metadata = {key: text for key, text in values.items() if not key.startswith(BELOW)}
     metadata |= {k.removeprefix(BELOW): text for k, text in values.items() if k.startswith(BELOW)}
     origin = "" if fields.damaged else metadata.get("origin", "")
-    raw_body = content.removeprefix(BOM)
+    start = len(BOM) if content.startswith(BOM) else 0
     if span is not None and not fields.damaged:
-        line_end = b"\r\n" if content.startswith(b"\r\n", span.body) else b"\n"
-        raw_body = content[span.body :].removeprefix(line_end)
+        line_end = next((e for e in (b"\r\n", b"\n") if content.startswith(e, span.body)), b"")
+        start = span.body + len(line_end)
     return Memory(
         name or path.rpartition("/")[2].removesuffix(SUFFIX),
         description,
@@ -95,7 +101,8 @@ def parse(content: bytes, path: str) -> Memory:
         fields.damaged,
         fields if span else None,
         metadata,
-        raw_body,
+        content,
+        start,
     )
 
 
