@@ -106,11 +106,11 @@ class Confined:
 
         Raises Refused and Storage.
         """
-        fd = self._directory.open(name)
-        if fd is not None and os.fstat(fd).st_nlink > 1:
-            os.close(fd)
+        opened = self._directory.open(name)
+        if opened is not None and opened[1].st_nlink > 1:
+            os.close(opened[0])
             raise refused(name, _SEVERAL_NAMES)
-        return fd
+        return opened and opened[0]
 
     def _is_allowed_file(self, status: os.stat_result) -> bool:
         """Say whether a status is that of a regular file with one name and an accepted owner."""

@@ -238,9 +238,10 @@ def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) ->
     existing, status = result
     if existing != content or status.st_nlink > 1:
         raise FileExistsError(below)
-    file = directory.open(below)
-    if file is None:
+    opened = directory.open(below)
+    if opened is None:
         return False
+    file, _ = opened
     try:
         disk.fsync(file)
     finally:

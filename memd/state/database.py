@@ -294,6 +294,15 @@ class Database:
                     cursor.close()  # an error's frames would keep it open, and with it the file
             file.count_commit()
 
+    def renewed(self) -> int:
+        """Open the file anew if it was lost; return the number of the opening.
+
+        What was read in an earlier opening may be of another file. Raises StateUnusableError.
+        """
+        with self.file.lock:
+            self.file.connection(writing=True)
+            return self.file.openings
+
     def read(self, query: str, values: Values = ()) -> list[Row]:
         """Return all rows of one query. Raises StateUnusableError."""
         with self.file.lock:

@@ -17,7 +17,7 @@ import os
 import signal
 import stat
 from collections.abc import Container, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Self
 
 from memd.base import names
@@ -57,9 +57,13 @@ class Directory:
         if not path.startswith("/"):
             raise refused(path, "a memory directory's path is absolute")
         try:
-            if create:
+            try:
+                self.fd = os.open(path, FOLDER)
+            except FileNotFoundError:
+                if not create:
+                    raise
                 _make_directory(path)
-            self.fd = os.open(path, FOLDER)
+                self.fd = os.open(path, FOLDER)
         except FileNotFoundError as error:
             shown = names.printable(path)
             raise NotFound(f"there is no memory directory {shown}", path=shown) from error
@@ -105,7 +109,10 @@ class Directory:
                 continue
             prefix = f"{folder}/" if folder else ""
             try:
-                with self.folder(folder) as fd, _entries(fd) as entries:
+                with (
+                    self.folder(folder) as fd,
+                    os.scandir(fd) if fd is not None else nullcontext(()) as entries,
+                ):
                     for entry in entries:
                         path = prefix + entry.name
                         if path in known and entry.is_file(follow_symlinks=False):
@@ -133,7 +140,10 @@ class Directory:
 
         Raises Refused and Storage.
         """
-        fd = self._open(_parts(name) if name else ["."], FOLDER | os.O_NOFOLLOW)
+        if not name:
+            yield self.fd
+            return
+        fd = self._open(_parts(name), FOLDER | os.O_NOFOLLOW)
         try:
             yield fd
         finally:
@@ -160,19 +170,21 @@ class Directory:
         finally:
             os.close(fd)
 
-    def open(self, name: str) -> int | None:
-        """Return a descriptor to read a file with, ``None`` when there is none; close it.
+    def open(self, name: str) -> tuple[int, os.stat_result] | None:
+        """Return a descriptor to read a file with, and its status; ``None`` when there is none.
 
-        Raises Refused and Storage.
+        The caller closes it. Raises Refused and Storage.
         """
         fd = self._open(_parts(name), _FILE)
-        if fd is not None:
-            try:
-                self._check(name, os.fstat(fd))
-            except MemdError:
-                os.close(fd)
-                raise
-        return fd
+        if fd is None:
+            return None
+        status = os.fstat(fd)
+        try:
+            self._check(name, status)
+        except MemdError:
+            os.close(fd)
+            raise
+        return fd, status
 
     def stat(self, name: str) -> os.stat_result | None:
         """Return the status of a file, ``None`` when there is none; raises what ``open`` does."""
@@ -209,16 +221,20 @@ class Directory:
 
     def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
         """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
-        fd = self.open(name)
-        if fd is None:
+        opened = self.open(name)
+        if opened is None:
             return None
+        fd, status = opened
         try:
-            status = os.fstat(fd)
             # Python allocates what is requested: asking for much more than the file has would
             # leave holes in the heap.
-            content, requested = b"", min(status.st_size + 1, limit)
-            while requested > 0 and (chunk := os.read(fd, requested)):
+            content = b""
+            requested = min(status.st_size + 1, limit)
+            while requested > 0:
+                chunk = os.read(fd, requested)
                 content += chunk
+                if len(chunk) < requested and (not chunk or len(content) >= status.st_size):
+                    break
                 requested = min(_BYTES_AFTER_END, limit - len(content))
         except OSError as error:
             raise unreadable(name, error) from error
@@ -228,11 +244,12 @@ class Directory:
 
     def digest(self, name: str) -> tuple[str, os.stat_result] | None:
         """Return the SHA-256 in hex of a file of any size; otherwise as ``read``."""
-        fd = self.open(name)
-        if fd is None:
+        opened = self.open(name)
+        if opened is None:
             return None
+        fd, status = opened
+        hasher = hashlib.sha256()
         try:
-            status, hasher = os.fstat(fd), hashlib.sha256()
             while chunk := os.read(fd, _CHUNK_BYTES):
                 hasher.update(chunk)
         except OSError as error:
@@ -249,13 +266,14 @@ class Directory:
         (macOS, NFS, FUSE), or the file belongs to another user. A missing file is not open.
         """
         try:
-            fd = self.open(name)
+            opened = self.open(name)
         except Storage:
             return None
         except MemdError:
             return False
-        if fd is None:
+        if opened is None:
             return False
+        fd, _ = opened
         try:
             if _SET_LEASE is None or _SET_SIGNAL is None:
                 return None
@@ -316,11 +334,6 @@ class Directory:
                 raise refused(name, "a part of it is no folder") from error
             raise unreadable(name, error) from error
         return folder
-
-
-def _entries(fd: int | None) -> AbstractContextManager[Iterator["os.DirEntry[str]"]]:
-    """Return the entries of a folder, none where there is no folder; to be closed."""
-    return nullcontext(iter(())) if fd is None else os.scandir(fd)
 
 
 def refused(path: str, why: str) -> Refused:

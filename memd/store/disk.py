@@ -37,10 +37,11 @@ _ERRORS_OF_NO_SUPPORT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOT
 _LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
 _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
+_BYTES_AFTER_END = 4096  # requested once a file was read, in case it has grown meanwhile
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
-_CHUNK_BYTES = 256 * 1024
 
-Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
+# Folder, source, target, NOREPLACE or EXCHANGE; false if that is not possible here.
+Renamer = Callable[[int, str, str, str], bool]
 
 
 class Content(Struct, frozen=True):
@@ -82,12 +83,18 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
     if native is None:
         return None
 
-    def rename(folder: int, source: str, target: str, how: str) -> None:
-        """Rename a file in a folder; ``how`` is NOREPLACE or EXCHANGE. Raises OSError."""
+    def rename(folder: int, source: str, target: str, how: str) -> bool:
+        """Rename a file in a folder in one call; return false if that is not possible here.
+
+        ``how`` is NOREPLACE or EXCHANGE. Raises OSError.
+        """
         raw_source, raw_target = os.fsencode(source), os.fsencode(target)
-        if native(folder, raw_source, folder, raw_target, ctypes.c_uint(flags[how])) != 0:
-            code = ctypes.get_errno()
+        if native(folder, raw_source, folder, raw_target, ctypes.c_uint(flags[how])) == 0:
+            return True
+        code = ctypes.get_errno()
+        if code not in _ERRORS_OF_NO_SUPPORT:
             raise OSError(code, os.strerror(code), target)
+        return False
 
     return rename
 
@@ -141,7 +148,7 @@ class Disk:
 
     def exchange(self, folder: int, temp: str, live: str) -> None:
         """Let two files change places; both must be there."""
-        if self._native(folder, temp, live, EXCHANGE):
+        if self._renamer and self._renamer(folder, temp, live, EXCHANGE):
             return
         # A second name keeps the old file, whose place the rename gives to the new one.
         spare = self.spare(temp)
@@ -159,13 +166,13 @@ class Disk:
 
     def move(self, folder: int, source: str, target: str) -> None:
         """Rename a file unless the target is there already (FileExistsError)."""
-        if not self._native(folder, source, target, NOREPLACE):
+        if not (self._renamer and self._renamer(folder, source, target, NOREPLACE)):
             os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
             os.unlink(source, dir_fd=folder)
 
     def move_folder(self, folder: int, source: str, target: str) -> None:
         """Rename a folder unless the target is there already (FileExistsError)."""
-        if not self._native(folder, source, target, NOREPLACE):
+        if not (self._renamer and self._renamer(folder, source, target, NOREPLACE)):
             # An empty folder takes the name, which the rename then replaces; nothing else could.
             os.mkdir(target, 0o700, dir_fd=folder)
             os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)
@@ -200,21 +207,18 @@ class Disk:
                 return Content(NOT_A_MEMORY, b"", 0, 0)
             raise
         try:
-            return _read(file)
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > limits.READ_BYTES:
+                return Content(NOT_A_MEMORY, b"", 0, 0)
+            content, requested = b"", status.st_size + 1  # one byte more shows that it has grown
+            while chunk := os.read(file, requested):
+                content += chunk
+                if len(chunk) < requested and len(content) >= status.st_size:
+                    break
+                requested = _BYTES_AFTER_END
         finally:
             os.close(file)
-
-    def _native(self, folder: int, source: str, target: str, how: str) -> bool:
-        """Rename with flags in one call; return false if that is not possible here."""
-        if self._renamer is None:
-            return False
-        try:
-            self._renamer(folder, source, target, how)
-        except OSError as error:
-            if error.errno not in _ERRORS_OF_NO_SUPPORT:
-                raise
-            return False
-        return True
+        return Content(sha256(content), content, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
 
 
 def _link(folder: int, name: str, spare: str) -> None:
@@ -227,18 +231,6 @@ def _link(folder: int, name: str, spare: str) -> None:
         spare_status = os.stat(spare, dir_fd=folder, follow_symlinks=False)
         if not os.path.samestat(status, spare_status):
             raise
-
-
-def _read(file: int) -> Content:
-    """Return the content of an open file; empty for what is too large or no regular file."""
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > limits.READ_BYTES:
-        return Content(NOT_A_MEMORY, b"", 0, 0)
-    chunks = []
-    while chunk := os.read(file, _CHUNK_BYTES):
-        chunks.append(chunk)
-    content = b"".join(chunks)
-    return Content(sha256(content), content, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
 
 
 def real_disk() -> Disk:

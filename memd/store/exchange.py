@@ -5,16 +5,14 @@ is to be done.
 """
 
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
-from typing import Self
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
+from memd.base.errors import NotFound, Refused
 from memd.base.text import sha256
-from memd.store import memory
 from memd.store.directory import Directory
-from memd.store.disk import FILE_MODE, Disk, write_new
+from memd.store.disk import Disk
 from memd.store.log import ChangeLog, Step
-from memd.store.sync import FileRow, header_of
 
 _EMPTY = sha256(b"")
 
@@ -27,52 +25,31 @@ class ForeignSaveError(Exception):
         self.path = path
 
 
-class Folders:
-    """The folders of a change, held open in a ``with`` block."""
+@contextmanager
+def open_folders(
+    directory: Directory, steps: Iterable[Step], *, create: bool
+) -> Iterator[dict[str, int]]:
+    """Hold open the folders whose entries a change touches; their descriptors by path.
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
-        self._stack = ExitStack()
-        self._folders: dict[str, int] = {}  # descriptors by path, "" is the directory itself
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def of(self, path: str, *, create: bool = False) -> int:
-        """Return the descriptor of a path's folder; raises what ``Directory.parent`` does."""
-        folder = os.path.dirname(path)
-        if folder not in self._folders:
-            opened = self._directory.parent(path, create=create)
-            self._folders[folder] = self._stack.enter_context(opened)[0]
-        return self._folders[folder]
-
-    def changed(self, steps: Iterable[Step]) -> list[int]:
-        """Return the descriptors of folders whose entries changed.
-
-        A new file may have needed new folders, whose names are entries of the folders above.
-        """
-        paths = set()
+    These are the folder of each file and, above a new file, all up to the directory itself (""),
+    since they may be new as well. ``create`` makes those that are missing; without it they are left
+    out. Raises what ``Directory.parent`` does.
+    """
+    with ExitStack() as stack:
+        folders: dict[str, int] = {}
         for step in steps:
-            folder = os.path.dirname(step.path)
-            if folder in self._folders:
-                paths.add(folder)
-            while folder and step.before is None and folder in self._folders:
-                folder = os.path.dirname(folder)
-                self.of(os.path.join(folder, "x"))
-                paths.add(folder)
-        return [self._folders[path] for path in sorted(paths)]
-
-
-def stage(disk: Disk, folder: int, step: Step, body: bytes) -> FileRow:
-    """Write a new file beside the live one and flush it to the medium; return its row."""
-    mode = FILE_MODE if step.mode is None else step.mode
-    status = write_new(disk, folder, step.temp, body, mode=mode, mtime_ns=step.after_mtime_ns)
-    parsed = memory.parse(body, step.path)
-    header = header_of(step.path, parsed, step.after or "", status.st_mtime_ns, len(body))
-    return FileRow(header, "", status.st_mode & 0o777)
+            path = step.path
+            while path:
+                folder = path.rpartition("/")[0]
+                if folder not in folders:
+                    try:
+                        opened = directory.parent(path, create=create and step.before is None)
+                        folders[folder] = stack.enter_context(opened)[0]
+                    except (NotFound, Refused):
+                        if create:
+                            raise
+                path = folder if step.before is None else ""
+        yield folders
 
 
 def swap(disk: Disk, folder: int, step: Step, *, emptied: bool = False) -> None:

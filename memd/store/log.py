@@ -68,8 +68,6 @@ CREATE TABLE IF NOT EXISTS change_file (
     PRIMARY KEY (change, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS change_file_path ON change_file (path, change);
-CREATE INDEX IF NOT EXISTS change_file_before ON change_file (before);
-CREATE INDEX IF NOT EXISTS change_file_after ON change_file (after);
 CREATE TABLE IF NOT EXISTS request (
     id INTEGER PRIMARY KEY,
     directory INTEGER NOT NULL,
@@ -218,8 +216,10 @@ class ChangeLog:
         for position, step in enumerate(record.steps):
             before = step.before and self.save_body(cursor, step.before, bodies)
             after = step.after and self.save_body(cursor, step.after, bodies, step.before)
-            times = map(_bounded, (step.before_mtime_ns, step.after_mtime_ns))
-            before_mtime_ns, after_mtime_ns = times
+            before_mtime_ns, after_mtime_ns = (
+                None if number is None else max(-_LARGEST, min(number, _LARGEST))
+                for number in (step.before_mtime_ns, step.after_mtime_ns)
+            )
             cursor.execute(
                 "INSERT INTO change_file VALUES (?,?,?,?,?,?,?,?,?)",
                 (
@@ -248,8 +248,6 @@ class ChangeLog:
         self, cursor: Cursor, directory: str, by: Provenance, request: str, result: CommitResult
     ) -> None:
         """Store the result of a request id; of all, the newest 10,000 stay."""
-        if not request:
-            return
         change = int(result.change[1:]) if result.change else None
         facts = {"conflicts": result.conflicts, "undone": result.undone}
         cursor.execute(
@@ -263,7 +261,7 @@ class ChangeLog:
 
     def answer(self, directory: str, client: str, request: str) -> CommitResult | None:
         """Return the stored result of a request id of a client, ``None`` if there is none."""
-        rows = request and self.database.read(
+        rows = self.database.read(
             "SELECT r.change, r.result FROM request r JOIN directory d ON d.id = r.directory"
             " WHERE d.path = ? AND r.client = ? AND r.request = ?",
             (directory, client, request),
@@ -473,8 +471,3 @@ def _record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
 def _hash(number: int | None, text_hash: bytes | None) -> str | None:
     """Return the hash of a body in hex, "" if its row is lost; ``None`` stands for no file."""
     return None if number is None else (text_hash or b"").hex()
-
-
-def _bounded(number: int | None) -> int | None:
-    """Return a number within the range of SQLite."""
-    return None if number is None else max(-_LARGEST, min(number, _LARGEST))

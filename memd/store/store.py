@@ -24,7 +24,17 @@ from memd.base.events import MEMORY_CHANGED, Event, EventSink
 from memd.base.names import INDEXES
 from memd.base.recent import Recent
 from memd.base.team import Author
-from memd.base.values import Actor, Change, CommitResult, MemoryFile, Plan, Provenance, Snapshot
+from memd.base.values import (
+    Actor,
+    Change,
+    CommitResult,
+    Draft,
+    MemoryFile,
+    Plan,
+    Provenance,
+    Snapshot,
+    Tree,
+)
 from memd.state.database import Database
 from memd.store.check import no_memory
 from memd.store.disk import Disk, real_disk
@@ -68,12 +78,14 @@ class Store:
         # By real path: whoever changes a directory holds its lock.
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._pending: set[str] = set()  # directories to look at
+        self._replaced: set[str] = set()  # directories whose replaced files may be removed
         self._pauses: dict[str, float] = {}  # by directory: seconds until the next look
         self._half_saved: set[str] = set()  # where the last look left a file that may be half saved
         self._scan_requested = anyio.Event()
         self._event_loop: EventLoopToken | None = None  # while ``run`` runs
         self._group: TaskGroup | None = None
         self._callers_paths: Recent[str, str] = Recent()  # by real path: the path that callers use
+        self._real_paths: Recent[str, str] = Recent()  # by that path: the real one, when last seen
         self._scan_errors: Recent[str, str] = Recent()  # by real path: why the last look failed
 
     async def directories(self) -> tuple[str, ...]:
@@ -100,9 +112,30 @@ class Store:
     ) -> CommitResult:
         """Run a plan on the live directory and make the change that it wants.
 
-        When this returns, the change is on the medium. Raises what ``Writer.commit`` raises.
+        When this returns, the change is on the medium. For two seconds it waits for programs that
+        have the same files open for writing. Raises what ``Writer.commit`` raises.
         """
-        return await self._commit(directory, lambda: plan, by, request_id)
+        wait_until = self._clock.monotonic() + limits.WRITER_SECONDS
+        while True:
+            real = self._real_paths.get(directory) or await self._real_path(directory)
+            wait = self._clock.monotonic() < wait_until
+            request = ChangeRequest(real, plan, by, request_id, wait=wait)
+            try:
+                async with self._lock(real):
+                    done = await to_thread.run_sync(self._commit_there, directory, request)
+            except BeingWrittenError:  # most programs finish their save in a moment
+                await self._clock.sleep(limits.WRITER_POLL_SECONDS)
+                continue
+            if done is None:
+                self._real_paths.pop(directory, None)
+                continue
+            result, others = done
+            self._publish(real, others)
+            if result.change and not result.repeated:
+                self._events.publish(_event(directory, result, by))
+                self._replaced.add(real)  # a program may save into the file just replaced
+                self._scan_requested.set()
+            return result
 
     async def take_back(
         self,
@@ -119,11 +152,15 @@ class Store:
         ``commit`` raises.
         """
         real = await self._real_path(directory)
-        make_plan = partial(plan, self.past, real)
+
+        def plan_now(tree: Tree) -> Draft:
+            """Make the plan from what the past is now, and run it. Blocks."""
+            return plan(self.past, real)(tree)
+
         if not dry_run:
-            return await self._commit(directory, make_plan, by, request_id)
+            return await self.commit(directory, plan_now, by, request_id=request_id)
         async with self._lock(real):
-            request = ChangeRequest(real, make_plan, by)
+            request = ChangeRequest(real, plan_now, by)
             return await to_thread.run_sync(self._writer.rehearse, request)
 
     async def recover(self) -> tuple[str, ...]:
@@ -229,10 +266,14 @@ class Store:
                     await self._clock.sleep(limits.LOOK_SECONDS)
                     # A new event before the looks: a request during them needs one more round.
                     self._scan_requested = anyio.Event()
-                    pending = sorted(self._pending | self._watch.flagged())
+                    pending = self._pending | self._watch.flagged()
+                    replaced = self._replaced - pending
                     self._pending.clear()
-                    for real in pending:
+                    self._replaced.clear()
+                    for real in sorted(pending):
                         await self._scan(real, patient=real not in self._half_saved)
+                    for real in sorted(replaced):
+                        await self._scan(real, only_replaced=True)
         finally:
             self._event_loop = self._group = None
             with anyio.CancelScope(shield=True):
@@ -242,39 +283,26 @@ class Store:
         """Return a sentence for each directory whose external edits are only seen at its use."""
         return (*self._watch.problems(), *self._scan_errors.values())
 
-    async def _commit(
-        self, directory: str, make_plan: Callable[[], Plan], by: Provenance, request_id: str
-    ) -> CommitResult:
-        """Commit a plan, which is made anew for each attempt, and publish the change.
+    def _commit_there(
+        self, directory: str, request: ChangeRequest
+    ) -> tuple[CommitResult, list[ChangeRecord]] | None:
+        """Make a change, unless the path of the directory leads elsewhere by now. Blocks."""
+        if os.path.realpath(directory) != request.directory:
+            return None
+        return self._writer.commit(request)
 
-        For two seconds it waits for programs that have the same files open for writing.
-        """
-        real = await self._real_path(directory)
-        wait_until = self._clock.monotonic() + limits.WRITER_SECONDS
-        while True:
-            wait = self._clock.monotonic() < wait_until
-            request = ChangeRequest(real, make_plan, by, request_id, wait=wait)
-            try:
-                async with self._lock(real):
-                    result, others = await to_thread.run_sync(self._writer.commit, request)
-            except BeingWrittenError:  # most programs finish their save in a moment
-                await self._clock.sleep(limits.WRITER_POLL_SECONDS)
-                continue
-            self._publish(real, others)
-            if result.change and not result.repeated:
-                self._events.publish(_event(directory, result, by))
-                self._request_scan(real)  # a program may save into the file just replaced
-            return result
-
-    async def _scan(self, real: str, *, patient: bool = False) -> None:
+    async def _scan(self, real: str, *, patient: bool = False, only_replaced: bool = False) -> None:
         """Look at what others did in a directory; an error becomes a sentence.
 
         A file that looks half saved is left by a patient look, and taken as it is by the next one.
+        With ``only_replaced`` only the files that memd replaced are looked at.
         """
 
         def work() -> tuple[list[ChangeRecord], bool]:
             """Look. Blocks."""
             with self._rows.of(real).lock:
+                if only_replaced:
+                    return self._writer.clear(real)
                 result = self._writer.scan(real, patient=patient)
             self._watch.add(real)
             return result
@@ -287,21 +315,25 @@ class Store:
             return
         self._scan_errors.pop(real, None)
         self._publish(real, others)
-        self._half_saved.discard(real)
+        if not only_replaced:
+            self._half_saved.discard(real)
         if not again:
             self._pauses.pop(real, None)
             return
-        self._half_saved.add(real)
+        if not only_replaced:
+            self._half_saved.add(real)
         # A program may keep a file open for hours, so the pauses become longer.
         pause = self._pauses.get(real, 0.0)
         self._pauses[real] = min(max(2 * pause, limits.LOOK_SECONDS), limits.LOOK_SECONDS_MOST)
         if self._group:
-            self._group.start_soon(self._scan_after, real, pause)
+            waiting = self._replaced if only_replaced else self._pending
+            self._group.start_soon(self._scan_after, real, pause, waiting)
 
-    async def _scan_after(self, real: str, pause: float) -> None:
-        """Request a look at a directory after some seconds."""
+    async def _scan_after(self, real: str, pause: float, waiting: set[str]) -> None:
+        """Add a directory to those that wait for a look, after some seconds."""
         await self._clock.sleep(pause)
-        self._request_scan(real)
+        waiting.add(real)
+        self._scan_requested.set()
 
     async def _scan_all(self) -> None:
         """Look at all known directories every ten minutes: an event may have been missed."""
@@ -323,12 +355,12 @@ class Store:
 
     def _lock(self, real: str) -> anyio.Lock:
         """Return the lock that whoever changes a directory holds."""
-        return self._locks.setdefault(real, anyio.Lock())
+        return self._locks.setdefault(real, anyio.Lock(fast_acquire=True))
 
     async def _real_path(self, directory: str) -> str:
         """Return a directory's real path; remember the path that the caller used, for events."""
         real = await to_thread.run_sync(os.path.realpath, directory)
-        self._callers_paths[real] = directory
+        self._callers_paths[real], self._real_paths[directory] = directory, real
         return real
 
     def _noticed(self, directory: str, records: Sequence[ChangeRecord]) -> None:
@@ -344,11 +376,6 @@ class Store:
         directory = self._callers_paths.get(real, real)
         for record in records:
             self._events.publish(_event(directory, record.result(), record.by))
-
-    def _request_scan(self, real: str) -> None:
-        """Request a look at a directory and wake ``run``, from the event loop's thread."""
-        self._pending.add(real)
-        self._scan_requested.set()
 
     def _wake(self) -> None:
         """Wake ``run``, from a thread of the watch."""

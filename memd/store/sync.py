@@ -20,7 +20,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -105,10 +105,13 @@ class KnownDirectory(Struct):
     lock: threading.RLock = field(default_factory=threading.RLock)
     rows: dict[str, FileRow] | None = None  # ``None`` until they are read from the state file
     opened: int = 0  # which opening of the state file they are of
+    none_open_in: int = 0  # the opening of the state file in which no change was open
     is_new: bool = False  # nobody has looked at the directory yet
     stamps: set[str] = field(default_factory=set)  # paths whose new stamp is not written yet
     problems: dict[str, str] = field(default_factory=dict)
     looked: float = float("-inf")  # the last look at all files, in monotonic seconds
+    # Paths of memd's own temporary files, with the change that replaced them where that is known.
+    replaced: dict[str, ChangeRecord | None] = field(default_factory=dict)
     headers: tuple[Header, ...] | None = None  # newest first, as long as no row changes
 
     @property
@@ -123,7 +126,7 @@ class Rows:
     def __init__(self, log: ChangeLog, clock: Clock, watch: Watch) -> None:
         self.log = log
         self._clock = clock
-        self._watch = watch
+        self.watch = watch
         # By real path; the one used last comes last.
         self._known: OrderedDict[str, KnownDirectory] = OrderedDict()
         self._lock = threading.Lock()  # guards ``_known``
@@ -142,12 +145,12 @@ class Rows:
         """Drop all rows from memory; they are read again from the state file."""
         with self._lock:
             for known in self._known.values():
-                known.rows = known.headers = None
+                known.rows, known.headers, known.none_open_in = None, None, 0
 
     def drop(self, directory: str) -> None:
         """Read the rows of a directory anew, after a failure; the caller holds the lock."""
         known = self.of(directory)
-        known.rows = known.headers = None
+        known.rows, known.headers, known.none_open_in = None, None, 0
 
     def read(self, directory: str) -> tuple[dict[str, FileRow], tuple[Header, ...], Scan | None]:
         """Return rows and headers (newest first) of a directory as it is now, and the new look.
@@ -181,43 +184,74 @@ class Rows:
         patient: bool = False,
         claim: bool = False,
         all_files: bool = False,
+        opened: Directory | None = None,
     ) -> Scan:
         """Make the rows of a directory true; the caller holds its lock.
 
         Only ``paths`` are looked at, if given. With ``all_files`` a large directory is looked at in
         any case; with ``claim`` a missing one counts as seen, so that a file that appears in it is
-        a change. Raises Refused and Storage.
+        a change. Whoever has it ``opened`` has undone its open changes. Raises Refused and Storage.
         """
         known = self.of(directory)
-        died = self.log.open_changes(directory)  # first: it opens a state file that was replaced
-        rows = self._loaded(directory, known)
-        if paths is None and not all_files and not self._must_scan(directory, known):
-            return Scan(rows, problems=known.problems)
+        died = opened is None and self.open_changes(directory)
+        rows, began = self._loaded(directory, known), self._clock.monotonic()
+        if paths is None and not all_files:
+            is_small = len(rows) <= _FEW_FILES
+            is_watched = is_small or self.watch.add(directory)
+            is_due = not is_watched and began - known.looked >= _LOOK_SECONDS
+            must_scan = self.watch.take(directory) or is_small or is_due
+            if not must_scan and known.looked != float("-inf"):
+                return Scan(rows, problems=known.problems)
         if died:
             # What memd has half done would look like the work of others.
             return self.scan(directory, dict(rows))
-        began = self._clock.monotonic()
-        scan = self.scan(directory, rows, paths, patient=patient)
+        scan = self.scan(directory, rows, paths, patient=patient, opened=opened)
         if paths is None:
             known.problems, known.looked = scan.problems, began
-        exists = os.path.isdir(directory)
-        if scan.steps or (known.is_new and (exists or claim)):
-            changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
-            words = words_by_path(headers_of(changed), scan.bodies)  # before others have to wait
-            with self.log.database.transaction() as cursor:
-                if scan.steps and not known.is_new:
-                    record = ChangeRecord(
-                        0, directory, DONE, self._clock.now(), self._by(scan), tuple(scan.steps)
-                    )
-                    scan.record = self.log.add(cursor, record, scan.bodies)
-                else:
-                    self.log.directory_id(cursor, directory)
-                    for text_hash in scan.bodies:
-                        self.log.save_body(cursor, text_hash, scan.bodies)
-                self.save(cursor, directory, changed, words)
-            known.is_new = False
-        self._adopt(directory, known, scan)
+            known.replaced = dict.fromkeys(scan.temporaries)
+        if scan.steps or (known.is_new and (claim or os.path.isdir(directory))):
+            self._record(directory, known, scan)
+        if scan.rows is not rows:
+            known.stamps |= {
+                path
+                for path, row in scan.rows.items()
+                if path in rows and rows[path].stamp != row.stamp
+            }
+            known.rows, known.headers = scan.rows, None
+            if len(known.stamps) >= _STAMPS:
+                self.write_stamps(directory, known)
         return scan
+
+    def open_changes(self, directory: str) -> tuple[ChangeRecord, ...]:
+        """Return the changes of a directory that died, the newest first. Raises Storage.
+
+        Opens the state file anew if it was replaced. The caller holds the directory's lock.
+        """
+        known, opening = self.of(directory), self.log.database.renewed()
+        if known.none_open_in == opening:
+            return ()
+        records = self.log.open_changes(directory)
+        known.none_open_in = 0 if records else opening
+        return records
+
+    def _record(self, directory: str, known: KnownDirectory, scan: Scan) -> None:
+        """Write what a look has met into the state file, as a change unless it is the first look.
+
+        Raises Storage.
+        """
+        changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
+        words = words_by_path(headers_of(changed), scan.bodies)  # before others have to wait
+        with self.log.database.transaction() as cursor:
+            if scan.steps and not known.is_new:
+                by, steps = self._by(scan), tuple(scan.steps)
+                record = ChangeRecord(0, directory, DONE, self._clock.now(), by, steps)
+                scan.record = self.log.add(cursor, record, scan.bodies)
+            else:
+                self.log.directory_id(cursor, directory)
+                for text_hash in scan.bodies:
+                    self.log.save_body(cursor, text_hash, scan.bodies)
+            self.save(cursor, directory, changed, words)
+        known.is_new = False
 
     def save(
         self,
@@ -270,44 +304,39 @@ class Rows:
         paths: Collection[str] | None = None,
         *,
         patient: bool = False,
+        opened: Directory | None = None,
     ) -> Scan:
         """Compare a directory with its rows and keep nothing. Raises Refused and Storage."""
         scan, at = Scan(rows), self._clock.now()
-        try:
-            opened = Directory(directory)
-        except NotFound:
-            scan.rows = {}
-            for path, row in rows.items():
-                scan.steps.append(_step(path, row, None))
-            return scan
-        with opened:
-            doubted = set(paths) if paths is not None else self._doubted(opened, rows, scan, at)
+        with ExitStack() as stack:
+            try:
+                opened = opened or stack.enter_context(Directory(directory))
+            except NotFound:
+                scan.rows = {}
+                scan.steps = [_step(path, row, None) for path, row in rows.items()]
+                return scan
+            # Those whose stamp differs from the row's, and those that are not listed any more.
+            doubted = set(rows if paths is None else paths)
+            problems = list[str]()
+            listed = opened.walk(problems, scan.temporaries, rows) if paths is None else ()
+            for path, entry in listed:
+                row = rows.get(path)
+                try:
+                    if row and row.stamp:
+                        if row.stamp == stamp_of(entry.stat(follow_symlinks=False), at):
+                            doubted.discard(path)
+                    else:
+                        doubted.add(path)
+                except OSError:  # deleted while we looked
+                    pass
+            if problems:
+                scan.problems[""] = "\n".join(problems)
             if doubted:
                 scan.rows = dict(rows)
             for path in sorted(doubted):
                 yield_to_requests()
                 self._compare(opened, path, scan, at, patient=patient)
         return scan
-
-    def _doubted(
-        self, opened: Directory, rows: Mapping[str, FileRow], scan: Scan, at: float
-    ) -> set[str]:
-        """Return the paths whose stamp differs from the row's, and those not listed any more."""
-        doubted, left, problems = set(), dict(rows), list[str]()
-        for path, entry in opened.walk(problems, scan.temporaries, rows):
-            row = left.pop(path, None)
-            try:
-                if (
-                    row is None
-                    or row.stamp != stamp_of(entry.stat(follow_symlinks=False), at)
-                    or not row.stamp
-                ):
-                    doubted.add(path)
-            except OSError:  # deleted while we looked
-                doubted.add(path)
-        if problems:
-            scan.problems[""] = "\n".join(problems)
-        return doubted | left.keys()
 
     def _compare(
         self, opened: Directory, path: str, scan: Scan, at: float, *, patient: bool
@@ -357,30 +386,6 @@ class Rows:
             known.opened, known.headers, known.is_new = database.file.openings, None, not number
             known.looked = float("-inf")
         return known.rows
-
-    def _must_scan(self, directory: str, known: KnownDirectory) -> bool:
-        """Say whether a use of a directory has to look at all of its files."""
-        if len(known.rows or ()) <= _FEW_FILES:
-            self._watch.take(directory)
-            return True
-        is_watched = self._watch.add(directory)
-        since = self._clock.monotonic() - known.looked
-        if self._watch.take(directory):
-            return True
-        return known.looked == float("-inf") or (not is_watched and since >= _LOOK_SECONDS)
-
-    def _adopt(self, directory: str, known: KnownDirectory, scan: Scan) -> None:
-        """Take the rows of a look into memory; many new stamps are also written."""
-        before = known.rows or {}
-        if scan.rows is before:
-            return
-        for path, row in scan.rows.items():
-            old = before.get(path)
-            if old is not row and old is not None and old.stamp != row.stamp:
-                known.stamps.add(path)
-        known.rows, known.headers = scan.rows, None
-        if len(known.stamps) >= _STAMPS:
-            self.write_stamps(directory, known)
 
     def write_stamps(self, directory: str, known: KnownDirectory) -> None:
         """Write the stamps that are only in memory, so that the next process need not read."""

@@ -1,11 +1,14 @@
 """Which directories other programs may have changed, as the system tells: a hint, never the truth.
 
 watchdog's observer flags the directory of each event and wakes whoever waits; what happened there
-is found out by ``sync.py``, which looks at the files. An event may be late or missing. The observer
-calls ``changed`` under its own lock, so that takes none of ours: whoever adds a watch has ours and
-waits for the observer's.
+is found out by ``sync.py``, which looks at the files. An event may be late or missing. Events of
+memd's own temporary files are no hint, so a change of memd flags nothing; but the end of a save
+into a replaced file that a program still has open (``held``) is one. The observer calls ``changed``
+under its own lock, so that takes none of ours: whoever adds a watch has ours and waits for the
+observer's.
 """
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,12 +18,17 @@ from typing import Any
 from memd.base.names import concerns, is_temporary
 
 _DIRECTORIES = 64  # each costs kernel memory; the one used longest ago is dropped first
+_EVENTS = ("FileCreated", "FileMoved", "FileDeleted", "FileClosed")
+_FOLDER_EVENTS = ("DirCreated", "DirMoved", "DirDeleted")
+# Linux tells when a written file is closed. Elsewhere only that it was modified.
+_WRITTEN = () if sys.platform == "linux" else ("FileModified",)
 
 
 class Watch:
     """Watches directories by their real paths; ``wake`` is called in a thread of the observer."""
 
     def __init__(self) -> None:
+        self.held: frozenset[str] = frozenset()  # absolute paths of replaced files that are open
         self._observer: Any = None  # ``None`` while nobody listens
         self._wake: Callable[[], None] = lambda: None
         self._watches: OrderedDict[str, Any] = OrderedDict()
@@ -59,9 +67,15 @@ class Watch:
             if directory in self._watches:
                 self._watches.move_to_end(directory)
                 return True
+            from watchdog import events  # noqa: PLC0415 - see above
+
+            names = (*_EVENTS, *_FOLDER_EVENTS, *_WRITTEN)
             try:
                 watch = self._observer.schedule(
-                    _Handler(directory, self), directory, recursive=True, event_filter=_events()
+                    _Handler(directory, self),
+                    directory,
+                    recursive=True,
+                    event_filter=[getattr(events, f"{name}Event") for name in names],
                 )
             except FileNotFoundError:
                 return False
@@ -80,10 +94,6 @@ class Watch:
         self._problems.pop(directory, None)
         with suppress(KeyError, OSError):
             self._observer.unschedule(self._watches.pop(directory))
-
-    def flag(self, directory: str) -> None:
-        """Note that a directory may have changed."""
-        self._flagged.add(directory)
 
     def take(self, directory: str) -> bool:
         """Say whether a directory was flagged, and clear the flag."""
@@ -119,27 +129,12 @@ class _Handler:
 
     def dispatch(self, event: Any) -> None:
         """Flag the directory if the event may concern a memory."""
-        below = len(self._directory) + 1
-        names = [name for name in (event.src_path, event.dest_path) if name]
-        paths = [str(name)[below:] for name in names]
+        names = [str(name) for name in (event.src_path, event.dest_path) if name]
+        if any(is_temporary(name.rpartition("/")[2]) for name in names):
+            if event.event_type == "closed" and names[0] in self._watch.held:
+                self._watch.changed(self._directory, gone=False)
+            return
+        paths = [name[len(self._directory) + 1 :] for name in names]
         gone = event.event_type in ("deleted", "moved") and not paths[0]
         if event.is_directory or any(map(concerns, paths)):
             self._watch.changed(self._directory, gone=gone)
-        elif event.event_type == "closed" and is_temporary(paths[0].rpartition("/")[2]):
-            self._watch.changed(self._directory, gone=False)  # perhaps a save into a replaced file
-
-
-def _events() -> list[type[Any]]:
-    """Return the kinds of events that change a file or folder, so not those of reading."""
-    from watchdog import events  # noqa: PLC0415 - see above
-
-    return [
-        events.FileCreatedEvent,
-        events.FileModifiedEvent,
-        events.FileMovedEvent,
-        events.FileDeletedEvent,
-        events.FileClosedEvent,
-        events.DirCreatedEvent,
-        events.DirMovedEvent,
-        events.DirDeletedEvent,
-    ]

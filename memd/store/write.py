@@ -22,7 +22,7 @@ folder, the mark (FSYNCS_PER_CHANGE, which a test holds).
 import os
 import re
 import secrets as tokens
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
 from msgspec import Struct
@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from memd.base import limits
 from memd.base.clock import Clock
-from memd.base.errors import Conflict, MemdError, NotFound, Refused, Storage
+from memd.base.errors import Conflict, MemdError, NotFound, Storage
 from memd.base.names import INDEXES, concerns
 from memd.base.text import sha256
 from memd.base.values import (
@@ -42,13 +42,13 @@ from memd.base.values import (
     Tree,
 )
 from memd.state.database import StateFaultError
-from memd.store import merge
+from memd.store import memory, merge
 from memd.store.directory import Directory, cause_of, unwritable
-from memd.store.disk import Disk
+from memd.store.disk import FILE_MODE, Disk, write_new
 from memd.store.draft import Prepared, draft_with_lines, prepare, prepare_refused
-from memd.store.exchange import Folders, ForeignSaveError, is_torn, put_back, stage, swap
+from memd.store.exchange import ForeignSaveError, is_torn, open_folders, put_back, swap
 from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
-from memd.store.sync import BY, FileRow, Rows, headers_of
+from memd.store.sync import BY, FileRow, Rows, header_of, headers_of
 from memd.store.tree import LiveTree
 from memd.store.words import words_by_path
 
@@ -67,7 +67,7 @@ class ChangeRequest(Struct, frozen=True):
     """
 
     directory: str
-    plan: Callable[[], Plan]
+    plan: Plan
     by: Provenance
     id: str = ""
     wait: bool = False
@@ -95,15 +95,27 @@ class Writer:
         has open go at once. The caller holds the lock. Raises Refused and Storage.
         """
         scan = self._rows.sync(directory, patient=patient, claim=claim, all_files=patient or last)
-        records = [scan.record] if scan.record else []
-        again = bool(scan.waiting)
-        if scan.temporaries:
+        records, again = self.clear(directory, last=last)
+        return [*([scan.record] if scan.record else []), *records], again or bool(scan.waiting)
+
+    def clear(self, directory: str, *, last: bool = False) -> tuple[list[ChangeRecord], bool]:
+        """Remove replaced files that nobody can write to any more; first take in late saves.
+
+        Returns what ``scan`` does; the caller holds the lock. Raises Refused and Storage.
+        """
+        known = self._rows.of(directory)
+        replaced, known.replaced, records = known.replaced, {}, []
+        held = {path for path in self._rows.watch.held if not path.startswith(f"{directory}/")}
+        if replaced:
             with Directory(directory) as opened:
-                for path in scan.temporaries:
-                    record, waits = self._clear(opened, path, last=last)
+                for path, by_change in replaced.items():
+                    record, waits = self._clear(opened, path, by_change, last=last)
                     records += [record] if record else []
-                    again = again or waits
-        return records, again
+                    if waits:
+                        known.replaced[path] = by_change
+                        held.add(f"{directory}/{path}")
+        self._rows.watch.held = frozenset(held)
+        return records, bool(known.replaced)
 
     def commit(self, request: ChangeRequest) -> tuple[CommitResult, list[ChangeRecord]]:
         """Run the plan on the live directory and make all of what it wants, or nothing.
@@ -114,12 +126,13 @@ class Writer:
         directory = request.directory
         with self._rows.of(directory).lock:
             try:
-                earlier = self._log.answer(directory, request.by.client, request.id)
-                if earlier is not None:
-                    return earlier, []
+                if request.id:
+                    earlier = self._log.answer(directory, request.by.client, request.id)
+                    if earlier is not None:
+                        return earlier, []
                 with Directory(directory, create=True) as opened:
                     self._undo_open_changes(opened)
-                    record = self._rows.sync(directory, claim=True).record
+                    record = self._rows.sync(directory, claim=True, opened=opened).record
                     return self._commit(request, opened), [record] if record else []
             except OSError as error:
                 raise unwritable(directory, error) from error
@@ -134,7 +147,7 @@ class Writer:
                 opened = stack.enter_context(Directory(directory))
             unclear = self._rows.of(directory).unclear
             tree = LiveTree(directory, opened, rows, self._log, unclear=unclear)
-            draft = request.plan()(tree)
+            draft = request.plan(tree)
             made = prepare(draft, tree, self._log, request.by.origin)
             more = _more(draft, made)
             record = ChangeRecord(0, directory, OPEN, 0.0, request.by, tuple(made.steps), more)
@@ -148,6 +161,7 @@ class Writer:
         sentences: list[str] = []
         for path in {record.directory for record in self._log.open_changes()}:
             with self._rows.of(path).lock:
+                self._rows.drop(path)
                 try:
                     with Directory(path) as opened:
                         sentences += self._undo_open_changes(opened)
@@ -164,13 +178,18 @@ class Writer:
             rows = known.rows or {}
             tree = LiveTree(request.directory, opened, rows, self._log, unclear=known.unclear)
             draft, made = self._plan(request, opened, tree)
-            stale = [step.path for step in made.steps if step.before != _hash(rows.get(step.path))]
+            stale = [
+                step.path
+                for step in made.steps
+                if step.before != ((row := rows.get(step.path)) and row.header.hash)
+            ]
             if stale:  # saved since the look: first the log gets what others wrote
                 self._rows.sync(request.directory, paths=stale)
                 path = stale[0]
                 continue
             if not made.steps:
                 return self._record_effects(request, draft)
+            opening, known.none_open_in = known.none_open_in, 0
             record = self._begin(request, draft, made)
             try:
                 rows_after = self._make(opened, record, made)
@@ -179,6 +198,7 @@ class Writer:
                 path = error.path
                 continue
             self._finish(request, draft, record, made, rows_after)
+            known.none_open_in = opening
             return record.result()
         raise Conflict(
             f"{path} was changed by another program {_ATTEMPTS} times in a row;"
@@ -193,7 +213,7 @@ class Writer:
         """Run the plan and prepare its draft; after a conflict the log keeps the refused texts."""
         draft: Draft | None = None
         try:
-            draft = request.plan()(tree)
+            draft = request.plan(tree)
             made = prepare(draft, tree, self._log, request.by.origin)
         except MemdError as error:
             # The plan or the merge may have failed because it read a half-written save.
@@ -227,7 +247,8 @@ class Writer:
             with self._log.database.transaction() as cursor:
                 for effect in draft.effects:
                     effect(cursor, None)
-                self._log.save_answer(cursor, request.directory, request.by, request.id, result)
+                if request.id:
+                    self._log.save_answer(cursor, request.directory, request.by, request.id, result)
         return result
 
     def _begin(self, request: ChangeRequest, draft: Draft, made: Prepared) -> ChangeRecord:
@@ -250,16 +271,22 @@ class Writer:
         """
         disk, rows = self._disk, dict[str, FileRow | None]()
         try:
-            with Folders(opened) as folders:
+            with open_folders(opened, record.steps, create=True) as folders:
                 for step in record.steps:
+                    rows[step.path] = None
                     if step.after is not None:
-                        folder = folders.of(step.path, create=step.before is None)
-                        rows[step.path] = stage(disk, folder, step, made.bodies[step.after])
-                    else:
-                        rows[step.path] = None
+                        body, folder = made.bodies[step.after], folders[os.path.dirname(step.path)]
+                        mode = FILE_MODE if step.mode is None else step.mode
+                        status = write_new(
+                            disk, folder, step.temp, body, mode=mode, mtime_ns=step.after_mtime_ns
+                        )
+                        parsed = memory.parse(body, step.path)
+                        facts = (step.path, parsed, step.after, status.st_mtime_ns, len(body))
+                        rows[step.path] = FileRow(header_of(*facts), "", status.st_mode & 0o777)
                 for step in record.steps:
-                    swap(disk, folders.of(step.path), step, emptied=step.path in made.emptied)
-                for fd in folders.changed(record.steps):
+                    folder = folders[os.path.dirname(step.path)]
+                    swap(disk, folder, step, emptied=step.path in made.emptied)
+                for fd in folders.values():
                     disk.sync_folder(fd)
         except (OSError, MemdError, ForeignSaveError) as error:
             self._undo_after(opened, record, error)
@@ -282,8 +309,9 @@ class Writer:
                 self._rows.save(cursor, request.directory, rows, words)
                 for effect in draft.effects:
                     effect(cursor, record.id)
-                result = record.result()
-                self._log.save_answer(cursor, request.directory, request.by, request.id, result)
+                if request.id:
+                    answer = record.result()
+                    self._log.save_answer(cursor, request.directory, request.by, request.id, answer)
         except StateFaultError:  # it has its entry in the log
             self._rows.drop(request.directory)
             raise
@@ -294,6 +322,12 @@ class Writer:
             why = "; memd undoes the change before the next one"
             raise Storage(sentence + why, directory=request.directory, unfinished=True) from error
         self._rows.put(request.directory, rows)
+        done = replace(record, state=DONE)
+        self._rows.of(request.directory).replaced |= {
+            os.path.join(os.path.dirname(step.path), step.temp): done
+            for step in record.steps
+            if step.before is not None
+        }
 
     def _undo_after(self, opened: Directory, record: ChangeRecord, error: Exception) -> None:
         """Undo a change whose files could not all be put in place.
@@ -318,7 +352,7 @@ class Writer:
     def _undo_open_changes(self, opened: Directory) -> list[str]:
         """Undo the changes of a directory that died; return a sentence for each."""
         sentences = []
-        for record in self._log.open_changes(opened.path):
+        for record in self._rows.open_changes(opened.path):
             self._undo(opened, record)
             sentences.append(
                 f"change {record.id} in {record.directory} was undone after an interruption"
@@ -327,26 +361,31 @@ class Writer:
 
     def _undo(self, opened: Directory, record: ChangeRecord) -> None:
         """Put every file of a change back as it was, and mark the change undone."""
-        with Folders(opened) as folders:
-            for step in reversed(record.steps):
-                # The state file may be damaged: names are checked like those of a client.
-                if concerns(step.path) and _TEMP.fullmatch(step.temp):
-                    with suppress(Refused, NotFound):
-                        put_back(self._disk, folders.of(step.path), step, self._log)
-            for fd in folders.changed(record.steps):
+        # The state file may be damaged: names are checked like those of a client.
+        steps = [
+            each for each in record.steps if concerns(each.path) and _TEMP.fullmatch(each.temp)
+        ]
+        with open_folders(opened, steps, create=False) as folders:
+            for step in reversed(steps):
+                folder = folders.get(os.path.dirname(step.path))
+                if folder is not None:
+                    put_back(self._disk, folder, step, self._log)
+            for fd in folders.values():
                 self._disk.sync_folder(fd)
         with self._log.database.transaction() as cursor:
             self._log.mark(cursor, record, UNDONE)
 
     def _clear(  # noqa: PLR0911 - one for each thing that the file may be
-        self, opened: Directory, path: str, *, last: bool
+        self, opened: Directory, path: str, record: ChangeRecord | None, *, last: bool
     ) -> tuple[ChangeRecord | None, bool]:
         """Remove a temporary file that nobody can write to any more; first take in a late save.
 
-        Return the change that the late save made, and whether to look at the file again soon.
+        ``record`` is the change that made it, if that is known. Return the change that the late
+        save made, and whether to look at the file again soon.
         """
         match = _TEMP.fullmatch(os.path.basename(path))
-        record = self._log.record(int(match["change"])) if match else None
+        if match and record is None:
+            record = self._log.record(int(match["change"]))
         if match is None or record is None or record.directory != opened.path:
             self._drop_unknown(opened, path, last=last)
             return None, False
@@ -395,7 +434,7 @@ class Writer:
     def _take_in(self, opened: Directory, step: Step, body: bytes) -> ChangeRecord | None:
         """Merge a late save into the live file; where it changes none, record it all the same."""
         plan = delayed_save_plan(step, body, self._log)
-        request = ChangeRequest(opened.path, lambda: plan, LATE_SAVE)
+        request = ChangeRequest(opened.path, plan, LATE_SAVE)
         with suppress(MemdError):  # a refused text goes into the history as well
             result = self._commit(request, opened)
             if result.change is not None:
@@ -446,11 +485,6 @@ def mend_index(paths: Iterable[str] = ()) -> Plan:
         return draft_with_lines(wanted, tree)  # type: ignore[arg-type]
 
     return plan
-
-
-def _hash(row: FileRow | None) -> str | None:
-    """Return the hash of a row, ``None`` for no file."""
-    return row.header.hash if row else None
 
 
 def _more(draft: Draft, made: Prepared) -> More:

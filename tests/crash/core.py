@@ -73,7 +73,7 @@ class Core:
     def commit_draft(self, plan: values.Plan, request: str, by: values.Provenance = BY) -> Result:
         """Commit a plan in the core's own words; replaced files go at once."""
         self.clock.advance(self.pause)
-        result, _ = self._writer.commit(ChangeRequest(self.directory, lambda: plan, by, request))
+        result, _ = self._writer.commit(ChangeRequest(self.directory, plan, by, request))
         self._writer.scan(self.directory, last=True)
         return result
 

@@ -18,8 +18,7 @@ MUTANTS = (
     Mutant(
         "a folder is not fsynced",
         WRITE,
-        "                for fd in folders.changed(record.steps):\n"
-        "                    disk.sync_folder(fd)\n",
+        "                for fd in folders.values():\n                    disk.sync_folder(fd)\n",
         "",
         POWER,
     ),
@@ -120,15 +119,15 @@ MUTANTS = (
     Mutant(
         "recovery believes every path",
         WRITE,
-        "                if concerns(step.path) and _TEMP.fullmatch(step.temp):\n",
-        "                if _TEMP.fullmatch(step.temp):\n",
+        "if concerns(each.path) and _TEMP.fullmatch(each.temp)\n",
+        "if _TEMP.fullmatch(each.temp)\n",
         DIED,
     ),
     Mutant(
         "recovery believes every temporary name",
         WRITE,
-        "                if concerns(step.path) and _TEMP.fullmatch(step.temp):\n",
-        "                if concerns(step.path):\n",
+        "if concerns(each.path) and _TEMP.fullmatch(each.temp)\n",
+        "if concerns(each.path)\n",
         DIED,
     ),
     Mutant(
@@ -170,7 +169,8 @@ MUTANTS = (
     Mutant(
         "a new file replaces one that is there",
         DISK,
-        "        if not self._native(folder, source, target, NOREPLACE):\n            os.link(",
+        "        if not (self._renamer and self._renamer(folder, source, target, NOREPLACE)):\n"
+        "            os.link(",
         "        os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)\n"
         "        if False:\n            os.link(",
         MET,
@@ -199,10 +199,8 @@ MUTANTS = (
     Mutant(
         "the answers of request ids are not kept",
         WRITE,
-        "                result = record.result()\n"
-        "                self._log.save_answer("
-        "cursor, request.directory, request.by, request.id, result)\n",
-        "",
+        "                if request.id:\n                    answer",
+        "                if not request:\n                    answer",
         DIED,
     ),
     Mutant(
@@ -226,8 +224,8 @@ MUTANTS = (
     Mutant(
         "a pruned history takes the texts of files along",
         "memd/store/forget.py",
-        "    OR EXISTS (SELECT 1 FROM file WHERE file.hash = lower(hex(body.hash)))\n",
-        "",
+        "(SELECT hash FROM file UNION SELECT hash FROM team_bodies)",
+        "(SELECT hash FROM team_bodies)",
         MET,
     ),
     Mutant(

@@ -62,7 +62,7 @@ class Memd:
         while True:
             wait = time.monotonic() < until
             with suppress(BeingWrittenError):
-                self.writer.commit(ChangeRequest(self.directory, lambda: plan, BY, wait=wait))
+                self.writer.commit(ChangeRequest(self.directory, plan, BY, wait=wait))
                 return
             _wait(0.02)
 

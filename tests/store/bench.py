@@ -66,7 +66,7 @@ class Bench:
         """Commit a plan or a draft."""
         self.clock.advance(1.0)
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
-        wanted = ChangeRequest(self.directory, lambda: chosen, by, request, wait=wait)
+        wanted = ChangeRequest(self.directory, chosen, by, request, wait=wait)
         return self.writer.commit(wanted)[0]
 
     def write(self, path: str, content: bytes | None, *effects: Effect) -> CommitResult:
