@@ -25,7 +25,10 @@ _START = "import os, sys; os.umask(int(sys.argv[1])); os.execv(sys.argv[2], sys.
 
 
 @pytest.mark.skipif(bool(kill.missing()), reason=kill.missing() or "strace traces")
-@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
+@pytest.mark.parametrize(
+    "umask",
+    [0o000, *(pytest.param(each, marks=pytest.mark.soak) for each in (0o002, 0o022, 0o077))],
+)
 def test_the_socket_is_private_at_every_instant(umask: int) -> None:
     """Directories are made 0700 and the socket 0600 under any umask, and no mode is changed."""
     with throw_away_home() as home:
