@@ -10,6 +10,7 @@ _NO_REPLACEMENT = "nothing takes its place"
 GATEWAY = "Keeper of memd.client.context does its work in a program with the SDK"
 _DOLLARS = "spend.dollars_per_day holds for all kinds of work together"
 _REQUESTS = "spend.requests_per_day holds for all kinds of work together"
+_KINDS = ("compact", "dream", "extract", "notes", "progress", "recall")
 
 METHODS: Mapping[str, str] = {
     "agent.merge": _NO_REPLACEMENT,
@@ -101,11 +102,7 @@ SETTINGS: Mapping[str, str] = {
     "journal.days": "history is bounded by journal.mebibytes",
     "messages.peers": "messages go to agents of this memd only",
     "messages.per_minute": "an agent sends 60 messages a minute at most",
-    "model.compact": "model.by_kind = { compact = … }",
-    "model.dream": "model.by_kind = { dream = … }",
-    "model.extract": "model.by_kind = { extract = … }",
-    "model.notes": "model.by_kind = { notes = … }",
-    "model.progress": "model.by_kind = { progress = … }",
+    **{f"model.{kind}": f"model.by_kind = {{ {kind} = … }}" for kind in _KINDS},
     "model.recall": "model.name, or model.by_kind = { recall = … }",
     "notes.days": "notes are bounded by their number",
     "notes.prompt": "session-memory/config/prompt.md in Claude Code's folder",
@@ -114,18 +111,8 @@ SETTINGS: Mapping[str, str] = {
     "recall.seconds": "a prompt waits 5 s where its client does not say",
     "recall.semantic_model": "memories are ranked by their words",
     "recall.session_bytes": "60,000 bytes of memories a session",
-    "spend.compact_requests_per_day": _REQUESTS,
-    "spend.compact_share": _DOLLARS,
-    "spend.dream_requests_per_day": _REQUESTS,
-    "spend.dream_share": _DOLLARS,
-    "spend.extract_requests_per_day": _REQUESTS,
-    "spend.extract_share": _DOLLARS,
-    "spend.notes_requests_per_day": _REQUESTS,
-    "spend.notes_share": _DOLLARS,
-    "spend.progress_requests_per_day": _REQUESTS,
-    "spend.progress_share": _DOLLARS,
-    "spend.recall_requests_per_day": _REQUESTS,
-    "spend.recall_share": _DOLLARS,
+    **{f"spend.{kind}_requests_per_day": _REQUESTS for kind in _KINDS},
+    **{f"spend.{kind}_share": _DOLLARS for kind in _KINDS},
     "spend.tokens_per_day": "spend.dollars_per_day and spend.requests_per_day",
     "team.push": "what is written below team/ is sent at the next sync",
 }

@@ -50,19 +50,22 @@ def option(
 
 def numbers(doc: str, low: int) -> Any:
     """Declare a table of whole numbers from ``low`` on, with keys that the user chooses."""
-    metadata = {"doc": doc, "low": low, "high": None}
-    return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
+    return _table(doc=doc, low=low)
 
 
 def names(doc: str, *allowed: str) -> Any:
     """Declare a table whose values are ``allowed`` names, with keys that the user chooses."""
-    metadata = {"doc": doc, "low": None, "high": None, "allowed": allowed}
-    return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
+    return _table(doc=doc, allowed=allowed)
 
 
 def texts(doc: str, *keys: str) -> Any:
     """Declare a table of texts with some of the given keys."""
-    metadata = {"doc": doc, "low": None, "high": None, "keys": keys}
+    return _table(doc=doc, keys=keys)
+
+
+def _table(**metadata: Any) -> Any:
+    """Declare an option that is a table."""
+    metadata = {"low": None, "high": None} | metadata
     return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
 
 

@@ -9,12 +9,13 @@ Rules of this file
   price depends on the length of a prompt.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 _COLUMNS = 5  # a model's name and four prices
 _MILLION = 1_000_000
@@ -43,37 +44,27 @@ def price(model: str, table: str = "") -> Price:
     """Return a model's price from the user's lines, else from the defaults, else the dearest."""
     users, defaults = _parse_table(table), _default_prices()
     result = _longest_match(model, users) or _longest_match(model, defaults)
-    return result or _dearest(defaults)
+    columns = zip(*map(astuple, defaults.values()), strict=True)
+    return result or Price(*map(max, columns))
 
 
 def problem(table: str) -> str:
     """Return what is wrong with the user's lines, in words that follow the option's name."""
     for number, line in enumerate(table.splitlines(), 1):
-        if _without_comment(line) and _entry(line) is None:
+        words = _words(line)
+        if words and _price(words) is None:
             return f"must hold lines of a model's name and four prices; line {number} does not"
     return ""
 
 
 def _longest_match(model: str, table: Mapping[str, Price]) -> Price | None:
     """Return the price of the longest name that fits a model, ``None`` where none does."""
-    fitting = [name for name in table if _names_model(model, name)]
+    fitting = [
+        name
+        for name in table
+        if model == name or (model.startswith(name) and model[len(name)] in "-@:[")
+    ]
     return table[max(fitting, key=len)] if fitting else None
-
-
-def _names_model(model: str, name: str) -> bool:
-    """Return whether a price's name is a model's name, or its beginning up to a version."""
-    return model == name or (model.startswith(name) and model[len(name)] in "-@:[")
-
-
-def _dearest(table: Mapping[str, Price]) -> Price:
-    """Return the highest price of each column."""
-    prices = table.values()
-    return Price(
-        input=max(item.input for item in prices),
-        output=max(item.output for item in prices),
-        cache_read=max(item.cache_read for item in prices),
-        cache_created=max(item.cache_created for item in prices),
-    )
 
 
 @cache
@@ -84,32 +75,26 @@ def _default_prices() -> Mapping[str, Price]:
 
 @cache
 def _parse_table(table: str) -> Mapping[str, Price]:
-    """Return the prices in a table's text, by name."""
-    return MappingProxyType(dict(_prices_in(table)))
-
-
-def _prices_in(table: str) -> Iterator[tuple[str, Price]]:
-    """Yield the name and price of each line of a table that has one."""
-    for line in table.splitlines():
-        entry = _entry(line) if _without_comment(line) else None
+    """Return the prices in a table's text, by name; lines that hold none are left out."""
+    prices: dict[str, Price] = {}
+    for words in map(_words, table.splitlines()):
+        entry = _price(words)
         if entry is not None:
-            yield entry
+            prices[words[0]] = entry
+    return MappingProxyType(prices)
 
 
-def _without_comment(line: str) -> str:
-    """Return a line without its comment and outer spaces."""
-    return line.partition("#")[0].strip()
+def _words(line: str) -> list[str]:
+    """Return the words of a line without its comment."""
+    return line.partition("#")[0].split()
 
 
-def _entry(line: str) -> tuple[str, Price] | None:
-    """Return the model and the price of a line, ``None`` if it is not one."""
-    words = _without_comment(line).split()
+def _price(words: Sequence[str]) -> Price | None:
+    """Return the price in the words of a line, ``None`` if it has none."""
     if len(words) != _COLUMNS:
         return None
     try:
         numbers = [float(word) for word in words[1:]]
     except ValueError:
         return None
-    if not all(0 <= number <= _DEAREST_DOLLARS for number in numbers):
-        return None
-    return words[0], Price(*numbers)
+    return Price(*numbers) if all(0 <= each <= _DEAREST_DOLLARS for each in numbers) else None

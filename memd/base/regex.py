@@ -10,9 +10,7 @@ from typing import Any
 from memd.base.errors import Invalid
 
 PATTERN_CHARACTERS = 1_000  # of a foreign pattern; a longer one is refused
-_AUTOMATON_BYTES = (
-    1 << 20
-)  # for a foreign pattern's automaton; the library's own bound is eight times
+_AUTOMATON_BYTES = 1 << 20  # for a foreign pattern's automaton; an eighth of the library's bound
 
 
 def pattern_refused(why: str) -> Invalid:

@@ -1,12 +1,13 @@
 """Who is there."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from memd.base.agents import CHILDREN, Agent, AgentState
+from memd.base.agents import CHILDREN, Agent, AgentState, SystemProcess
 from memd.base.errors import Conflict, MemdError, TooLarge
 from memd.messages.service import Register
 from memd.messages.values import Registration
@@ -119,6 +120,16 @@ def test_the_nearest_ancestor_speaks(register: Register, processes: ProcessTable
     again = register.by_process(31)
     assert again is not None
     assert again.id == outer.id
+
+
+def test_agents_are_recognised_among_processes(register: Register, processes: ProcessTable) -> None:
+    """A process counts as an agent's by number and start, and while the agent has not ended."""
+    agent = added(register, replace(ANN, kind="session", pid=processes.run(10)))
+    same, reused = [processes[10]], [SystemProcess(10, os.getuid(), 500.0, 1, "agent")]
+    assert [register.has_process(each, ("session",)) for each in (same, reused)] == [True, False]
+    assert not register.has_process(same, ("mcp",))
+    register.end(agent.id)
+    assert not register.has_process(same, ("session",))
 
 
 def test_children_that_are_gone_make_room(register: Register, clock: FakeClock) -> None:

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from memd.base.settings import Settings, TeamSettings
@@ -13,6 +16,7 @@ from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Project, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.recall.search import Finder
+from memd.recall.select import DEADLINE
 from memd.recall.service import Authorship, Prefetched, Prompt, Recall
 from memd.state.database import Database, open_database
 from memd.state.ledger import Ledger
@@ -157,3 +161,29 @@ async def test_excluded_memories_do_not_crowd_out_the_rest(
     selection = finder.select(project, Settings(), prompt, {}, 0.0, for_model=False)
     assert [each.row.path for each in selection.ranked] == ["own.md"]
     assert len(selection.excluded) == 400
+
+
+async def test_a_prompt_waits_for_its_project_until_the_deadline(
+    memories: Path, store: Store, database: Database, clock: FakeClock
+) -> None:
+    """A folder on a disk that hangs costs a prompt its time, and is no error."""
+    recall, searched, back = recall_over(store, database, clock), Event(), Event()
+
+    def locate() -> tuple[Project, Settings]:
+        """Return the project once the disk is back."""
+        searched.set()
+        back.wait()
+        project = Project("/r", "/r", str(memories), "default", "/t", enabled=True)
+        return project, Settings()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(advance_after, searched, clock)
+        result = await recall.prefetch(locate, Prompt(session="s", query=FREEZE))
+    back.set()
+    assert (result.memories, result.skipped) == ((), DEADLINE)
+
+
+async def advance_after(event: Event, clock: FakeClock) -> None:
+    """Move the clock beyond a prompt's deadline once an event was set."""
+    await anyio.to_thread.run_sync(event.wait)
+    clock.advance(60)
