@@ -33,7 +33,8 @@ for _number, _handler in (
 gc.disable()
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """Leave what was collected alone from here on, and collect garbage again."""
     gc.freeze()
     gc.enable()
