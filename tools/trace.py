@@ -29,6 +29,7 @@ _RECORD = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); 
 _RECORD += "from tools.trace import record; record()"
 _COMMAND = (sys.executable, "-c", _RECORD)
 _WAIT_SECONDS = 20.0
+_QUIET_SECONDS = 0.5  # after which what an earlier request began has ended
 _OLD = 1_700_000_000
 # What a request needs to know of its project.
 LOOKUPS = (
@@ -88,6 +89,7 @@ def main(arguments: list[str]) -> int:
             _prepare(caller, home, cwd)
             for name, ask in _requests(caller, cwd).items():
                 ask()  # everything is loaded and known
+                time.sleep(_QUIET_SECONDS)
                 with _recording(home, process.pid) as calls:
                     ask()
                 _show(name, calls, verbose="-v" in arguments, looks=1 + (name == "extract"))

@@ -79,14 +79,13 @@ class Directory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the directory; the object is of no use afterwards."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    __exit__ = close
 
     def walk(  # noqa: C901, PLR0912 - one loop over what a folder may hold
         self,

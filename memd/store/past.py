@@ -20,6 +20,14 @@ At = str | float  # the id of a change (the state after it), or seconds since 19
 _MODE = 0o600  # of an earlier version, whose own mode the log does not have
 _MOST_FILES = 10_000  # in the changes of one answer; older ones come with the next page
 _PAGE = 100  # changes that are read at once
+# Who made the last change of a file, and the hash of its text since then.
+_LAST_TEXT = """
+SELECT c.actor, c.origin, lower(hex(b.hash)) AS hash
+FROM change_file f JOIN change c ON c.id = f.change JOIN directory d ON d.id = c.directory
+LEFT JOIN body b ON b.id = f.after
+WHERE d.path = ? AND f.path = ? AND c.state = 'done' AND NOT f.conflict
+ORDER BY f.change DESC LIMIT 1
+"""
 
 
 class Filter(Struct, frozen=True):
@@ -195,27 +203,19 @@ class Past:
         ids = tuple(record.id for record in reversed(records))  # newest first
         return Writers(_version(records[0], path), _version(records[-1], path), ids, member)
 
-    def last_step(self, directory: str, path: str) -> tuple[ChangeRecord, Step] | None:
-        """Return the last change of a file with its step, ``None`` where the log has none."""
-        condition = "d.path = ? AND c.id IN (SELECT change FROM change_file WHERE path = ?)"
-        records = self._log.select(condition, (directory, path), limit=1)
-        return (records[0], _step_of(records[0], path)) if records else None
-
     def was_imported(self, directory: str, path: str, text_hash: str) -> bool:
         """Say whether the text with this hash is the last one of a memory, by an import."""
-        last = self.last_step(directory, path)
-        return last is not None and is_import(last[0].by.origin) and last[1].after == text_hash
+        rows = self._log.database.read(_LAST_TEXT, (directory, path))
+        return any(is_import(row["origin"]) and row["hash"] == text_hash for row in rows)
 
     def is_own(self, directory: str, path: str, text_hash: str) -> bool:
         """Say whether the text with this hash is the last one of a memory, and memd wrote it.
 
         True also if the log has no change of the memory.
         """
-        last = self.last_step(directory, path)
-        if last is None:
-            return True
-        by_others = last[0].by.actor in (Actor.EXTERNAL, Actor.ASSISTANT)
-        return not by_others and last[1].after == text_hash
+        rows = self._log.database.read(_LAST_TEXT, (directory, path))
+        by_others = (Actor.EXTERNAL, Actor.ASSISTANT)
+        return all(row["actor"] not in by_others and row["hash"] == text_hash for row in rows)
 
     def repeats(self, directory: str, edits: Iterable[FileEdit]) -> frozenset[str]:
         """Return the paths of edits that a dream already made to the same text.
