@@ -4,8 +4,8 @@ Rules of this file
 - A memory is marked when it is sent, not when it is selected.
 - ``mark`` decides in memory, so two prefetches at once never give one memory twice or exceed the
   cap together. ``flush`` writes the marks; what a failing disk refuses waits for the next flush.
-- A flush is not synced: it survives a kill of the daemon. A power cut may lose the latest marks;
-  then a memory is given a second time.
+- A flush is not synced: it survives a kill of the daemon. A power cut may lose the latest marks,
+  and marks may go with a state file that was removed; then a memory is given a second time.
 - The marks of the 1,000 sessions used last are kept (``store/forget.py``), so that a client that
   resumes a session is given nothing twice. A session of one call of memctl is not stored.
 - A session that is reset starts without marks; its old rows stay to answer when a memory was last
@@ -266,7 +266,7 @@ class Ledger:
             if not statements:
                 return
             try:
-                with self._database.transaction(synced=False) as cursor:
+                with self._database.transaction(synced=False, checked=False) as cursor:
                     for statement, rows in statements:
                         cursor.executemany(statement, rows)
             except BaseException:
