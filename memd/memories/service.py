@@ -18,20 +18,7 @@ from memd.memories.writing import Writing, plan_delete, plan_write
 from memd.store.store import Store
 
 # Errors that a model can react to: it gets their text as the result.
-_ERRORS_FOR_MODELS = (
-    Invalid,
-    Refused,
-    Refused,
-    Invalid,
-    Refused,
-    Secret,
-    TooLarge,
-    TooLarge,
-    TooLarge,
-    Conflict,
-    Conflict,
-    NotFound,
-)
+_ERRORS_FOR_MODELS = (Invalid, Refused, Secret, TooLarge, Conflict, NotFound)
 
 
 class Written(Struct, frozen=True):
