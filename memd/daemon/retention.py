@@ -63,6 +63,8 @@ def _prune(database: Database, most: int) -> tuple[int, int]:
         if not some_changes:
             break
         changes, bodies = changes + some_changes, bodies + some_bodies
+    if changes:
+        database.shrink()
     keep_newest(database)
     return changes, bodies
 

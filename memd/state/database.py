@@ -330,8 +330,18 @@ class Database:
                 raise StateUnusableError(self.path, cause)
 
     def shrink(self) -> None:
-        """Give the unused pages of the file back to the system. Raises StateUnusableError."""
-        self.read("PRAGMA incremental_vacuum")
+        """Give the unused pages of the file, and its log, back to the system.
+
+        A log that another program reads stays. Raises StateUnusableError.
+        """
+        with self.file.lock:
+            self.file.wait_for_copy()  # it would keep the log from being emptied
+            try:
+                # As a script: a statement gives one page back for each row that is fetched.
+                self.file.connection().executescript("PRAGMA incremental_vacuum")
+            except sqlite3.Error as error:
+                raise self.file.failure(error) from error
+            self.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close the file; the object is of no use afterwards."""

@@ -171,7 +171,6 @@ def prune(log: ChangeLog, most_bytes: int) -> tuple[int, int]:
     ]
     with database.transaction() as cursor:
         bodies = delete_changes(log, cursor, numbers)
-    database.shrink()
     return len(numbers), bodies
 
 

@@ -95,7 +95,7 @@ def test_nothing_in_a_checkout_joins(home: Home, project: Project, server: TeamS
     for method in ("team.status", "team.sync"):
         with pytest.raises(RpcError) as caught:
             project.call(method)
-        assert (caught.value.code, caught.value.kind) == (1024, "team_not_joined")
+        assert (caught.value.code, caught.value.kind) == (1010, "team_not_joined")
     project.call("load_prompt")
     assert server.log.read_text() == before
     assert home.call("status")
