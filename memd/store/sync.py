@@ -322,8 +322,8 @@ class Rows:
             for path, entry in listed:
                 row = rows.get(path)
                 try:
-                    if row and row.stamp:
-                        if row.stamp == stamp_of(entry.stat(follow_symlinks=False), at):
+                    if row and row.stamp:  # it was old enough when it was made
+                        if row.stamp == _as_stamp(entry.stat(follow_symlinks=False)):
                             doubted.discard(path)
                     else:
                         doubted.add(path)
@@ -429,6 +429,11 @@ def stamp_of(status: os.stat_result, at: float) -> str:
     is_fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
     if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):
         return ""
+    return _as_stamp(status)
+
+
+def _as_stamp(status: os.stat_result) -> str:
+    """Return what differs between two states of a file, as a text."""
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 
 
