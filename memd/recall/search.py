@@ -99,8 +99,8 @@ class Selection(Struct, frozen=True):
     """The ranker's selection for a prompt, from ``count`` memories.
 
     ``ranked`` are all ranked memories, ``excluded`` name and reason of others by path.
-    ``options`` are the headers that a model may choose from. ``empty`` says that there was nothing
-    to choose from.
+    ``options`` are the headers that a model may choose ``most`` of. ``empty`` says that there was
+    nothing to choose from.
     """
 
     place: DirectoryPaths
@@ -108,6 +108,7 @@ class Selection(Struct, frozen=True):
     ranked: Sequence[Ranked]
     excluded: Mapping[str, tuple[str, str]]
     options: Sequence[Header]
+    most: int
     count: int
     empty: bool
 
@@ -146,7 +147,9 @@ class Finder:
         terms, rows, excluded = self._rows(
             place.real, parse(prompt.query), headers, rules, floor=floor
         )
-        ranked = rank(terms, rows, select.most_memories(prompt.limit, settings))
+        most = settings.recall.limit if prompt.limit is None else max(prompt.limit, 1)
+        most = min(most, select.MOST_MEMORIES)
+        ranked = rank(terms, rows, most)
         header_of = {header.path: header for header in headers}
         paths = [item.row.path for item in ranked if not item.cut]
         best = [header_of[path] for path in paths if path in header_of]
@@ -164,6 +167,7 @@ class Finder:
             ranked=ranked,
             excluded=excluded,
             options=options,
+            most=most,
             count=len(headers),
             empty=is_small and not best and not options,
         )
@@ -183,8 +187,8 @@ class Finder:
             is_own = file.header.origin in {"", *FOREIGN} or self._authorship.own(*text)
             author = self._authorship.author(*text) if path.startswith(TEAM) else None
             memory = select.surfaced_memory(place.directory, file, now, own=is_own, author=author)
-            lines = (line for line in index.splitlines() if f"]({path})" in line)
-            sent_memory = block.without_repetition(memory, next(lines, ""))
+            line = next((line for line in index.splitlines() if f"]({path})" in line), "")
+            sent_memory = block.without_repetition(memory, line) if line else memory
             if sent_memory is not None:
                 item = Item(memory.path, file.hash, len(memory.content.encode()))
                 result.append(RecalledMemory(sent_memory, item))

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from memd.base import limits, text
 from memd.base.names import TEAM
-from memd.base.settings import Settings
 from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Scope
 from memd.recall import explain
@@ -105,11 +104,6 @@ class Prefetched(Struct, frozen=True):
     block: str
     note: str | None = None
     explanation: Explanation | None = None
-
-
-def most_memories(limit: int | None, settings: Settings) -> int:
-    """Return how many memories to select at most: the client's limit (1 to 20) or the setting."""
-    return settings.recall.limit if limit is None else min(max(limit, 1), MOST_MEMORIES)
 
 
 class Rules:

@@ -8,10 +8,10 @@ A prompt waits no longer than its deadline for the disk or a model.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import anyio
 from anyio import CapacityLimiter, to_thread
@@ -45,7 +45,6 @@ from memd.text.words import count
 
 __all__ = ["PROMPT_SECONDS", "Authorship", "Prefetched", "Prompt", "Recall"]
 
-T = TypeVar("T")
 
 MODEL = "model"
 _MOST_RESULTS = 100  # of a search
@@ -99,7 +98,10 @@ class Recall:
         self._priority = priority or RequestPriority()
         self._model_answers: Counter[bool] = Counter()  # by whether the model replied in time
         self._breaker = CircuitBreaker()
-        self._threads = CapacityLimiter(_THREADS)
+        # Runs blocking work in a thread, which is abandoned if the caller is cancelled.
+        self._in_thread: Callable[..., Awaitable[Any]] = partial(
+            to_thread.run_sync, abandon_on_cancel=True, limiter=CapacityLimiter(_THREADS)
+        )
 
     async def prefetch(self, locate: Locate, prompt: Prompt) -> Prefetched:
         """Return the memories selected for a prompt, and mark them as surfaced.
@@ -270,7 +272,7 @@ class Recall:
         may_ask = self._breaker.allows(model_key, self._clock.monotonic())
         if prompt.strategy == AUTO and not may_ask:
             return None, selector.LEFT_ALONE
-        most = select.most_memories(prompt.limit, run.settings)
+        most = selection.most
         question = selector.question(
             selection.options,
             prompt.query,
@@ -338,12 +340,6 @@ class Recall:
             note = selector.NO_MODEL
         total = self.ledger.bytes_of(run.delivery.session)
         return Prefetched((), reason, LOCAL, total, "", note or None)
-
-    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run blocking work in a thread, which is abandoned if the caller is cancelled."""
-        return await to_thread.run_sync(
-            partial(work, *arguments), abandon_on_cancel=True, limiter=self._threads
-        )
 
 
 def _printable(session: str) -> str:

@@ -109,7 +109,7 @@ class Directory:
             prefix = f"{folder}/" if folder else ""
             try:
                 with (
-                    self.folder(folder) as fd,
+                    self.folder(folder) if folder else nullcontext(self.fd) as fd,
                     os.scandir(fd) if fd is not None else nullcontext(()) as entries,
                 ):
                     for entry in entries:

@@ -65,6 +65,8 @@ BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
 # most; a file system that keeps whole seconds only may have one of 2 s.
 _FINE_SECONDS, _COARSE_SECONDS = 0.1, 2.0
 _SECOND_NS = 1_000_000_000
+# What differs between two states of a file, as a text.
+_STAMP = "{0.st_ino}:{0.st_mtime_ns}:{0.st_ctime_ns}:{0.st_size}".format
 _LARGEST = 2**63 - 1  # of SQLite
 _DIRECTORIES = 16  # whose rows are in memory
 _FEW_FILES = 500  # a directory of so many is looked at by each use
@@ -192,8 +194,9 @@ class Rows:
         any case; with ``claim`` a missing one counts as seen, so that a file that appears in it is
         a change. Whoever has it ``opened`` has undone its open changes. Raises Refused and Storage.
         """
-        known = self.of(directory)
-        died = opened is None and self.open_changes(directory)
+        known, database = self.of(directory), self.log.database
+        none_died = opened is not None or known.none_open_in == database.file.openings
+        died = () if none_died else self.open_changes(directory)
         rows, began = self._loaded(directory, known), self._clock.monotonic()
         if paths is None and not all_files:
             is_small = len(rows) <= _FEW_FILES
@@ -210,6 +213,8 @@ class Rows:
             known.problems, known.looked = scan.problems, began
             known.replaced = dict.fromkeys(scan.temporaries)
         if scan.steps or (known.is_new and (claim or os.path.isdir(directory))):
+            if database.renewed() != known.opened:  # the rows are of a file that was replaced
+                return self.sync(directory, paths=paths, patient=patient, claim=claim)
             self._record(directory, known, scan)
         if scan.rows is not rows:
             known.stamps |= {
@@ -323,7 +328,7 @@ class Rows:
                 row = rows.get(path)
                 try:
                     if row and row.stamp:  # it was old enough when it was made
-                        if row.stamp == _as_stamp(entry.stat(follow_symlinks=False)):
+                        if row.stamp == _STAMP(entry.stat(follow_symlinks=False)):
                             doubted.discard(path)
                     else:
                         doubted.add(path)
@@ -429,12 +434,7 @@ def stamp_of(status: os.stat_result, at: float) -> str:
     is_fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
     if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):
         return ""
-    return _as_stamp(status)
-
-
-def _as_stamp(status: os.stat_result) -> str:
-    """Return what differs between two states of a file, as a text."""
-    return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
+    return _STAMP(status)
 
 
 def header_of(path: str, parsed: Memory, text_hash: str, mtime_ns: int, size: int) -> Header:
