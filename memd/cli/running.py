@@ -100,7 +100,7 @@ def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
         try:
             return int(command(invocation) or 0)
         except MemdError as error:
-            if isinstance(error, NotFound) and memory:
+            if isinstance(error, NotFound) and error.kind == NotFound.kind and memory:
                 raise invocation.no_memory(memory) from error
             raise
 

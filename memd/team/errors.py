@@ -37,6 +37,7 @@ def nothing_to_decide(path: str) -> NotFound:
     """Return the error that a memory that is to be resolved is neither in conflict nor held."""
     return NotFound(
         f"nothing waits for a decision about {printable(path)}",
+        kind="nothing_to_decide",
         hint="memctl team status names what waits",
         path=path,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.recorder import Blocks, Recorder, text
 from tests.net.wire import RpcError
 
@@ -250,7 +250,6 @@ def test_a_model_that_hangs_is_waited_for_a_few_seconds(own: Home, recorder: Rec
 
 
 @pytest.mark.full
-@differs("3.2", "the first prompts after a start are answered without the model")
 def test_the_model_is_ready_for_the_first_prompt(own: Home, recorder: Recorder) -> None:
     """The first prompt after each of five starts has the model's choice."""
     own.configure(recorder.settings())

@@ -112,7 +112,14 @@ def append(path: Path, text: bytes) -> None:
 WAYS = (in_place, truncate, rename, create, append)
 
 
-def play(root: Path, chance: random.Random, way: Callable[[Path, bytes], None], mode: str) -> str:
+def play(
+    root: Path,
+    chance: random.Random,
+    way: Callable[[Path, bytes], None],
+    mode: str,
+    *,
+    kills: bool,
+) -> str:
     """Play one round; return what is wrong, and count in ``COUNTS``."""
     path = root / "memory" / FILE
     path.parent.mkdir(parents=True)
@@ -128,7 +135,7 @@ def play(root: Path, chance: random.Random, way: Callable[[Path, bytes], None], 
     if mode == "hold":
         saved = [_hold(path)]
     else:
-        kill_at = time.monotonic() + chance.uniform(0.01, 0.25) if chance.random() < 0.5 else 0.0
+        kill_at = time.monotonic() + chance.uniform(0.01, 0.25) if kills else 0.0
         saved = _storm(path, chance, way, child, kill_at)
     with open(reader, "rb") as pipe:
         acknowledged = pipe.read().decode().splitlines()
@@ -222,7 +229,7 @@ def main() -> None:
     for number in range(rounds):
         chance = random.Random(f"{seed} {number}")  # noqa: S311 - repeatable
         way = WAYS[number % len(WAYS)]
-        wrong = play(folder / f"{seed}-{number}", chance, way, mode)
+        wrong = play(folder / f"{seed}-{number}", chance, way, mode, kills=number % 2 == 0)
         if wrong:
             bad.append(f"{way.__name__} {seed}-{number}: {wrong}")
     print(json.dumps({"rounds": rounds, **COUNTS, "bad": bad}))  # noqa: T201 - to the test
