@@ -104,6 +104,8 @@ class Writer:
         Returns what ``scan`` does; the caller holds the lock. Raises Refused and Storage.
         """
         known = self._rows.of(directory)
+        if known.rows is None:  # dropped from memory meanwhile, and with them what was replaced
+            return self.scan(directory, last=last)
         replaced, known.replaced, records = known.replaced, {}, []
         held = {path for path in self._rows.watch.held if not path.startswith(f"{directory}/")}
         if replaced:

@@ -110,6 +110,17 @@ def test_a_late_save_is_taken_in(bench: Bench) -> None:
     assert not any(name.startswith(".memd") for name in bench.tree())
 
 
+def test_a_replaced_file_goes_after_work_elsewhere(bench: Bench) -> None:
+    """So many directories were used since the change that memory has nothing of this one."""
+    bench.write("a.md", OLD)
+    bench.write("a.md", NEW)
+    for number in range(20):
+        bench.rows.of(f"/elsewhere/{number}")
+    bench.clock.advance(1)
+    bench.writer.clear(bench.directory)
+    assert not any(name.startswith(".memd") for name in bench.tree())
+
+
 def test_files_and_effects_come_true_together(bench: Bench) -> None:
     """Whatever call fails, the cursor has moved where the memory is there, and only there."""
     number, reached = 0, True
