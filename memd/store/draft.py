@@ -26,6 +26,8 @@ from memd.base.values import (
     Draft,
     FileEdit,
     MemoryType,
+    Plan,
+    Tree,
     least_trusted,
 )
 from memd.store import check, index, memory, merge
@@ -136,14 +138,19 @@ def prepare_refused(draft: Draft, tree: LiveTree) -> Prepared:
     return made
 
 
-def draft_with_lines(paths: Collection[str], tree: LiveTree) -> Draft:
-    """Return the draft that corrects the index and gives these memories a line in it."""
-    pointers = {
-        header.path: index.of_memory(header.name, header.description)
-        for header in tree.headers()
-        if header.path in paths
-    }
-    return Draft(pointers=pointers, mend_index=True)
+def mend_index(paths: Collection[str] = ()) -> Plan:
+    """Return the plan that puts the index in order, with a line for each of these memories."""
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft."""
+        pointers = {
+            header.path: index.of_memory(header.name, header.description)
+            for header in tree.headers()
+            if header.path in paths
+        }
+        return Draft(pointers=pointers, mend_index=True)
+
+    return plan
 
 
 def merge_edit(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:

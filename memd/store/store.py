@@ -38,6 +38,7 @@ from memd.base.values import (
 from memd.state.database import Database
 from memd.store.check import no_memory
 from memd.store.disk import Disk, real_disk
+from memd.store.draft import mend_index
 from memd.store.forget import Purged, PurgeRequest, purge
 from memd.store.log import ChangeLog, ChangeRecord
 from memd.store.moved import FormerHistory, find_former, take_over
@@ -46,7 +47,7 @@ from memd.store.read import MemoryReader
 from memd.store.sync import Rows
 from memd.store.watch import Watch
 from memd.store.words import renew_words
-from memd.store.write import BeingWrittenError, ChangeRequest, Writer, mend_index
+from memd.store.write import BeingWrittenError, ChangeRequest, Writer
 
 T = TypeVar("T")
 _JUST_NOW_SECONDS = 5.0  # from a tool's write to the hook that tells of it

@@ -22,7 +22,6 @@ folder, the mark (FSYNCS_PER_CHANGE, which a test holds).
 import os
 import re
 import secrets as tokens
-from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
 from msgspec import Struct
@@ -45,7 +44,7 @@ from memd.state.database import StateFaultError
 from memd.store import memory, merge
 from memd.store.directory import Directory, cause_of, unwritable
 from memd.store.disk import FILE_MODE, Disk, write_new
-from memd.store.draft import Prepared, draft_with_lines, prepare, prepare_refused
+from memd.store.draft import Prepared, prepare, prepare_refused
 from memd.store.exchange import ForeignSaveError, is_torn, open_folders, put_back, swap
 from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
 from memd.store.sync import BY, FileRow, Rows, header_of, headers_of
@@ -474,17 +473,6 @@ def delayed_save_plan(step: Step, body: bytes, log: ChangeLog) -> Plan:
             return Draft()
         # ``restores``: the text is saved already, so its size and secrets are not checked.
         return Draft((FileEdit(step.path, wanted, live_hash or ""),), restores=True)
-
-    return plan
-
-
-def mend_index(paths: Iterable[str] = ()) -> Plan:
-    """Return the plan that puts the index in order, with a line for each of these memories."""
-    wanted = frozenset(paths)
-
-    def plan(tree: Tree) -> Draft:
-        """Return the draft."""
-        return draft_with_lines(wanted, tree)  # type: ignore[arg-type]
 
     return plan
 
