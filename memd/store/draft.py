@@ -153,6 +153,36 @@ def mend_index(paths: Collection[str] = ()) -> Plan:
     return plan
 
 
+def delayed_save_plan(step: Step, body: bytes, log: ChangeLog) -> Plan:
+    """Return the plan that brings a late save into the live file, or changes nothing.
+
+    The program began with the text before the step. If both changed the same lines, the late save
+    wins, unless somebody else changed the file since memd wrote it.
+    """
+
+    def plan(tree: Tree) -> Draft:
+        """Return the draft with what the late save changed, empty if the live file has it."""
+        is_index = step.path in INDEXES
+        result = None if is_index else tree.read(step.path)
+        live = tree.index() if is_index else result.content if result else None
+        live_hash = None if live is None else sha256(live)
+        base = log.body(step.before) or log.body(step.after) or b""
+        wanted = None
+        if live is not None and is_index:
+            wanted = merge.merge_index(base, body, live)
+        elif live is not None:
+            wanted = merge.merge_memory(base, body, live, step.path)
+        # If the file is as memd left it, no work of others is lost when the late save replaces it.
+        if wanted is None and live_hash in (step.before, step.after):
+            wanted = body
+        if wanted is None or wanted == live:
+            return Draft()
+        # ``restores``: the text is saved already, so its size and secrets are not checked.
+        return Draft((FileEdit(step.path, wanted, live_hash or ""),), restores=True)
+
+    return plan
+
+
 def merge_edit(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
     """Return the live text merged with a writer's edit, or ``None`` if they cannot be merged.
 

@@ -5,13 +5,13 @@ is to be done.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from memd.base.errors import NotFound, Refused
 from memd.base.text import sha256
 from memd.store.directory import Directory
-from memd.store.disk import Disk
+from memd.store.disk import Content, Disk
 from memd.store.log import ChangeLog, Step
 
 _EMPTY = sha256(b"")
@@ -74,11 +74,14 @@ def swap(disk: Disk, folder: int, step: Step, *, emptied: bool = False) -> None:
         raise ForeignSaveError(step.path)
 
 
-def put_back(disk: Disk, folder: int, step: Step, log: ChangeLog) -> None:
+def put_back(
+    disk: Disk, folder: int, step: Step, log: ChangeLog, save: Callable[[Content], None]
+) -> None:
     """Put one file back as it was before a change; doing it twice changes nothing more.
 
     A file that somebody saved since stays as they saved it. What is under the temporary name is
-    removed later, when nobody can write to it (``write.py``).
+    removed later, when nobody can write to it (``write.py``). What gets the live name goes to
+    ``save`` before, since the next save of others may replace it there.
     """
     name = os.path.basename(step.path)
     _end_two_calls(disk, folder, step.temp, name)
@@ -88,19 +91,23 @@ def put_back(disk: Disk, folder: int, step: Step, log: ChangeLog) -> None:
             disk.move(folder, name, step.temp)
             temp = disk.read(folder, step.temp)
             if temp and temp.hash != step.after:  # saved in between
+                save(temp)
                 with suppress(FileExistsError):
                     disk.move(folder, step.temp, name)
     elif step.after is None:
         if temp and live is None:
+            save(temp)
             with suppress(FileExistsError):
                 disk.move(folder, step.temp, name)
     elif temp and live and live.hash == step.after:
         # What was never whole was never exchanged: another program saved the same text.
         if temp.hash != step.before and is_torn(temp.content, step, log):
             return
+        save(temp)
         disk.exchange(folder, step.temp, name)
         temp = disk.read(folder, step.temp)
         if temp and temp.hash != step.after:  # saved in between: the newest text stays live
+            save(temp)
             disk.exchange(folder, step.temp, name)
 
 

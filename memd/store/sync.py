@@ -292,9 +292,11 @@ class Rows:
             )
 
     def put(self, directory: str, rows: Mapping[str, FileRow | None]) -> None:
-        """Put rows that were written into memory; the caller holds the lock."""
+        """Put rows that were written into those in memory; the caller holds the lock."""
         known = self.of(directory)
-        fresh = dict(known.rows or {})
+        if known.rows is None:
+            return
+        fresh = dict(known.rows)
         for path, row in rows.items():
             if row is None:
                 fresh.pop(path, None)

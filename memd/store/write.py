@@ -23,6 +23,7 @@ import os
 import re
 import secrets as tokens
 from contextlib import ExitStack, suppress
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,21 +31,19 @@ from msgspec.structs import replace
 from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, MemdError, NotFound, Storage
-from memd.base.names import INDEXES, concerns
+from memd.base.names import concerns
 from memd.base.text import sha256
 from memd.base.values import (
     CommitResult,
     Draft,
-    FileEdit,
     Plan,
     Provenance,
-    Tree,
 )
 from memd.state.database import StateFaultError
-from memd.store import memory, merge
+from memd.store import memory
 from memd.store.directory import Directory, cause_of, unwritable
-from memd.store.disk import FILE_MODE, Disk, write_new
-from memd.store.draft import Prepared, prepare, prepare_refused
+from memd.store.disk import FILE_MODE, NOT_A_MEMORY, Content, Disk, write_new
+from memd.store.draft import Prepared, delayed_save_plan, prepare, prepare_refused
 from memd.store.exchange import ForeignSaveError, is_torn, open_folders, put_back, swap
 from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
 from memd.store.sync import BY, FileRow, Rows, header_of, headers_of
@@ -370,11 +369,28 @@ class Writer:
             for step in reversed(steps):
                 folder = folders.get(os.path.dirname(step.path))
                 if folder is not None:
-                    put_back(self._disk, folder, step, self._log)
+                    save = partial(self._save_of_others, record.directory, step)
+                    put_back(self._disk, folder, step, self._log, save)
             for fd in folders.values():
                 self._disk.sync_folder(fd)
         with self._log.database.transaction() as cursor:
             self._log.mark(cursor, record, UNDONE)
+
+    def _save_of_others(self, directory: str, step: Step, file: Content) -> None:
+        """Record the text of a file, if another program saved it while memd was replacing it."""
+        if file.hash in (step.before, step.after, NOT_A_MEMORY):
+            return
+        by_others = Step(step.path, step.before, file.hash, step.before_mtime_ns, file.mode)
+        record = ChangeRecord(0, directory, DONE, self._clock.now(), BY, (by_others,))
+        parsed, bodies = memory.parse(file.content, step.path), {file.hash: file.content}
+        facts = (step.path, parsed, file.hash, file.mtime_ns, len(file.content))
+        rows: dict[str, FileRow | None] = {step.path: FileRow(header_of(*facts), "", file.mode)}
+        words = words_by_path(headers_of(rows), bodies)
+        with suppress(Storage):  # what is under the temporary name is looked at all the same
+            with self._log.database.transaction() as cursor:
+                self._log.add(cursor, record, bodies)
+                self._rows.save(cursor, directory, rows, words)
+            self._rows.put(directory, rows)
 
     def _clear(  # noqa: PLR0911 - one for each thing that the file may be
         self, opened: Directory, path: str, record: ChangeRecord | None, *, last: bool
@@ -445,36 +461,6 @@ class Writer:
         record = ChangeRecord(0, opened.path, DONE, self._clock.now(), LATE_SAVE, steps)
         with self._log.database.transaction() as cursor:
             return self._log.add(cursor, record, {text_hash: body})
-
-
-def delayed_save_plan(step: Step, body: bytes, log: ChangeLog) -> Plan:
-    """Return the plan that brings a late save into the live file, or changes nothing.
-
-    The program began with the text before the step. If both changed the same lines, the late save
-    wins, unless somebody else changed the file since memd wrote it.
-    """
-
-    def plan(tree: Tree) -> Draft:
-        """Return the draft with what the late save changed, empty if the live file has it."""
-        is_index = step.path in INDEXES
-        result = None if is_index else tree.read(step.path)
-        live = tree.index() if is_index else result.content if result else None
-        live_hash = None if live is None else sha256(live)
-        base = log.body(step.before) or log.body(step.after) or b""
-        wanted = None
-        if live is not None and is_index:
-            wanted = merge.merge_index(base, body, live)
-        elif live is not None:
-            wanted = merge.merge_memory(base, body, live, step.path)
-        # If the file is as memd left it, no work of others is lost when the late save replaces it.
-        if wanted is None and live_hash in (step.before, step.after):
-            wanted = body
-        if wanted is None or wanted == live:
-            return Draft()
-        # ``restores``: the text is saved already, so its size and secrets are not checked.
-        return Draft((FileEdit(step.path, wanted, live_hash or ""),), restores=True)
-
-    return plan
 
 
 def _more(draft: Draft, made: Prepared) -> More:

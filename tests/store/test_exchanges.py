@@ -57,6 +57,30 @@ def test_a_save_at_the_moment_of_the_exchange(bench: Bench) -> None:
     assert bench.topics() == {"a.md": NEW}
 
 
+def test_a_save_that_is_put_back_is_in_the_log_before(bench: Bench) -> None:
+    """A program saves as memd exchanges the file, and once more over what was just put back."""
+    exchanges = list[str]()
+
+    def save(body: str) -> None:
+        (bench.path / "new").write_bytes(topic("a", body))
+        (bench.path / "new").replace(bench.path / "a.md")
+
+    class BesideAProgram(FaultyDisk):
+        """A disk that another program uses at the same moments."""
+
+        def exchange(self, folder: int, temp: str, live: str) -> None:
+            """Exchange two files; the program saves before the first time and after the second."""
+            exchanges.append(live)
+            if len(exchanges) == 1:
+                save("first")
+            super().exchange(folder, temp, live)
+            if len(exchanges) == 2:
+                save("second")
+
+    bench.using(BesideAProgram()).write("a.md", NEW)
+    assert texts(bench, "a.md")[:3] == [NEW, topic("a", "second"), topic("a", "first")]
+
+
 def test_a_save_at_the_moment_of_the_undo(bench: Bench) -> None:
     """The disk refuses the change, and what a person saves while it is undone stays."""
     calls = list[str]()
