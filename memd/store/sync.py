@@ -294,15 +294,10 @@ class Rows:
     def put(self, directory: str, rows: Mapping[str, FileRow | None]) -> None:
         """Put rows that were written into those in memory; the caller holds the lock."""
         known = self.of(directory)
-        if known.rows is None:
-            return
-        fresh = dict(known.rows)
-        for path, row in rows.items():
-            if row is None:
-                fresh.pop(path, None)
-            else:
-                fresh[path] = row
-        known.rows, known.headers = fresh, None
+        if known.rows is not None:
+            fresh = {**known.rows, **rows}
+            known.rows = {path: row for path, row in fresh.items() if row is not None}
+            known.headers = None
 
     def scan(
         self,
