@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from memd.base import limits
 from memd.base.names import TEAM
-from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project
@@ -28,7 +27,6 @@ from memd.text.words import words
 
 _CANDIDATES = 300  # memories that are ranked; more gave no better results on five sets
 _LEAST_CANDIDATES = 50  # of these that no rule excludes, if there are so many
-_MOST_COUNTS = 10_000  # words of a directory whose counts are in memory
 _MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
 
 
@@ -46,12 +44,6 @@ class Reader(Protocol):
         self, directory: str, paths: Sequence[str], real: str = ""
     ) -> tuple[MemoryFile, ...]:
         """Return memories in the given order; those that cannot be read are left out."""
-        ...
-
-    def of_headers(
-        self, directory: str, headers: Sequence[Header], real: str
-    ) -> tuple[MemoryFile, ...]:
-        """Return the memories of headers that were just returned, if they can be read."""
         ...
 
 
@@ -120,8 +112,6 @@ class Finder:
         self._reader = reader
         self._search = search
         self._authorship = authorship
-        # By real directory: its headers, and how many memories had each word then.
-        self._counts: Recent[str, tuple[Sequence[Header], dict[str, int]]] = Recent()
 
     def select(
         self,
@@ -145,14 +135,12 @@ class Finder:
         # What is below the floor is of interest only to these.
         floor = not (for_model or prompt.explain)
         terms, rows, excluded = self._rows(
-            place.real, parse(prompt.query), headers, rules, floor=floor
+            place.real, parse(prompt.query), len(headers), rules, floor=floor
         )
         most = settings.recall.limit if prompt.limit is None else max(prompt.limit, 1)
         most = min(most, select.MOST_MEMORIES)
         ranked = rank(terms, rows, most)
-        header_of = {header.path: header for header in headers}
-        paths = [item.row.path for item in ranked if not item.cut]
-        best = [header_of[path] for path in paths if path in header_of]
+        best = [item.row.path for item in ranked if not item.cut]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
         if is_small and (for_model or not best):
@@ -173,15 +161,15 @@ class Finder:
         )
 
     def candidates(
-        self, place: DirectoryPaths, index: str, headers: Sequence[Header], now: float
+        self, place: DirectoryPaths, index: str, paths: Sequence[str], now: float
     ) -> tuple[RecalledMemory, ...]:
-        """Return the memories of these headers as candidates.
+        """Return the memories at these paths as candidates.
 
         Left out are memories that cannot be read, and those that say no more than their line in the
         ``index`` that the session has.
         """
         result = []
-        for file in self._reader.of_headers(place.directory, headers, place.real):
+        for file in self._reader.read_many(place.directory, paths, place.real):
             path = file.header.path
             text = (place.real, path, file.hash)
             is_own = file.header.origin in {"", *FOREIGN} or self._authorship.own(*text)
@@ -210,7 +198,7 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        terms, rows, _ = self._rows(real, parse(query), headers, floor=False)
+        terms, rows, _ = self._rows(real, parse(query), len(headers), floor=False)
         ranked = [item for item in rank(terms, rows, most, floor=False) if not item.cut]
         files = self._reader.read_many(directory, [item.row.path for item in ranked], real)
         file_of = {file.header.path: file for file in files}
@@ -224,7 +212,7 @@ class Finder:
         self,
         real: str,
         query: Query,
-        headers: Sequence[Header],
+        memories: int,
         rules: Rules | None = None,
         *,
         floor: bool,
@@ -235,18 +223,10 @@ class Finder:
         memories that cannot reach it are left out.
         """
         excluded: dict[str, tuple[str, str]] = {}  # name and reason by path
-        counted, count_of = self._counts.get(real, ((), {}))
-        # The headers are the same object as long as no memory changes.
-        if counted is not headers or len(count_of) > _MOST_COUNTS:
-            count_of = {}
-            self._counts[real] = headers, count_of
-        new_words = query.words.difference(count_of)
-        if new_words:
-            count_of |= dict.fromkeys(new_words, 0) | self._search.count(real, new_words)
-        counts = {word: number for word in query.words if (number := count_of[word])}
-        memories, most = len(headers), _CANDIDATES
+        counts = self._search.count(real, query.words)
         terms = weigh(query, counts, memories)
         wanted = {word: counts[word] for word in terms.bringing} if floor else counts
+        most = _CANDIDATES
         while True:
             rows = self._search.find(real, wanted, most, memories)
             allowed = []

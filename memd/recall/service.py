@@ -232,9 +232,7 @@ class Recall:
         """
         prompt, candidates, now = run.prompt, selection.candidates, self._clock.now()
         if paths is not None:
-            option_of = {header.path: header for header in selection.options}
-            chosen = [option_of[path] for path in paths]
-            candidates = self._finder.candidates(selection.place, prompt.index, chosen, now)
+            candidates = self._finder.candidates(selection.place, prompt.index, paths, now)
         if selection.empty:
             result = self._empty_result(run, select.NO_CANDIDATES)
         else:

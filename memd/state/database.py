@@ -265,16 +265,16 @@ class Database:
         self.path = file.path
 
     @contextmanager
-    def transaction(self, *, synced: bool = True, checked: bool = True) -> Iterator[Cursor]:
+    def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
         """Run the block in one durable transaction; an exception in the block rolls it back.
 
         One that is not ``synced`` survives the end of the process, but perhaps not a power cut; the
-        next synced transaction syncs it too. One that is not ``checked`` may go to a file that was
-        removed. Raises StateUnusableError if SQLite cannot read or write.
+        next synced transaction syncs it too. Raises StateUnusableError if SQLite cannot read or
+        write.
         """
         file = self.file
         with file.lock:
-            connection = file.connection(writing=checked)
+            connection = file.connection(writing=True)
             cursor = connection.cursor()
             try:
                 if file.synced is not synced:

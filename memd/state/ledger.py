@@ -266,7 +266,7 @@ class Ledger:
             if not statements:
                 return
             try:
-                with self._database.transaction(synced=False, checked=False) as cursor:
+                with self._database.transaction(synced=False) as cursor:
                     for statement, rows in statements:
                         cursor.executemany(statement, rows)
             except BaseException:

@@ -147,7 +147,7 @@ def _copy_directories(old: sqlite3.Connection, new: sqlite3.Connection) -> dict[
             (
                 *(ids[row["directory"]], row["path"], row["hash"], mtime_ns, row["mode"] or 0o600),
                 *(len(text), header.name, header.description, header.type, header.origin),
-                *(header.damaged, *words_by_path([header], {header.hash: text})[header.path]),
+                *(header.damaged, *words_by_path([header], {header.path: parsed})[header.path]),
             ),
         )
     return ids

@@ -79,13 +79,14 @@ class Directory:
     def __enter__(self) -> Self:
         return self
 
-    def close(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         """Close the directory; the object is of no use afterwards."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-
-    __exit__ = close
 
     def walk(  # noqa: C901, PLR0912 - one loop over what a folder may hold
         self,
@@ -109,7 +110,7 @@ class Directory:
             prefix = f"{folder}/" if folder else ""
             try:
                 with (
-                    self.folder(folder) if folder else nullcontext(self.fd) as fd,
+                    self.folder(folder) as fd,
                     os.scandir(fd) if fd is not None else nullcontext(()) as entries,
                 ):
                     for entry in entries:

@@ -10,15 +10,11 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from memd.base.errors import MemdError, NotFound, Refused
 from memd.base.names import INDEX, check_name
-from memd.base.recent import Recent
 from memd.base.values import Header, MemoryFile, Snapshot
 from memd.store.directory import Directory
 from memd.store.log import ChangeRecord
 from memd.store.sync import FileRow, Rows
 from memd.store.tree import LiveTree, read_memory
-
-_RECENT = 256  # memories in memory
-_RECENT_BYTES = 8 * 1024  # of each at most
 
 Noticed = Callable[[str, tuple[ChangeRecord, ...]], None]
 
@@ -33,8 +29,6 @@ class MemoryReader:
     def __init__(self, rows: Rows, noticed: Noticed = lambda *_: None) -> None:
         self._rows = rows
         self._noticed = noticed
-        # By real directory and path: small memories that were read lately.
-        self._recent: Recent[tuple[str, str], MemoryFile] = Recent(_RECENT)
 
     def rows(self, directory: str) -> Mapping[str, FileRow]:
         """Return the rows of a directory by path. Raises Refused and Storage."""
@@ -108,25 +102,6 @@ class MemoryReader:
             with suppress(MemdError):
                 files += self.read(directory, (path,))
         return tuple(files)
-
-    def of_headers(
-        self, directory: str, headers: Sequence[Header], real: str
-    ) -> tuple[MemoryFile, ...]:
-        """Return the memories of headers that ``headers`` has just returned, if they can be read.
-
-        A header has the hash of its file, so a memory that was read lately is not read again.
-        """
-        files = {}
-        for header in headers:
-            file = self._recent.get((real, header.path))
-            if file is not None and file.header == header:
-                files[header.path] = file
-        missing = [header.path for header in headers if header.path not in files]
-        for file in self.read_many(directory, missing, real) if missing else ():
-            files[file.header.path] = file
-            if file.header.size <= _RECENT_BYTES:
-                self._recent[real, file.header.path] = file
-        return tuple(files[header.path] for header in headers if header.path in files)
 
     def content(self, directory: str, path: str) -> bytes | None:
         """Return the bytes of a memory, or ``None``; raises what ``read`` does."""

@@ -85,8 +85,8 @@ class Store:
         self._scan_requested = anyio.Event()
         self._event_loop: EventLoopToken | None = None  # while ``run`` runs
         self._group: TaskGroup | None = None
-        self._callers_paths: Recent[str, str] = Recent()  # by real path: the path that callers use
-        self._real_paths: Recent[str, str] = Recent()  # by that path: the real one, when last seen
+        # By the path that callers use: the real one, when it was last seen.
+        self._real_paths: Recent[str, str] = Recent()
         self._scan_errors: Recent[str, str] = Recent()  # by real path: why the last look failed
 
     async def directories(self) -> tuple[str, ...]:
@@ -340,13 +340,13 @@ class Store:
         """Look at all known directories every ten minutes: an event may have been missed."""
         while True:
             await self._clock.sleep(_LOOK_AT_ALL_SECONDS)
-            self._pending |= set(self._callers_paths)
+            self._pending |= set(self._real_paths.values())
             self._scan_requested.set()
 
     def _end(self) -> None:
         """Stop watching, and remove replaced files that nobody has open. Blocks."""
         self._watch.stop()
-        for real in list(self._callers_paths):
+        for real in set(self._real_paths.values()):
             try:
                 with self._rows.of(real).lock:
                     self._writer.scan(real, last=True)
@@ -360,8 +360,7 @@ class Store:
 
     async def _real_path(self, directory: str) -> str:
         """Return a directory's real path; remember the path that the caller used, for events."""
-        real = await to_thread.run_sync(os.path.realpath, directory)
-        self._callers_paths[real], self._real_paths[directory] = directory, real
+        self._real_paths[directory] = real = await to_thread.run_sync(os.path.realpath, directory)
         return real
 
     def _noticed(self, directory: str, records: Sequence[ChangeRecord]) -> None:
@@ -369,12 +368,13 @@ class Store:
         event_loop = self._event_loop
         if event_loop is not None:
             real = os.path.realpath(directory)
-            self._callers_paths.setdefault(real, directory)
+            self._real_paths.setdefault(directory, real)
             from_thread.run_sync(self._publish, real, list(records), token=event_loop)
 
     def _publish(self, real: str, records: Sequence[ChangeRecord]) -> None:
         """Publish what others changed in a directory."""
-        directory = self._callers_paths.get(real, real)
+        paths = [path for path, leads_to in self._real_paths.items() if leads_to == real]
+        directory = paths[-1] if paths else real
         for record in records:
             self._events.publish(_event(directory, record.result(), record.by))
 

@@ -245,7 +245,10 @@ class Rows:
         Raises Storage.
         """
         changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
-        words = words_by_path(headers_of(changed), scan.bodies)  # before others have to wait
+        headers, bodies = headers_of(changed), scan.bodies
+        known_texts = [header for header in headers if header.hash in bodies]
+        memories = {each.path: memory.parse(bodies[each.hash], each.path) for each in known_texts}
+        words = words_by_path(headers, memories)  # before others have to wait
         with self.log.database.transaction() as cursor:
             if scan.steps and not known.is_new:
                 by, steps = self._by(scan), tuple(scan.steps)
@@ -434,9 +437,9 @@ def stamp_of(status: os.stat_result, at: float) -> str:
     return _STAMP(status)
 
 
-def header_of(path: str, parsed: Memory, text_hash: str, mtime_ns: int, size: int) -> Header:
-    """Return the header of a file, which was parsed whole or of which only the head was."""
-    if path in INDEXES:
+def header_of(path: str, parsed: Memory | None, text_hash: str, mtime_ns: int, size: int) -> Header:
+    """Return the header of a file that was parsed, or of which the head was; an index need not."""
+    if path in INDEXES or parsed is None:
         facts = (mtime_ns, size, False, text_hash)
         return Header(path, INDEX.removesuffix(SUFFIX), "", None, *facts)
     facts = (mtime_ns, size, parsed.damaged, text_hash)

@@ -3,7 +3,7 @@
 watchdog's observer flags the directory of each event and wakes whoever waits; what happened there
 is found out by ``sync.py``, which looks at the files. An event may be late or missing. Events of
 memd's own temporary files are no hint, so a change of memd flags nothing; but the end of a save
-into a replaced file that a program still has open (``held``) is one. The observer calls ``changed``
+into a replaced file that a program still has open is one. The observer calls ``changed``
 under its own lock, so that takes none of ours: whoever adds a watch has ours and waits for the
 observer's.
 """
@@ -11,7 +11,7 @@ observer's.
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +28,7 @@ class Watch:
     """Watches directories by their real paths; ``wake`` is called in a thread of the observer."""
 
     def __init__(self) -> None:
-        self.held: frozenset[str] = frozenset()  # absolute paths of replaced files that are open
+        self._held: dict[str, frozenset[str]] = {}  # by directory: replaced files that are open
         self._observer: Any = None  # ``None`` while nobody listens
         self._wake: Callable[[], None] = lambda: None
         self._watches: OrderedDict[str, Any] = OrderedDict()
@@ -95,6 +95,12 @@ class Watch:
         with suppress(KeyError, OSError):
             self._observer.unschedule(self._watches.pop(directory))
 
+    def hold(self, directory: str, paths: Iterable[str]) -> None:
+        """Say which replaced files of a directory programs have open: their end is a hint."""
+        self._held[directory] = frozenset(paths)
+        if not self._held[directory]:
+            del self._held[directory]
+
     def take(self, directory: str) -> bool:
         """Say whether a directory was flagged, and clear the flag."""
         was_flagged = directory in self._flagged
@@ -109,6 +115,10 @@ class Watch:
     def problems(self) -> tuple[str, ...]:
         """Return a sentence for each directory that cannot be watched."""
         return tuple(self._problems.values())
+
+    def is_held(self, directory: str, path: str) -> bool:
+        """Return whether a program has a replaced file open."""
+        return path in self._held.get(directory, ())
 
     def changed(self, directory: str, *, gone: bool) -> None:
         """Flag a directory that an event is about and wake whoever waits; in any thread."""
@@ -129,12 +139,12 @@ class _Handler:
 
     def dispatch(self, event: Any) -> None:
         """Flag the directory if the event may concern a memory."""
-        names = [str(name) for name in (event.src_path, event.dest_path) if name]
-        if any(is_temporary(name.rpartition("/")[2]) for name in names):
-            if event.event_type == "closed" and names[0] in self._watch.held:
+        below = len(self._directory) + 1
+        paths = [str(name)[below:] for name in (event.src_path, event.dest_path) if name]
+        if any(is_temporary(path.rpartition("/")[2]) for path in paths):
+            if event.event_type == "closed" and self._watch.is_held(self._directory, paths[0]):
                 self._watch.changed(self._directory, gone=False)
             return
-        paths = [name[len(self._directory) + 1 :] for name in names]
         gone = event.event_type in ("deleted", "moved") and not paths[0]
         if event.is_directory or any(map(concerns, paths)):
             self._watch.changed(self._directory, gone=gone)

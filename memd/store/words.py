@@ -14,6 +14,7 @@ from memd.base.yielding import yield_to_requests
 from memd.state import docs
 from memd.store import memory
 from memd.store.log import ChangeLog
+from memd.store.memory import Memory
 from memd.text.words import ANALYSIS, search_text
 
 
@@ -24,17 +25,18 @@ class Analysis(Struct, frozen=True):
 
 
 def words_by_path(
-    headers: Iterable[Header], bodies: Mapping[str, bytes]
+    headers: Iterable[Header], memories: Mapping[str, Memory]
 ) -> dict[str, tuple[str, int]]:
     """Return the words of memories for the search, and how many characters each heading has.
 
-    ``bodies`` are texts by hash. The words are by path; those of an index are none.
+    ``memories`` and the words are by path; without a memory only its heading has words, and an
+    index has none.
     """
     result = {}
     for header in headers:
         yield_to_requests()
-        content = bodies.get(header.hash)
-        body = memory.parse(content, header.path).body if content is not None else ""
+        parsed = memories.get(header.path)
+        body = parsed.body if parsed is not None else ""
         kind = header.type.value if header.type else ""
         facts = (header.path, header.name, header.description, kind, body)
         result[header.path] = ("", 0) if header.path in INDEXES else search_text(*facts)

@@ -105,7 +105,6 @@ class Writer:
         if known.rows is None:  # dropped from memory meanwhile, and with them what was replaced
             return self.scan(directory, last=last)
         replaced, known.replaced, records = known.replaced, {}, []
-        held = {path for path in self._rows.watch.held if not path.startswith(f"{directory}/")}
         if replaced:
             with Directory(directory) as opened:
                 for path, by_change in replaced.items():
@@ -113,8 +112,7 @@ class Writer:
                     records += [record] if record else []
                     if waits:
                         known.replaced[path] = by_change
-                        held.add(f"{directory}/{path}")
-        self._rows.watch.held = frozenset(held)
+        self._rows.watch.hold(directory, known.replaced)
         return records, bool(known.replaced)
 
     def commit(self, request: ChangeRequest) -> tuple[CommitResult, list[ChangeRecord]]:
@@ -280,8 +278,8 @@ class Writer:
                         status = write_new(
                             disk, folder, step.temp, body, mode=mode, mtime_ns=step.after_mtime_ns
                         )
-                        parsed = memory.parse(body, step.path)
-                        facts = (step.path, parsed, step.after, status.st_mtime_ns, len(body))
+                        _, new = made.memories.get(step.path, (None, None))
+                        facts = (step.path, new, step.after, status.st_mtime_ns, len(body))
                         rows[step.path] = FileRow(header_of(*facts), "", status.st_mode & 0o777)
                 for step in record.steps:
                     folder = folders[os.path.dirname(step.path)]
@@ -302,7 +300,8 @@ class Writer:
         rows: dict[str, FileRow | None],
     ) -> None:
         """Mark a change done, with the rows of its files and its effects, in one transaction."""
-        words = words_by_path(headers_of(rows), made.bodies)
+        memories = {path: new for path, (_, new) in made.memories.items() if new}
+        words = words_by_path(headers_of(rows), memories)
         try:
             with self._log.database.transaction() as cursor:
                 self._log.mark(cursor, record, DONE)
@@ -382,13 +381,13 @@ class Writer:
             return
         by_others = Step(step.path, step.before, file.hash, step.before_mtime_ns, file.mode)
         record = ChangeRecord(0, directory, DONE, self._clock.now(), BY, (by_others,))
-        parsed, bodies = memory.parse(file.content, step.path), {file.hash: file.content}
+        parsed = memory.parse(file.content, step.path)
         facts = (step.path, parsed, file.hash, file.mtime_ns, len(file.content))
         rows: dict[str, FileRow | None] = {step.path: FileRow(header_of(*facts), "", file.mode)}
-        words = words_by_path(headers_of(rows), bodies)
+        words = words_by_path(headers_of(rows), {step.path: parsed})
         with suppress(Storage):  # what is under the temporary name is looked at all the same
             with self._log.database.transaction() as cursor:
-                self._log.add(cursor, record, bodies)
+                self._log.add(cursor, record, {file.hash: file.content})
                 self._rows.save(cursor, directory, rows, words)
             self._rows.put(directory, rows)
 

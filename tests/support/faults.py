@@ -95,10 +95,10 @@ class FaultyDatabase(Database):
         self.countdown = countdown
 
     @contextmanager
-    def transaction(self, *, synced: bool = True, checked: bool = True) -> Iterator[Cursor]:
+    def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
         """Run a transaction, fail at its begin, before its commit, or after it."""
         try:
-            with super().transaction(synced=synced, checked=checked) as cursor:
+            with super().transaction(synced=synced) as cursor:
                 self._step("begin")
                 yield cursor
                 self._step("transaction")
