@@ -71,10 +71,10 @@ def _decode(data: bytes) -> Any:
         raise NotJsonError(str(error)) from error
     if deeper_than(data, limits.JSON_DEPTH):
         raise NotJsonError(_TOO_DEEP)
-    # Integers have to be checked only where some 19 digits follow each other.
-    check_integer = _check_integer if _LONG_NUMBER.search(data) else None
-    # Decoded a second time only for the checks, whose functions raise.
-    json.loads(data, object_pairs_hook=_check_keys, parse_int=check_integer)
+    # Decoded a second time only for the checks, whose functions raise. Integers have to be checked
+    # only where some 19 digits follow each other.
+    checker = _INTEGER_CHECKER if _LONG_NUMBER.search(data) else _KEY_CHECKER
+    checker.decode(data.decode())
     return value
 
 
@@ -114,3 +114,7 @@ def _check_integer(text: str) -> None:
     """Check an integer. Raises NotJsonError where it does not fit 64 bits."""
     if len(text) > _INTEGER_CHARACTERS or not -(2**63) <= int(text) < 2**64:
         raise NotJsonError(_INTEGER_TOO_BIG)
+
+
+_KEY_CHECKER = json.JSONDecoder(object_pairs_hook=_check_keys)
+_INTEGER_CHECKER = json.JSONDecoder(object_pairs_hook=_check_keys, parse_int=_check_integer)

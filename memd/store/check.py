@@ -3,8 +3,7 @@
 They run before anything is written, so a refusal leaves no trace.
 """
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from memd.base import limits
 from memd.base.errors import Conflict, Invalid, NotFound, Refused, Secret, TooLarge
@@ -143,10 +142,17 @@ def check_shared(path: str, content: bytes) -> None:
         raise Invalid(sentence, hint=hint, path=path, type=shown)
 
 
-def check_new_texts(texts: Iterable[NewText]) -> None:
-    """Refuse a credential in the texts of one change, all searched together. Raises Secret."""
+def check_new_texts(texts: Iterable[NewText], by_lines: Container[str] = ()) -> None:
+    """Refuse a credential in the texts of one change, all searched together. Raises Secret.
+
+    ``by_lines`` are paths of which each new line says something of its own.
+    """
     new_texts = list(texts)
-    if secret.find(_BETWEEN.join(itertools.starmap(_new_part, new_texts))):
+    parts = (
+        _new_part(*text, around=0 if text[0] in by_lines else _LINES_AROUND_CHANGE)
+        for text in new_texts
+    )
+    if secret.find(_BETWEEN.join(parts)):
         for text in new_texts:
             check_secrets(*text)
 
@@ -180,11 +186,13 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
             )
 
 
-def _new_part(path: str, before: bytes | None, after: bytes) -> str:
+def _new_part(
+    path: str, before: bytes | None, after: bytes, *, around: int = _LINES_AROUND_CHANGE
+) -> str:
     """Return the name of a new file, and the text from its first to its last changed line.
 
-    Lines around the change are included; what else stood there need not be searched again, and a
-    search of a large text is slow.
+    So many lines ``around`` the change are included; what else stood there need not be searched
+    again, and a search of a large text is slow.
     """
     if before is None:
         return f"{path}{_BETWEEN}{decode(after)}"
@@ -194,5 +202,5 @@ def _new_part(path: str, before: bytes | None, after: bytes) -> str:
     most = min(len(old), len(new))
     start = next((n for n in range(most) if old[n] != new[n]), most)
     end = next((n for n in range(most - start) if old[-1 - n] != new[-1 - n]), most - start)
-    first, last = max(0, start - _LINES_AROUND_CHANGE), len(new) - end + _LINES_AROUND_CHANGE
+    first, last = max(0, start - around), len(new) - end + around
     return decode(b"\n".join(new[first:last]))

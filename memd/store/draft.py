@@ -109,11 +109,13 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
                 made.add(index_edit, tree.file(path), draft.modes.get(path))
     if not draft.restores:
         passed = {*(made.memories if imports else ()), TEAM_INDEX}
-        check.check_new_texts(
+        texts = [
             (step.path, made.bodies[step.before] if step.before else None, made.bodies[step.after])
             for step in made.steps
             if step.after and step.path not in passed
-        )
+        ]
+        # A line that memd writes into the index is of one memory, and of what is searched here.
+        check.check_new_texts(texts, by_lines={INDEX} - index_edits.keys())
     made.merged &= {step.path for step in made.steps}
     return made
 

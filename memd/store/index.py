@@ -55,7 +55,7 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later
 NameAndDescription = tuple[str, str]
 
 
-class IndexEntry(Struct, frozen=True):
+class IndexEntry(Struct, frozen=True, gc=False):
     """One pointer of the index; ``line`` is its number, from 0.
 
     ``path`` is what Markdown makes of its link, ``paths`` are all that it may mean. Title and hook

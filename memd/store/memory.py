@@ -89,10 +89,6 @@ def parse(content: bytes, path: str) -> Memory:
     metadata = {key: text for key, text in values.items() if not key.startswith(BELOW)}
     metadata |= {k.removeprefix(BELOW): text for k, text in values.items() if k.startswith(BELOW)}
     origin = "" if fields.damaged else metadata.get("origin", "")
-    start = len(BOM) if content.startswith(BOM) else 0
-    if span is not None and not fields.damaged:
-        line_end = next((e for e in (b"\r\n", b"\n") if content.startswith(e, span.body)), b"")
-        start = span.body + len(line_end)
     return Memory(
         name or path.rpartition("/")[2].removesuffix(SUFFIX),
         description,
@@ -102,8 +98,22 @@ def parse(content: bytes, path: str) -> Memory:
         fields if span else None,
         metadata,
         content,
-        start,
+        _body_start(content, span, damaged=fields.damaged),
     )
+
+
+def body(content: bytes, *, damaged: bool) -> str:
+    """Return the text of the body of a memory of which the head was read before."""
+    start = _body_start(content, split(content), damaged=damaged)
+    return content[start:].decode("utf-8", errors="replace")
+
+
+def _body_start(content: bytes, span: head.Head | None, *, damaged: bool) -> int:
+    """Return where the body begins; in a damaged memory all is body."""
+    if span is None or damaged:
+        return len(BOM) if content.startswith(BOM) else 0
+    line_end = next((e for e in (b"\r\n", b"\n") if content.startswith(e, span.body)), b"")
+    return span.body + len(line_end)
 
 
 def validate(content: bytes, path: str) -> Memory:

@@ -75,7 +75,7 @@ class MemoryReader:
                 if path not in rows:
                     # A person's own file may have any name, if it is one that a look meets.
                     check_name(path, index=True)
-                file = read_memory(opened, path)
+                file = read_memory(opened, path, rows.get(path))
                 if file is not None:
                     files.append(file)
         saved = [

@@ -21,6 +21,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
+from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -65,8 +66,8 @@ BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
 # most; a file system that keeps whole seconds only may have one of 2 s.
 _FINE_SECONDS, _COARSE_SECONDS = 0.1, 2.0
 _SECOND_NS = 1_000_000_000
-# What differs between two states of a file, as a text.
-_STAMP = "{0.st_ino}:{0.st_mtime_ns}:{0.st_ctime_ns}:{0.st_size}".format
+# What differs between two states of a file.
+_stamp = attrgetter("st_ino", "st_mtime_ns", "st_ctime_ns", "st_size")
 _LARGEST = 2**63 - 1  # of SQLite
 _DIRECTORIES = 16  # whose rows are in memory
 _FEW_FILES = 500  # a directory of so many is looked at by each use
@@ -78,13 +79,13 @@ _NAMED_FILES = 10  # in the reason of a change
 
 
 class FileRow(Struct, frozen=True, gc=False):
-    """What one file said last; ``stamp`` is "" where it does not prove that the bytes are the same.
+    """What one file said last; ``stamp`` is empty where it could not prove that it says it still.
 
     ``mode`` are the permissions. The header of an index has no name.
     """
 
     header: Header
-    stamp: str
+    stamp: tuple[int, ...]  # inode, times and size, or nothing
     mode: int
 
 
@@ -186,13 +187,16 @@ class Rows:
         patient: bool = False,
         claim: bool = False,
         all_files: bool = False,
+        only_names: bool = False,
         opened: Directory | None = None,
     ) -> Scan:
         """Make the rows of a directory true; the caller holds its lock.
 
         Only ``paths`` are looked at, if given. With ``all_files`` a large directory is looked at in
-        any case; with ``claim`` a missing one counts as seen, so that a file that appears in it is
-        a change. Whoever has it ``opened`` has undone its open changes. Raises Refused and Storage.
+        any case; with ``only_names`` a small one is only listed, and a text that changed under its
+        name is left to the next look. With ``claim`` a missing one counts as seen, so that a file
+        that appears in it is a change. Whoever has it ``opened`` has undone its open changes.
+        Raises Refused and Storage.
         """
         known, database = self.of(directory), self.log.database
         none_died = opened is not None or known.none_open_in == database.file.openings
@@ -200,15 +204,18 @@ class Rows:
         rows, began = self._loaded(directory, known), self._clock.monotonic()
         if paths is None and not all_files:
             is_small = len(rows) <= _FEW_FILES
+            only_names = only_names and is_small
             is_watched = is_small or self.watch.add(directory)
             is_due = not is_watched and began - known.looked >= _LOOK_SECONDS
-            must_scan = self.watch.take(directory) or is_small or is_due
+            must_scan = only_names or self.watch.take(directory) or is_small or is_due
             if not must_scan and known.looked != float("-inf"):
                 return Scan(rows, problems=known.problems)
         if died:
             # What memd has half done would look like the work of others.
             return self.scan(directory, dict(rows))
-        scan = self.scan(directory, rows, paths, patient=patient, opened=opened)
+        scan = self.scan(
+            directory, rows, paths, patient=patient, only_names=only_names, opened=opened
+        )
         if paths is None:
             known.problems, known.looked = scan.problems, began
             known.replaced = dict.fromkeys(scan.temporaries)
@@ -287,7 +294,7 @@ class Rows:
                 " description=excluded.description, type=excluded.type, origin=excluded.origin,"
                 " damaged=excluded.damaged, words=excluded.words, heading=excluded.heading",
                 (
-                    *(number, path, header.hash, row.stamp),
+                    *(number, path, header.hash, ":".join(map(str, row.stamp))),
                     *(max(-_LARGEST, min(header.mtime_ns, _LARGEST)), row.mode, header.size),
                     *(header.name, header.description, header.type, header.origin),
                     *(header.damaged, *words.get(path, _NO_WORDS)),
@@ -309,6 +316,7 @@ class Rows:
         paths: Collection[str] | None = None,
         *,
         patient: bool = False,
+        only_names: bool = False,
         opened: Directory | None = None,
     ) -> Scan:
         """Compare a directory with its rows and keep nothing. Raises Refused and Storage."""
@@ -326,12 +334,12 @@ class Rows:
             listed = opened.walk(problems, scan.temporaries, rows) if paths is None else ()
             for path, entry in listed:
                 row = rows.get(path)
-                try:
-                    if row and row.stamp:  # it was old enough when it was made
-                        if row.stamp == _STAMP(entry.stat(follow_symlinks=False)):
-                            doubted.discard(path)
-                    else:
-                        doubted.add(path)
+                if row is None:
+                    doubted.add(path)
+                    continue
+                try:  # a row without a stamp was too young for one
+                    if only_names or row.stamp == _stamp(entry.stat(follow_symlinks=False)):
+                        doubted.discard(path)
                 except OSError:  # deleted while we looked
                     pass
             if problems:
@@ -349,7 +357,7 @@ class Rows:
         """Compare one file with its row, and note in ``look`` what differs."""
         row = scan.rows.get(path)
         try:
-            row_now, content = _read(opened, path, at)
+            row_now, content = _read(opened, path, at, row)
         except MemdError as error:
             if not isinstance(error, Refused) or opened.is_regular(path):
                 scan.problems[path] = error.sentence
@@ -396,9 +404,9 @@ class Rows:
         """Write the stamps that are only in memory, so that the next process need not read."""
         rows, known.stamps = known.rows or {}, (stamps := known.stamps) and set()
         values = [
-            (rows[path].stamp, rows[path].header.mtime_ns, rows[path].mode, directory, path)
+            (":".join(map(str, row.stamp)), row.header.mtime_ns, row.mode, directory, path)
             for path in stamps
-            if path in rows
+            if (row := rows.get(path)) is not None
         ]
         with suppress(Storage), self.log.database.transaction(synced=False) as cursor:
             cursor.executemany(
@@ -424,8 +432,8 @@ class Rows:
         return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {shown}{more}")
 
 
-def stamp_of(status: os.stat_result, at: float) -> str:
-    """Return a text that changes whenever the file does, "" if that cannot be promised yet.
+def stamp_of(status: os.stat_result, at: float) -> tuple[int, ...]:
+    """Return what changes whenever the file does, nothing if that cannot be promised yet.
 
     ``at`` is the time of the ``status``, in seconds since 1970. A file that changed within the last
     tick of the file system's clock may change again without a change of its times.
@@ -433,8 +441,8 @@ def stamp_of(status: os.stat_result, at: float) -> str:
     # Whole seconds alone: the file system may keep no finer times.
     is_fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
     if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):
-        return ""
-    return _STAMP(status)
+        return ()
+    return _stamp(status)
 
 
 def header_of(path: str, parsed: Memory | None, text_hash: str, mtime_ns: int, size: int) -> Header:
@@ -456,8 +464,13 @@ def headers_of(rows: Mapping[str, FileRow | None]) -> tuple[Header, ...]:
     return tuple(sorted(headers, key=newest_first))
 
 
-def _read(opened: Directory, path: str, at: float) -> tuple[FileRow | None, bytes | None]:
-    """Return the row of a file as it is now, and its text if that is not too large to keep."""
+def _read(
+    opened: Directory, path: str, at: float, row: FileRow | None
+) -> tuple[FileRow | None, bytes | None]:
+    """Return the row of a file as it is now, and its text if that is not too large to keep.
+
+    ``row`` is what it said last.
+    """
     result = opened.read_head(path, limits.READ_BYTES + 1)
     if result is None:
         return None, None
@@ -471,8 +484,11 @@ def _read(opened: Directory, path: str, at: float) -> tuple[FileRow | None, byte
         content, stored = content[: memory.HEAD_BYTES + 1], None
     else:
         text_hash = sha256(content)
-    parsed = memory.parse(content, path)
-    header = header_of(path, parsed, text_hash, status.st_mtime_ns, status.st_size)
+    if row is not None and row.header.hash == text_hash:
+        header = replace(row.header, mtime_ns=status.st_mtime_ns)
+    else:
+        parsed = memory.parse(content, path)
+        header = header_of(path, parsed, text_hash, status.st_mtime_ns, status.st_size)
     return FileRow(header, stamp_of(status, at), status.st_mode & 0o777), stored
 
 
@@ -497,4 +513,4 @@ def _row(row: Row) -> FileRow:
         row["hash"],
         row["origin"],
     )
-    return FileRow(header, row["stamp"], row["mode"])
+    return FileRow(header, tuple(map(int, filter(None, row["stamp"].split(":")))), row["mode"])

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.base import limits
 from memd.base.errors import TooLarge
@@ -162,14 +163,20 @@ class LiveTree:
 _TEAM = f"{TEAM}{INDEX}"
 
 
-def read_memory(opened: Directory, path: str) -> MemoryFile | None:
-    """Return a memory as it is now, or ``None``; raises Refused, TooLarge and Storage."""
+def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> MemoryFile | None:
+    """Return a memory as it is now, or ``None``; raises Refused, TooLarge and Storage.
+
+    ``row`` is what it said last.
+    """
     result = opened.read(path, limits.READ_BYTES)
     if result is None:
         return None
     content, status = result
-    mode = status.st_mode & 0o777
-    return memory_file(path, StoredFile(content, sha256(content), status.st_mtime_ns, mode))
+    file = StoredFile(content, sha256(content), status.st_mtime_ns, status.st_mode & 0o777)
+    if row is None or row.header.hash != file.hash or path in INDEXES:
+        return memory_file(path, file)
+    header = replace(row.header, mtime_ns=file.mtime_ns)
+    return MemoryFile(header, content, file.hash, memory.body(content, damaged=header.damaged))
 
 
 def memory_file(path: str, file: StoredFile) -> MemoryFile:

@@ -61,7 +61,8 @@ class ChangeRequest(Struct, frozen=True):
     """A change that somebody wants: ``directory`` is a real path, ``by`` the writer.
 
     A request whose ``id`` the same client sent before is answered with the earlier result. With
-    ``wait`` files that a program has open for writing are not replaced (BeingWrittenError).
+    ``wait`` files that a program has open for writing are not replaced (BeingWrittenError). A plan
+    that reads the history has ``history``: then all that others did is in it.
     """
 
     directory: str
@@ -69,6 +70,7 @@ class ChangeRequest(Struct, frozen=True):
     by: Provenance
     id: str = ""
     wait: bool = False
+    history: bool = False
 
 
 class BeingWrittenError(Exception):
@@ -130,7 +132,12 @@ class Writer:
                         return earlier, []
                 with Directory(directory, create=True) as opened:
                     self._undo_open_changes(opened)
-                    record = self._rows.sync(directory, claim=True, opened=opened).record
+                    # What the change replaces is compared with its row all the same.
+                    only_names = not request.history
+                    scan = self._rows.sync(
+                        directory, claim=True, only_names=only_names, opened=opened
+                    )
+                    record = scan.record
                     return self._commit(request, opened), [record] if record else []
             except OSError as error:
                 raise unwritable(directory, error) from error
@@ -280,7 +287,7 @@ class Writer:
                         )
                         _, new = made.memories.get(step.path, (None, None))
                         facts = (step.path, new, step.after, status.st_mtime_ns, len(body))
-                        rows[step.path] = FileRow(header_of(*facts), "", status.st_mode & 0o777)
+                        rows[step.path] = FileRow(header_of(*facts), (), status.st_mode & 0o777)
                 for step in record.steps:
                     folder = folders[os.path.dirname(step.path)]
                     swap(disk, folder, step, emptied=step.path in made.emptied)
@@ -383,7 +390,7 @@ class Writer:
         record = ChangeRecord(0, directory, DONE, self._clock.now(), BY, (by_others,))
         parsed = memory.parse(file.content, step.path)
         facts = (step.path, parsed, file.hash, file.mtime_ns, len(file.content))
-        rows: dict[str, FileRow | None] = {step.path: FileRow(header_of(*facts), "", file.mode)}
+        rows: dict[str, FileRow | None] = {step.path: FileRow(header_of(*facts), (), file.mode)}
         words = words_by_path(headers_of(rows), {step.path: parsed})
         with suppress(Storage):  # what is under the temporary name is looked at all the same
             with self._log.database.transaction() as cursor:

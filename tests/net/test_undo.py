@@ -330,3 +330,16 @@ def test_the_tool_of_mcp_takes_the_newest_back(project: Project) -> None:
     finally:
         mcp.close()
     assert project.tree() == {}
+
+
+def test_an_edit_beside_a_write_is_a_change_of_its_own(project: Project) -> None:
+    """A text that a person changes just before memd writes another file is taken back as theirs."""
+    _write(project, "a.md", "One.")
+    _write(project, "b.md", "Two.")
+    before = project.tree()
+    edited = project.memory / "b.md"
+    edited.write_bytes(edited.read_bytes().replace(b"Two.", b"Six."))
+    written = _write(project, "a.md", "Three.")
+    undone = {_undone(project), _undone(project)}
+    assert written in undone
+    assert project.tree() == before

@@ -1,7 +1,6 @@
 """What others save at the moment of a change, what the disk does to it, and what becomes true."""
 
 import errno
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,6 @@ from memd.base.values import Draft, FileEdit
 from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor
 from memd.state.docs import Docs
 from memd.store.forget import prune
-from memd.store.sync import stamp_of
 from tests.store.bench import Bench, open_bench, topic
 from tests.support.countdown import Countdown
 from tests.support.faults import FaultyDatabase, FaultyDisk
@@ -170,16 +168,6 @@ def test_rows_come_with_the_change(bench: Bench) -> None:
     bench.write("b.md", topic("b"))
     bench.write("a.md", None)
     assert Bench(bench.root, bench.database).look() == []
-
-
-def test_a_young_stamp_is_not_believed(tmp_path: Path) -> None:
-    """A file that changed just now may change again without a change of its times."""
-    path = tmp_path / "a.md"
-    path.write_bytes(OLD)
-    os.utime(path, ns=(1_500_000_000_123_456_789, 1_500_000_000_123_456_789))
-    status = path.stat()
-    assert stamp_of(status, status.st_ctime + 0.05) == ""
-    assert stamp_of(status, status.st_ctime + 0.2) != ""
 
 
 def test_a_pruned_history_keeps_the_texts_of_files(bench: Bench) -> None:
