@@ -10,8 +10,8 @@ Rules of this file
 - A file that is empty while a program has it open for writing is half saved: its row stays. A
   *patient* look leaves every empty or missing file for the next one.
 - A file is gone when the system says so, not when a listing left it out.
-- A directory of up to 500 files is looked at by each use; a larger one when the watch has told of
-  it, and where there is no watch, once in two seconds.
+- A directory of up to 500 files is looked at by each use, and a change at least lists it; a larger
+  one is looked at when the watch has told of it, and where there is no watch, once in two seconds.
 - Rows are also in memory. A reader that cannot have the directory's lock, since a change is being
   made, or cannot use the state file, looks all the same and only keeps nothing.
 """
@@ -21,7 +21,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
-from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,10 +33,11 @@ from memd.base.text import sha256
 from memd.base.values import IMPORT, TEAM_MATE, Actor, Header, MemoryType, Provenance, newest_first
 from memd.base.yielding import yield_to_requests
 from memd.state.database import Cursor, Row
-from memd.store import memory
+from memd.store import memory, stamp
 from memd.store.directory import Directory
 from memd.store.log import DONE, ChangeLog, ChangeRecord, Step
 from memd.store.memory import Memory
+from memd.store.stamp import Stamp, now_of, stamp_of
 from memd.store.watch import Watch
 from memd.store.words import words_by_path
 from memd.text.invisible import without_directions
@@ -62,12 +62,6 @@ CREATE TABLE IF NOT EXISTS file (
 );
 """
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
-# Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
-# most; a file system that keeps whole seconds only may have one of 2 s.
-_FINE_SECONDS, _COARSE_SECONDS = 0.1, 2.0
-_SECOND_NS = 1_000_000_000
-# What differs between two states of a file.
-_stamp = attrgetter("st_ino", "st_mtime_ns", "st_ctime_ns", "st_size")
 _LARGEST = 2**63 - 1  # of SQLite
 _DIRECTORIES = 16  # whose rows are in memory
 _FEW_FILES = 500  # a directory of so many is looked at by each use
@@ -85,7 +79,7 @@ class FileRow(Struct, frozen=True, gc=False):
     """
 
     header: Header
-    stamp: tuple[int, ...]  # inode, times and size, or nothing
+    stamp: Stamp
     mode: int
 
 
@@ -294,7 +288,7 @@ class Rows:
                 " description=excluded.description, type=excluded.type, origin=excluded.origin,"
                 " damaged=excluded.damaged, words=excluded.words, heading=excluded.heading",
                 (
-                    *(number, path, header.hash, ":".join(map(str, row.stamp))),
+                    *(number, path, header.hash, stamp.to_text(row.stamp)),
                     *(max(-_LARGEST, min(header.mtime_ns, _LARGEST)), row.mode, header.size),
                     *(header.name, header.description, header.type, header.origin),
                     *(header.damaged, *words.get(path, _NO_WORDS)),
@@ -338,7 +332,7 @@ class Rows:
                     doubted.add(path)
                     continue
                 try:  # a row without a stamp was too young for one
-                    if only_names or row.stamp == _stamp(entry.stat(follow_symlinks=False)):
+                    if only_names or row.stamp == now_of(entry.stat(follow_symlinks=False)):
                         doubted.discard(path)
                 except OSError:  # deleted while we looked
                     pass
@@ -404,7 +398,7 @@ class Rows:
         """Write the stamps that are only in memory, so that the next process need not read."""
         rows, known.stamps = known.rows or {}, (stamps := known.stamps) and set()
         values = [
-            (":".join(map(str, row.stamp)), row.header.mtime_ns, row.mode, directory, path)
+            (stamp.to_text(row.stamp), row.header.mtime_ns, row.mode, directory, path)
             for path in stamps
             if (row := rows.get(path)) is not None
         ]
@@ -430,19 +424,6 @@ class Rows:
         shown = ", ".join(map(printable, lost[:_NAMED_FILES]))
         more = f" and {len(lost) - _NAMED_FILES} more" if len(lost) > _NAMED_FILES else ""
         return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {shown}{more}")
-
-
-def stamp_of(status: os.stat_result, at: float) -> tuple[int, ...]:
-    """Return what changes whenever the file does, nothing if that cannot be promised yet.
-
-    ``at`` is the time of the ``status``, in seconds since 1970. A file that changed within the last
-    tick of the file system's clock may change again without a change of its times.
-    """
-    # Whole seconds alone: the file system may keep no finer times.
-    is_fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
-    if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):
-        return ()
-    return _stamp(status)
 
 
 def header_of(path: str, parsed: Memory | None, text_hash: str, mtime_ns: int, size: int) -> Header:
@@ -513,4 +494,4 @@ def _row(row: Row) -> FileRow:
         row["hash"],
         row["origin"],
     )
-    return FileRow(header, tuple(map(int, filter(None, row["stamp"].split(":")))), row["mode"])
+    return FileRow(header, stamp.from_text(row["stamp"]), row["mode"])

@@ -17,7 +17,8 @@ from memd.base.values import Actor, FileEdit
 from memd.store.log import DONE, UNDONE, ChangeRecord, Step
 from memd.store.past import Filter
 from memd.store.read import MemoryReader
-from memd.store.sync import FileRow, Rows, stamp_of
+from memd.store.stamp import stamp_of
+from memd.store.sync import FileRow, Rows
 from memd.store.watch import Watch
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 from tests.support.clock import FakeClock
