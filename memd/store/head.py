@@ -6,9 +6,7 @@ fields are texts by key: ``name``, ``description``, ``metadata.type``; nothing i
 A head is read in the first of these ways that succeeds:
 1. Lines ``key: value`` that YAML takes for the same texts: ``plain_fields``. It takes a twentieth
    of the time, and a look at a new directory reads a thousand heads (docs/decisions.md).
-2. python-frontmatter, after the guard (``problem``). Nothing reaches PyYAML before it: 30,000
-   brackets end the process in the C loader, a 674-byte chain of merges costs a minute, and tags
-   make dates, sets and errors of many classes. What passes is a shallow mapping of texts.
+2. python-frontmatter, behind a guard (``guarded_yaml.py``).
 3. Lines as a person reads them: ``description: note: this``. Lines that are no field make the head
    *damaged*; what could be read is returned, and nothing of memd rewrites the file.
 
@@ -22,8 +20,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-from frontmatter.default_handlers import YAMLHandler
 from msgspec import Struct
 
 from memd.base import limits
@@ -62,11 +58,6 @@ _MISREAD = re.compile(
 _TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")  # plain in Claude Code's layout
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # by YAML, and not by JSON
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_YAML = YAMLHandler()
-# Values stay the texts that were written: no dates, booleans or sexagesimal numbers.
-_LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
-_ERRORS = (yaml.YAMLError, ValueError)  # ValueError: what the scanner in Python makes of escapes
-_MOST_BRACKETS = 64  # open ones cost the scanner their square; no depth exceeds their number
 
 
 def head_not_editable(why: str) -> Invalid:
@@ -187,35 +178,15 @@ def plain_fields(text: str) -> dict[str, str] | None:
     return fields if is_distinct else None
 
 
-def problem(text: str) -> str:
-    """Return the reason why YAML must not load a head's text, "" if it may.
-
-    Never raises and never builds a value: events need neither recursion nor memory.
-    """
-    if len(text.encode("utf-8", errors="replace")) > limits.FRONTMATTER_BYTES:
-        return f"it is larger than {limits.FRONTMATTER_BYTES} bytes"
-    if text.count("[") + text.count("{") > _MOST_BRACKETS:
-        return f"it has more than {_MOST_BRACKETS} brackets"
-    try:
-        return _refused_event(text)
-    except _ERRORS as error:
-        mark = getattr(error, "problem_mark", None)
-        # YAML counts from 0, and the first line of the file is the fence.
-        return f"it is not valid YAML{f' in line {mark.line + 2}' if mark else ''}"
-
-
 def mapping(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the YAML mapping of a head's text, or ``None`` and why it is not read.
+    """Return what ``guarded_yaml.mapping`` does.
 
-    Its values are texts as they were written, and lists and mappings of these.
+    The library is imported when the first head needs it: most need none, and it takes a tenth of a
+    start.
     """
-    reason = problem(text)
-    if reason:
-        return None, reason
-    try:
-        return _YAML.load(text, Loader=_LOADER) or {}, ""
-    except _ERRORS:
-        return None, "it is not valid YAML"
+    from memd.store import guarded_yaml  # noqa: PLC0415 - see above
+
+    return guarded_yaml.mapping(text)
 
 
 def parts(raw: bytes) -> list[Part]:
@@ -309,27 +280,6 @@ def scalar(value: str) -> str:
         return text
     quoted = json.dumps(text, ensure_ascii=False)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
-
-
-def _refused_event(text: str) -> str:
-    """Return why a YAML text is refused, "" if it is not. Raises what PyYAML raises."""
-    depth = nodes = documents = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        if documents > 1:
-            return "it has more than one document"
-        if isinstance(event, yaml.NodeEvent):
-            nodes += 1
-            is_merge = getattr(event, "value", "") == "<<" and not getattr(event, "style", "")
-            if event.anchor is not None or getattr(event, "tag", None) is not None or is_merge:
-                return "it uses an anchor, an alias, a tag or a merge key"
-            if not depth and not isinstance(event, yaml.MappingStartEvent):
-                return "it is not a mapping"
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > limits.FRONTMATTER_DEPTH or nodes > limits.FRONTMATTER_NODES:
-            return "it is nested too deep or has too many values"
-    return ""
 
 
 def _text(value: Any) -> str:

@@ -259,7 +259,7 @@ def with_readable_head(content: bytes) -> tuple[bytes, str]:
     fields = {
         part.key: values[part.key]
         for part in head.parts(span.text.encode())
-        if part.key in values and head.problem(decode(part.lines[0]).strip())
+        if part.key in values and head.mapping(decode(part.lines[0]).strip())[1]
     }
     with suppress(Invalid):
         changed = with_fields(content, fields)

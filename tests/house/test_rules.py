@@ -21,7 +21,7 @@ TESTS = Files("tests")
 # those of other models, and those of teams.
 DOORS = {
     "anthropic": "memd/client/context.py memd/client/memory_tool.py memd/model/claude.py",
-    "frontmatter": "memd/store/head.py",
+    "frontmatter": "memd/store/guarded_yaml.py",
     "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
@@ -56,6 +56,7 @@ PURE_FILES = (
     "memd/model/presets.py",
     "memd/model/probe.py",
     "memd/model/wire.py",
+    "memd/store/guarded_yaml.py",
     "memd/store/head.py",
     "memd/store/index.py",
     "memd/store/memory.py",
