@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from memd.base.errors import MemdError, NotFound, Refused
-from memd.base.names import INDEX, check_name
+from memd.base.names import INDEX, INDEXES, check_name
 from memd.base.values import Header, MemoryFile, Snapshot
 from memd.store.directory import Directory
 from memd.store.log import ChangeRecord
@@ -64,7 +64,7 @@ class MemoryReader:
         real = real or os.path.realpath(directory)
         # The files say themselves what they say now, so the directory need not be looked at.
         rows: Mapping[str, FileRow] = self._rows.of(real).rows or {}
-        if not rows.keys() >= {*paths}:
+        if not rows.keys() >= {*paths}.difference(INDEXES):
             rows = self.rows(directory)
         with ExitStack() as stack:
             try:
@@ -72,7 +72,7 @@ class MemoryReader:
             except NotFound:
                 return ()
             for path in paths:
-                if path not in rows:
+                if path not in rows and path not in INDEXES:
                     # A person's own file may have any name, if it is one that a look meets.
                     check_name(path, index=True)
                 file = read_memory(opened, path, rows.get(path))
