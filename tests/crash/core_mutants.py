@@ -3,6 +3,7 @@
 from tests.crash.mutants import DREAM, FAULT, KILL, POWER, Mutant
 
 WRITE, EXCHANGE, DISK = "memd/store/write.py", "memd/store/exchange.py", "memd/store/disk.py"
+STAMP = "memd/store/stamp.py"
 LOG, SYNC, DATABASE = "memd/store/log.py", "memd/store/sync.py", "memd/state/database.py"
 DIED, MET = ("tests/store/test_interruptions.py",), ("tests/store/test_exchanges.py",)
 STATE = ("tests/state/test_database.py",)
@@ -77,8 +78,8 @@ MUTANTS = (
     Mutant(
         "an open change is not undone by the next commit",
         WRITE,
-        "                    self._undo_open_changes(opened)\n                    record = ",
-        "                    record = ",
+        "                    self._undo_open_changes(opened)\n                    # What",
+        "                    # What",
         DIED,
     ),
     Mutant(
@@ -184,10 +185,10 @@ MUTANTS = (
     ),
     Mutant(
         "a young stamp is believed",
-        SYNC,
+        STAMP,
         "    if status.st_ctime >= at - (_FINE_SECONDS if is_fine else _COARSE_SECONDS):\n",
         "    if status.st_ctime >= at:\n",
-        MET,
+        ("tests/store/test_sync.py",),
     ),
     Mutant(
         "rows do not come with their change",
