@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from anyio import to_thread
 
@@ -94,7 +96,7 @@ class Status(Result):
 @method("status", "read")
 async def status(services: Services, call: Call) -> Status:
     """Versions, uptime, size, jobs, pauses, what waits for a person, the model and its cost."""
-    counts = await services.jobs.counts()
+    running = await services.jobs.running()
     state = await services.jobs.state()
     settings, problems = await services.projects.settings(None)
     directories = await services.store.directories()
@@ -114,8 +116,8 @@ async def status(services: Services, call: Call) -> Status:
         state_dir=services.places.state_dir,
         connections=services.hub.connections(),
         rss=await to_thread.run_sync(_resident_bytes),
-        jobs=counts.by_state,
-        running=[_running_job(services, row) for row in counts.running],
+        jobs=await services.jobs.counts(),
+        running=[_running_job(row, services.jobs.progress(row.id)) for row in running],
         paused_since=state.paused_since,
         breakers=state.breakers,
         projects=projects,
@@ -144,16 +146,15 @@ def _resident_bytes() -> int:
         return 0
 
 
-def _running_job(services: Services, row: Job) -> RunningJob:
+def _running_job(row: Job, facts: Mapping[str, Any]) -> RunningJob:
     """Return a running job with the numbers of its progress; its texts are left out."""
-    facts = services.jobs.progress.of(row.job) or {}
     # ``type``, because a bool is an instance of int.
     numbers = {name: value for name, value in facts.items() if type(value) in {int, float}}
     return RunningJob(
         job=row.job,
         kind=row.kind,
         directory=row.directory,
-        phase=services.jobs.progress.phase(row.job),
+        phase=row.phase,
         since=row.started,
         progress=numbers,
     )

@@ -176,7 +176,7 @@ async def job_list(
     """
     if job is not None:
         facts = shaped(await services.jobs.get(job), JobFacts)
-        facts.progress = services.jobs.progress.of(job)
+        facts.progress = services.jobs.progress(job) or None
         if record:
             facts.record = await to_thread.run_sync(services.runs.of, job)
         return JobPage(jobs=[facts])

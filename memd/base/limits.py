@@ -74,12 +74,9 @@ ANSWER_SECONDS = 3.0  # that requests under way have at the end; most take a few
 # Failures of jobs
 RETRY_SECONDS = 5.0  # before the second attempt
 RETRY_GROWTH = 4.0  # each pause is so many times as long as the one before
-PARK_AFTER = 3  # failures of the same sort in a row
-ATTEMPTS_MOST = 6  # of whatever sorts, over half an hour
 BREAKER_AFTER = 3  # failures of a model in a row, by directory
 BREAKER_SECONDS = 5 * 60.0  # the first pause without a model; it doubles with each failure
 BREAKER_SECONDS_MOST = 4 * 60 * 60.0  # the longest pause
-PARKED_KEPT = 50  # parked jobs that can be put back; a request may hold a frame of 4 MiB
 
 # Dream
 LOCK_STALE_SECONDS = 60 * 60.0  # no setting: other programs that share the lock keep to it too

@@ -127,8 +127,13 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
             )
             methods = handlers(services)
             await group.start(_serve, ports, methods, hub, parting)
-            work_off = partial(missed.work_off, services, methods["hook"], ports.log)
-            background.start_soon("spool", work_off)
+
+            def in_place() -> bool:
+                """Return whether clients reach this daemon, and it its state file. Blocks."""
+                return ports.intact() and database.is_in_place()
+
+            check = partial(missed.check_regularly, services, methods["hook"], in_place, ports.log)
+            background.start_soon("checks", check)
             catch_up = partial(
                 missed.catch_up, services, methods["extract"], Docs(database), ports.log
             )

@@ -113,7 +113,7 @@ class DreamStarter:
 
     async def run(self, running: Running) -> dict[str, Any]:
         """Run a dream's job and return its report; an automatic one checks its gates first."""
-        request = running.request
+        request = running.job.request
         caller = (request["cwd"], request["environment"], request["client"])
         by_files = bool(request.get(_BY_FILES))
         project, settings, _ = await self._projects.find(*caller, by_files=by_files)

@@ -1,4 +1,4 @@
-"""Handle what happened while no daemon ran: events in the spool, grown transcripts.
+"""Handle what nobody told the daemon: events in the spool, grown transcripts, its files gone.
 
 Rules of this file
 - A hook that got no answer left its request in the spool, one file each. It is answered as if the
@@ -8,12 +8,14 @@ Rules of this file
 - A file that is no such request is removed; only a regular one of this user is opened.
 - Conversations that memd has read before are looked at once, at the start: a client that was killed
   told nobody of its last turn. One that still goes on is left to its own client.
+- One timer for all checks, so that an idle machine is woken once in 30 seconds. An event waits so
+  long at most where a daemon hung; at a start it is answered at once.
 - A client that waits goes first: one conversation at a time, and only the newest.
 """
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from heapq import nsmallest
@@ -26,6 +28,7 @@ from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.text import read_object
 from memd.base.values import Caller
+from memd.daemon.log import Log
 from memd.extract.cursors import transcript_cursors
 from memd.projects.known import Visit, visits_by_directory
 from memd.projects.switches import by_files
@@ -34,7 +37,7 @@ from memd.rpc.server import contain
 from memd.state.database import StateUnusableError
 from memd.state.docs import Docs
 
-LOOK_SECONDS = 5.0  # a hook's event waits so long at most after a daemon hung
+CHECK_SECONDS = 30.0  # the only timer that wakes an idle daemon
 _EVENTS = 200  # read at once; hooks store no more
 _EVENT_BYTES = 4096  # of one event; a larger file is no event
 _OLDEST_SECONDS = 7 * 86_400.0  # a transcript that last changed before is not read
@@ -53,23 +56,40 @@ class _GrownConversation(Struct, frozen=True):
     changed: float
 
 
-async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
-    """Handle the events in the spool, now and every five seconds, until cancelled."""
-    not_removed: set[str] = set()  # files whose events are handled
+async def check_regularly(
+    services: Services, hook: Handler, in_place: Callable[[], bool], log: Log
+) -> None:
+    """Check the daemon's own files and answer the events in the spool, now and every 30 seconds.
+
+    Once ``in_place`` returns false, clients cannot reach the daemon or its state any more: it is
+    ended, so that the next client starts another. ``in_place`` blocks.
+    """
+    handled: set[str] = set()  # files of answered events that could not be removed
+
+    def read() -> tuple[bool, list[tuple[str, dict[str, Any]]]]:
+        """Return whether the files are in place, and the events. Blocks."""
+        return in_place(), _events(services.places.spool)
+
     while True:
+        is_in_place, events = await to_thread.run_sync(read)
+        if not is_in_place:
+            detail = "the socket, the lock file or the state file was removed or replaced; ending"
+            log.warning("unreachable", detail=detail)
+            services.ending.set()
+            return
         answered = 0
-        for path, params in await to_thread.run_sync(_events, services.places.spool):
-            if path in not_removed:
+        for path, params in events:
+            if path in handled:
                 continue
             result = await contain(log, partial(hook, _call(), params))
             if isinstance(result, MemdError) and result.of_disk:
                 break  # the events stay until the disk works again
             answered += 1
             if not await to_thread.run_sync(_remove, path):
-                not_removed.add(path)
+                handled.add(path)
         if answered:
             log.note("spool", answered=answered)
-        await services.clock.sleep(LOOK_SECONDS)
+        await services.clock.sleep(CHECK_SECONDS)
 
 
 async def catch_up(services: Services, extract: Handler, docs: Docs, log: ServerLog) -> None:

@@ -1,9 +1,8 @@
-"""Run the daemon as a process: signals, the supervisor's watchdog, checks of its files."""
+"""Run the daemon as a process: signals, and the supervisor's watchdog."""
 
 import os
 import signal
 from collections.abc import Mapping
-from functools import partial
 
 import anyio
 from anyio.abc import TaskStatus
@@ -13,10 +12,7 @@ from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.daemon import notify
 from memd.daemon.app import Ports, daemon
-from memd.daemon.background import Background
 from memd.daemon.log import Log
-
-_LOOK_SECONDS = 5.0  # the longest time until a removed socket is noticed
 
 
 async def run(ports: Ports) -> None:
@@ -42,8 +38,6 @@ async def _run(ports: Ports) -> None:
         # Before the state file opens, which may be slow: systemd counts already.
         group.start_soon(_feed_watchdog, ports.environ, ports.clock)
         async with daemon(ports, ending):
-            check_files = partial(_end_when_unreachable, ports, ending)
-            Background(group, ports.clock, ports.log, {}).start_soon("files", check_files)
             notify.notify(ports.environ, notify.READY)
             socket_path = ports.places.socket
             ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())
@@ -72,11 +66,3 @@ async def _feed_watchdog(environ: Mapping[str, str], clock: Clock) -> None:
     while seconds:
         notify.notify(environ, notify.WATCHDOG)
         await clock.sleep(seconds)
-
-
-async def _end_when_unreachable(ports: Ports, ending: anyio.Event) -> None:
-    """End the daemon once clients cannot reach it any more, so that the next starts another."""
-    while await anyio.to_thread.run_sync(ports.intact):
-        await ports.clock.sleep(_LOOK_SECONDS)
-    ports.log.warning("unreachable", detail="the socket or the lock file was removed; ending")
-    ending.set()

@@ -32,7 +32,7 @@ def runners(
 
     async def extract(running: Running) -> dict[str, Any]:
         """Run an extraction and publish what it saved; then begin a dream if one is due."""
-        request = running.request
+        request = running.job.request
         project, settings, _ = await projects.find(*_caller(request))
         running.progress("reading")
         about = ExtractRequest(
@@ -87,7 +87,7 @@ def _with_yielding(runner: Runner, priority: RequestPriority) -> Runner:
 
 async def _update_notes(projects: Projects, notes: Notes, running: Running) -> dict[str, Any]:
     """Update the notes of one session and return the result's facts."""
-    request = running.request
+    request = running.job.request
     project, settings, _ = await projects.find(*_caller(request))
     running.progress("reading")
     result = await notes.run(
@@ -104,7 +104,7 @@ async def _summarise(projects: Projects, summaries: Summaries, running: Running)
 
     If no model is allowed, these are the facts of a failure.
     """
-    request = running.request
+    request = running.job.request
     if not running.model_allowed:
         return failed_result(breaker_open())
     project, settings, _ = await projects.find(*_caller(request))

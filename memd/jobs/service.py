@@ -1,46 +1,82 @@
-"""Accept, run, cancel and retry durable background jobs.
+"""Accept, run and cancel durable background jobs.
 
 Rules of this file
-- A job's row is on the disk before ``submit`` returns. The table has all unfinished jobs, the lanes
-  (``lanes.py``) decide which one starts; both change under one lock.
+- The rows of jobs are the queue. A row is on the disk before ``submit`` returns; the oldest one
+  whose memory directory is free starts next, and at most ``at_once`` run in all.
+- A failure that may be temporary is tried again after a pause, ``TRIES`` times in all. A job that
+  waits for its next try blocks no other, and gives way to a newer request of its session.
 - A job runs in a cancel scope of its own. If a caller cancels it, it ends as ``killed``; a pause or
-  the end of the daemon puts it back into the queue, and the attempt does not count.
-- ``breaker.py`` decides what follows from a failure: a retry after a pause, the end or parking, and
-  whether the next jobs of the directory may use a model.
-- If the end of a job cannot be saved, saving is retried until it succeeds. Its lane stays busy, and
-  callers that wait for it get the disk's error (``waiting.py``).
+  the end of the daemon puts it back into the queue, and the try does not count.
+- What must be written about a job is written again until the state file accepts it. Until then its
+  directory stays busy, and callers that wait for a job get the disk's error.
+- Progress is bounded and only in memory: a fact stays until the job reports it again or ends, so a
+  client that connects later sees all of them.
 """
 
+import json
 import math
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec import Struct, field
+from msgspec.structs import replace
 
+from memd.base import limits
 from memd.base.clock import Clock
-from memd.base.errors import MemdError, Refused
-from memd.base.events import EventSink
+from memd.base.errors import MemdError, NotFound, Refused
+from memd.base.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
+from memd.base.text import cut_bytes
 from memd.jobs import breaker
-from memd.jobs.breaker import Breaker, Pause, WorkState
-from memd.jobs.lanes import Lanes, Ticket
-from memd.jobs.progress import Progress
-from memd.jobs.running import Runner, Running, RunResult, Submitted
-from memd.jobs.waiting import Waiting
+from memd.jobs.breaker import Pause, WorkState
 from memd.state.database import StateUnusableError
-from memd.state.jobs import Job, JobCounts, JobState, JobTable, NewJob
+from memd.state.jobs import TRIES, Job, JobState, JobTable
+from memd.store.secret import scrub_error
 
-__all__ = ["Jobs", "Runner", "Running"]
-
-_REFUSED_SECONDS = 2.0  # a caller waits so long for a job whose end the disk refuses
-_LONGEST_SAVE_PAUSE = 5.0  # seconds between tries to save the end of a job
+_FACTS, _FACT_BYTES = 24, 4_000  # of one job's progress; of each as JSON
+_REFUSED_SECONDS = 2.0  # a caller waits so long for a job that the disk holds up
+_LONGEST_SAVE_PAUSE = 5.0  # seconds between tries to write about a job
 _CLEANUP_SECONDS = 5.0  # for one durable transaction, on a slow disk
+_ALL = ""  # in the place of a job: the state file holds up all of them
 
 T = TypeVar("T")
+
+
+class Submitted(Struct, frozen=True):
+    """The reply to a request: the job's id, and ``accepted`` or ``coalesced``."""
+
+    job: str
+    status: Literal["accepted", "coalesced"]
+
+
+class Running(Struct, frozen=True):
+    """The argument of a runner: the job with its request, and a function to report progress.
+
+    ``progress(phase, **facts)`` publishes at once and never fails; call it on the event loop.
+    Without ``model_allowed`` no model may be used, as the directory's breaker is open.
+    """
+
+    job: Job
+    progress: Callable[..., None]
+    model_allowed: bool = True
+
+
+# The result has ``turns`` above 0 if a model was used. A model's failure is an error whose class
+# has ``of_model``. The directory's breaker depends on both.
+Runner = Callable[[Running], Awaitable[dict[str, Any]]]
+
+
+class _JobRun(Struct):
+    """A job that runs: its lane and scope, its progress, and whether a pause puts it back."""
+
+    lane: str
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    progress: dict[str, Any] = field(default_factory=dict)
+    pausing: bool = False
 
 
 class Jobs:
@@ -56,18 +92,16 @@ class Jobs:
         at_once: int = 2,
     ) -> None:
         self._table = table
+        self._docs = table.docs  # the stored pause and breakers
         self._clock = clock
+        self._events = events
         self._on_unexpected = on_unexpected
         self._at_once = at_once
-        self._lanes = Lanes(at_once)  # all unfinished jobs
-        self._docs = table.docs  # the stored pause and breakers
-        self._pausing: set[str] = set()  # ids of cancelled jobs that go back into the queue
-        self._lock = anyio.Lock()  # guards the lanes and the table, which change together
-        self._has_loaded = False  # the unfinished jobs of an earlier daemon are in the lanes
-        self._changed = anyio.Event()  # set at each change of the lanes, and replaced
-        self._waiting = Waiting()  # the callers that wait for the end of a job
-        self._scopes: dict[str, anyio.CancelScope] = {}  # of running jobs, by id
-        self.progress = Progress(events)
+        self._runs: dict[str, _JobRun] = {}  # by job
+        self._retrying: set[str] = set()  # jobs that wait for their next try
+        self._refusals: dict[str, MemdError] = {}  # by job or _ALL: the disk's error
+        self._paused = False
+        self._changed = anyio.Event()  # set when any of this or a row changes, and replaced
 
     async def submit(
         self, kind: str, directory: str, session: str, request: dict[str, Any]
@@ -76,61 +110,47 @@ class Jobs:
 
         Jobs of one real directory never overlap. Raises StateUnusableError if it cannot be saved.
         """
-        lane = await to_thread.run_sync(os.path.realpath, directory)
-        async with self._lock:
-            await self._load_unfinished()
-            waiting = self._lanes.waiting_job(kind, lane, session)
-            if waiting is not None:
-                await to_thread.run_sync(self._table.replace, waiting, request)
-                return Submitted(job=waiting, status="coalesced")
-            new = NewJob(kind, lane, directory, session, request)
-            job = await to_thread.run_sync(self._table.add, new, self._clock.now())
-            self._lanes.put(Ticket(job=job, kind=kind, lane=lane, session=session))
+        add = partial(self._table.add, kind, directory, session, request, self._clock.now())
+        job, is_new = await to_thread.run_sync(add)
         self._notify()
-        return Submitted(job=job, status="accepted")
+        return Submitted(job, "accepted" if is_new else "coalesced")
 
     async def wait(self, job: str) -> Job:
         """Wait for the end of a job and return it.
 
-        Raises NotFound, StateUnusableError, and the disk's error if its end is not saved.
+        Raises NotFound, StateUnusableError, and the disk's error if that holds up the job.
         """
-        current = await self.get(job)
-        while not current.over:
-            refusal = self._waiting.refusal(job)
-            seconds = math.inf if refusal is None else _REFUSED_SECONDS
-            # Nothing is awaited between reading the row and taking the event, so no end is missed.
-            with anyio.move_on_after(seconds):
-                await self._waiting.event(job).wait()
-            if refusal is not None and self._waiting.refusal(job):
-                raise refusal.with_traceback(None)
-            current = await self.get(job)
-        return current
+        while True:
+            changed = self._changed  # before the row is read, so that no end is missed
+            row = await self.get(job)
+            if row.over:
+                return row
+            await self._wait_for(changed, job)
 
     async def cancel(self, job: str) -> bool:
         """Cancel a job, wait for its end, and return whether it ended as ``killed``.
 
-        Raises NotFound and StateUnusableError.
+        Raises what ``wait`` raises.
         """
-        async with self._lock:
-            await self._load_unfinished()
-            await to_thread.run_sync(self._table.get, job)  # raises for an unknown id
-            if job in self._lanes and job not in self._lanes.running:
-                finish = partial(self._table.finish, job, JobState.KILLED, self._clock.now())
-                self._remove(await to_thread.run_sync(finish))
+        is_requested = False
+        while True:
+            changed = self._changed
+            kill = partial(self._table.kill_queued, job, self._clock.now())
+            if await to_thread.run_sync(kill):
+                self._publish_end(await self.get(job))
                 return True
-        if job not in self._lanes:
-            return False
-        self._pausing.discard(job)
-        self._scopes[job].cancel()
-        current = await self.wait(job)
-        return current.state is JobState.KILLED
+            row = await self.get(job)
+            if row.over:
+                return is_requested and row.state is JobState.KILLED
+            is_requested = True
+            if job in self._runs:
+                self._runs[job].pausing = False
+                self._runs[job].scope.cancel()
+            await self._wait_for(changed, job)
 
     async def get(self, job: str) -> Job:
         """Return the present state of a job. Raises NotFound and StateUnusableError."""
-        async with self._lock:
-            await self._load_unfinished()
-            current = await to_thread.run_sync(self._table.get, job)
-        return self.progress.with_phase(current)
+        return self._with_phase(await to_thread.run_sync(self._table.get, job))
 
     async def list(
         self,
@@ -140,24 +160,33 @@ class Jobs:
         parked: bool = False,
         below: Sequence[str] = (),
     ) -> tuple[Job, ...]:
-        """Return jobs, or only ``parked`` ones, the newest first.
-
-        With a memory directory only its jobs, and those of folders ``below`` some others. Raises
-        StateUnusableError.
-        """
+        """Return what the table's ``list`` returns. Raises StateUnusableError."""
         rows = partial(self._table.list, directory, limit, parked=parked, below=below)
-        async with self._lock:
-            await self._load_unfinished()
-            jobs = await to_thread.run_sync(rows)
-        return tuple(self.progress.with_phase(job) for job in jobs)
+        return tuple(map(self._with_phase, await to_thread.run_sync(rows)))
+
+    def progress(self, job: str) -> dict[str, Any]:
+        """Return ``phase`` and facts that a running job reported last, nothing for another one."""
+        return dict(self._runs[job].progress) if job in self._runs else {}
 
     async def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest ended job of a kind that has run. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.newest, directory, kind)
 
-    async def counts(self) -> JobCounts:
+    async def counts(self) -> dict[str, int]:
         """Return how many jobs are in which state. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.counts)
+
+    async def running(self) -> tuple[Job, ...]:
+        """Return the jobs that run. Raises StateUnusableError."""
+        rows = [await self.get(job) for job in tuple(self._runs)]
+        return tuple(row for row in rows if row.state is JobState.RUNNING)
+
+    async def under_way(self, kind: str, directory: str) -> str | None:
+        """Return the id of the oldest waiting or running job of a kind in a memory directory.
+
+        Raises StateUnusableError.
+        """
+        return await to_thread.run_sync(self._table.under_way, kind, directory)
 
     async def close_breaker(self, directory: str) -> None:
         """Allow a directory's jobs to use a model again. Raises StateUnusableError."""
@@ -169,44 +198,32 @@ class Jobs:
         With ``now`` running jobs go back into the queue before this returns. Raises
         StateUnusableError.
         """
-        async with self._lock:
-            await self._load_unfinished()
-            await to_thread.run_sync(breaker.pause_work, self._docs, self._clock.now())
-            self._lanes.paused = True
+        await to_thread.run_sync(breaker.pause_work, self._docs, self._clock.now())
+        self._paused = True
         self._notify()
         if now:
-            self._pausing |= self._scopes.keys()
-            for scope in self._scopes.values():
-                scope.cancel()
-            while self._lanes.paused and self._lanes.running:
-                if self._waiting.save_error:
-                    raise self._waiting.save_error.with_traceback(None)
-                await self._changed.wait()
+            for run in self._runs.values():
+                run.pausing = True
+                run.scope.cancel()
+            while self._paused and self._runs:
+                await self._wait_for(self._changed, _ALL)
         return await self.state()
 
     async def resume(self) -> WorkState:
         """End a pause and close all breakers. Raises StateUnusableError."""
-        async with self._lock:
-            await self._load_unfinished()
-            await to_thread.run_sync(breaker.resume_work, self._docs)
-            self._lanes.paused = False
+        await to_thread.run_sync(breaker.resume_work, self._docs)
+        self._paused = False
         self._notify()
         return await self.state()
 
     async def state(self) -> WorkState:
         """Return whether work is paused, and the open breakers. Raises StateUnusableError."""
-        async with self._lock:
-            await self._load_unfinished()
-            now, waiting = self._clock.now(), len(self._lanes)
-            return await to_thread.run_sync(breaker.work_state, self._docs, now, waiting)
 
-    async def under_way(self, kind: str, directory: str) -> str | None:
-        """Return the id of the oldest waiting or running job of a kind in a memory directory."""
-        lane = await to_thread.run_sync(os.path.realpath, directory)
-        for ticket in self._lanes:
-            if (ticket.kind, ticket.lane) == (kind, lane):
-                return ticket.job
-        return None
+        def read() -> WorkState:
+            """Read the state. Blocks."""
+            return breaker.work_state(self._docs, self._clock.now(), self._table.unfinished())
+
+        return await to_thread.run_sync(read)
 
     async def run(
         self,
@@ -217,169 +234,211 @@ class Jobs:
         """Run jobs until cancelled, first those of an earlier run; ``runners`` are by kind."""
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(self._run_until_saved, self._load_unfinished)
-                while not (self._has_loaded or self._waiting.save_error):
-                    await self._changed.wait()
-                task_status.started()
-                while True:
-                    while (ticket := self._lanes.next_ticket()) is not None:
-                        self._lanes.start(ticket.job)
-                        self._scopes[ticket.job] = anyio.CancelScope()
-                        group.start_soon(self._run_job, ticket, runners, group)
-                    await self._changed.wait()
+                try:
+                    await to_thread.run_sync(self._take_up)
+                except StateUnusableError:
+                    task_status.started()
+                    await self._save(self._take_up)
+                else:
+                    task_status.started()
+                await self._start_jobs(runners, group)
         finally:  # the next run, if there is one, takes the jobs from the table
-            self._lanes, self._has_loaded = Lanes(self._at_once), False
-            self._scopes.clear()
-            self._pausing.clear()
+            self._runs.clear()
+            self._retrying.clear()
+            self._refusals.clear()
             self._notify()
 
     async def drain(self, seconds: float) -> int:
         """Wait up to ``seconds`` for the end of all jobs; return how many are unfinished."""
-        with self._clock.move_on_after(seconds):
-            while not self._lanes.is_idle():
-                await self._changed.wait()
-        return len(self._lanes)
-
-    async def _load_unfinished(self) -> None:
-        """Load the unfinished jobs into the lanes, once; the caller holds the lock."""
-        if self._has_loaded:
-            return
-        for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
-            self._lanes.put(Ticket(job.id, job.kind, job.lane, job.session))
-        self._lanes.paused = await to_thread.run_sync(self._docs.get, Pause) is not None
-        self._has_loaded = True
-        self._notify()
-
-    async def _run_job(
-        self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup
-    ) -> None:
-        """Run one job in its own scope, and save its end or put it back into the queue."""
-        scope = self._scopes[ticket.job]
-        run = RunResult()
         try:
-            with scope:
-                self._waiting.record_start(ticket.job)
-                start = partial(self._table.start, ticket.job, self._clock.now())
-                async with self._lock:
-                    run.row = row = await to_thread.run_sync(start)
-                if not row.over:
-                    run.result = await self._call_runner(row, runners)
+            with self._clock.move_on_after(seconds):
+                while True:
+                    changed = self._changed
+                    if not self._runs and (self._paused or not await self._unfinished()):
+                        break
+                    await changed.wait()
+            return await self._unfinished()
+        except StateUnusableError:
+            return len(self._runs)
+
+    async def _unfinished(self) -> int:
+        """Return how many jobs wait or run. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._table.unfinished)
+
+    def _take_up(self) -> None:
+        """Queue the jobs that a dead process ran, and read whether work is paused. Blocks."""
+        self._table.take_up(self._clock.now())
+        self._paused = self._docs.get(Pause) is not None
+
+    async def _start_jobs(self, runners: Mapping[str, Runner], group: TaskGroup) -> None:
+        """Start each job when it may run, until cancelled."""
+        while True:
+            changed = self._changed
+            if len(self._runs) < self._at_once and not self._paused:
+                lanes = {run.lane for run in self._runs.values()}
+                following = partial(self._table.next, lanes, frozenset(self._retrying))
+                oldest = await self._save(following)
+                if oldest and not self._paused:
+                    job, lane = oldest
+                    self._runs[job] = _JobRun(lane)
+                    group.start_soon(self._run_job, job, runners)
+                    continue
+            await changed.wait()
+
+    async def _run_job(self, job: str, runners: Mapping[str, Runner]) -> None:
+        """Run one job and free its lane; if it failed, let it start again after a pause."""
+        pause = 0.0
+        with suppress(NotFound):  # the state file was replaced meanwhile
+            pause = await self._run_once(job, self._runs[job], runners)
+        del self._runs[job]
+        self._notify()
+        if pause:
+            await self._clock.sleep(pause)
+            self._retrying.discard(job)
+            self._refusals.pop(job, None)
+            self._notify()
+
+    async def _run_once(self, job: str, run: _JobRun, runners: Mapping[str, Runner]) -> float:
+        """Run a job and save its end, or put it back; return the seconds until its next try.
+
+        They are 0 if there is none.
+        """
+        row = end = None
+        try:
+            with run.scope:
+                row = await self._save(partial(self._table.start, job, self._clock.now()))
+                if row.over:  # it was cancelled before it started
+                    return 0.0
+                end = await self._call_runner(row, run, runners)
         except anyio.get_cancelled_exc_class():
             # If this fails, the next start of the daemon puts the job back.
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(StateUnusableError):
-                requeue = partial(self._table.requeue, ticket.job, None)
-                await to_thread.run_sync(requeue, abandon_on_cancel=True)
+                await to_thread.run_sync(self._table.put_back, job, abandon_on_cancel=True)
             raise
-        except MemdError as failure:
-            run.record_failure(failure)
-        except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
-            run.record_unexpected(self._on_unexpected(failure))
-        if run.used_model():
-            report = partial(run.report, self._docs, self._clock.now())
-            await self._run_until_saved(partial(to_thread.run_sync, report))
-        # A job with a result was finished before its cancellation arrived.
-        if run.result is not None:
-            await self._finish(ticket.job, JobState.COMPLETED, result=run.result)
-            return
-        setback = run.setback()
-        if scope.cancel_called or setback.again:
-            error = None if scope.cancel_called else setback.error
-            if await self._put_back(ticket.job, error):
-                self._waiting.hold(ticket.job, run.disk_error)
-                group.start_soon(self._release, ticket.job, setback.pause)
-                return
-        if scope.cancel_called or run.error is None:
-            await self._finish(ticket.job, JobState.KILLED)
+        if row is not None and end is not None:
+            await self._count_use_of_model(row.directory, end)
+        if isinstance(end, dict):  # also if it was cancelled a moment later
+            await self._finish(job, JobState.COMPLETED, result=end)
+        elif run.scope.cancel_called and run.pausing:
+            await self._save(partial(self._table.put_back, job))
+        elif row is None or end is None or run.scope.cancel_called:
+            await self._finish(job, JobState.KILLED)
         else:
-            state = JobState.FAILED
-            await self._finish(ticket.job, state, error=setback.error, parked=setback.parked)
+            return await self._fail(row, end)
+        return 0.0
 
-    async def _finish(
-        self,
-        job: str,
-        state: JobState,
-        *,
-        result: dict[str, Any] | None = None,
-        error: dict[str, Any] | None = None,
-        parked: bool = False,
-    ) -> None:
-        """Save the end of a job; it is not parked if its session has a newer request."""
-        write = partial(self._table.finish, job, state, self._clock.now())
-        write = partial(write, phase=self.progress.phase(job), result=result, error=error)
+    async def _call_runner(
+        self, row: Job, run: _JobRun, runners: Mapping[str, Runner]
+    ) -> dict[str, Any] | MemdError:
+        """Return the result of a job's runner, or its error."""
+        if row.kind not in runners:  # a row of another version
+            sentence = f"this memd does not run jobs of the kind {row.kind}"
+            return Refused(sentence, job_kind=row.kind)
+        try:
+            is_allowed = partial(breaker.model_allowed, self._docs, row.directory)
+            allowed = await to_thread.run_sync(is_allowed, self._clock.now())
+            running = Running(row, partial(self._report, row, run), model_allowed=allowed)
+            return await runners[row.kind](running)
+        except MemdError as failure:
+            scrub_error(failure)
+            return _without_frames(failure)
+        except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
+            number = self._on_unexpected(failure)
+            message = f"something unexpected went wrong; the log has it under {number}"
+            return MemdError(message, kind="unexpected", id=number)
 
-        async def finish() -> None:
-            """Write the end of the job, and wake all who wait for it."""
-            park = parked and not self._lanes.has_newer_request(job)
-            self._remove(await to_thread.run_sync(partial(write, parked=park)))
+    async def _count_use_of_model(self, directory: str, end: dict[str, Any] | MemdError) -> None:
+        """Open or close a directory's breaker if its job used a model."""
+        if isinstance(end, MemdError):
+            now = self._clock.now()
+            if end.of_model:
+                failed = partial(breaker.model_failed, self._docs, directory, end.sentence, now)
+                await self._save(failed)
+        elif end.get("turns"):
+            await self._save(partial(breaker.model_worked, self._docs, directory))
 
-        await self._run_until_saved(finish)
+    async def _fail(self, row: Job, failure: MemdError) -> float:
+        """End a job that failed, or queue it again and return the seconds until its next try."""
+        error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
+        again = partial(self._table.retry, row.id, error)
+        if failure.retryable and row.attempts < TRIES and await self._save(again):
+            self._retrying.add(row.id)
+            if failure.of_disk:
+                self._refusals[row.id] = failure
+            return limits.RETRY_SECONDS * limits.RETRY_GROWTH ** (row.attempts - 1)
+        await self._finish(row.id, JobState.FAILED, error=error, park=failure.retryable)
+        return 0.0
 
-    async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
-        """Put a job back into the queue and free its lane; return whether that was done.
+    async def _finish(self, job: str, state: JobState, **facts: Any) -> None:
+        """Save the end of a job and publish it."""
+        phase = self._runs[job].progress.get("phase", "")
+        finish = partial(self._table.finish, job, state, self._clock.now(), phase=phase, **facts)
+        self._publish_end(await self._save(finish))
 
-        It is held if it has an ``error``. It is not put back if a caller cancelled it, or if a
-        newer request replaces the failed one.
-        """
-
-        async def put_back() -> bool:
-            """Write the job as waiting and free its lane, unless it was cancelled or replaced."""
-            if job not in self._pausing:
-                was_cancelled = self._scopes[job].cancel_called or error is None  # by a caller
-                if was_cancelled or self._lanes.has_newer_request(job):
-                    return False
-            await to_thread.run_sync(self._table.requeue, job, error)
-            del self._scopes[job]
-            self.progress.forget(job)
-            self._pausing.discard(job)
-            self._lanes.put_back(job, hold=error is not None)
-            self._notify()
-            return True
-
-        return await self._run_until_saved(put_back)
-
-    async def _run_until_saved(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step under the lock until the state file accepts it, and return its result."""
+    async def _save(self, write: Callable[[], T]) -> T:
+        """Call a function that writes until the state file accepts it, and return its result."""
         pause = 1.0
         while True:
             try:
-                async with self._lock:
-                    result = await step()
+                result = await to_thread.run_sync(write)
             except StateUnusableError as error:
                 self._on_unexpected(error)
-                self._waiting.record_save(error)
-                self._notify()
+                is_first = _ALL not in self._refusals
+                self._refusals[_ALL] = _without_frames(error)
+                if is_first:
+                    self._notify()
             else:
-                self._waiting.record_save(None)
+                self._refusals.pop(_ALL, None)
                 return result
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_SAVE_PAUSE)
 
-    async def _release(self, job: str, seconds: float) -> None:
-        """Allow a held job to start again after a pause."""
-        await self._clock.sleep(seconds)
-        self._lanes.release(job)
+    async def _wait_for(self, changed: anyio.Event, job: str) -> None:
+        """Wait for a change, two seconds at most if the disk holds up a job; then raise why."""
+        refusal = self._refusals.get(job) or self._refusals.get(_ALL)
+        with anyio.move_on_after(math.inf if refusal is None else _REFUSED_SECONDS) as scope:
+            await changed.wait()
+        if refusal is not None and scope.cancelled_caught:
+            raise refusal.with_traceback(None)
+
+    def _report(self, row: Job, run: _JobRun, phase: str, **facts: Any) -> None:
+        """Record a report of a job's runner and publish it."""
+        run.progress["phase"] = phase
+        for name, value in facts.items():
+            if name in run.progress or len(run.progress) <= _FACTS:
+                run.progress[name] = _bounded(value)
+        params = {"job": row.id, "kind": row.kind, "phase": phase, **facts}
+        self._events.publish(Event(JOB_PROGRESS, row.directory, params))
+
+    def _publish_end(self, row: Job) -> None:
+        """Publish the end of a job, and wake all who wait for one."""
+        params = {"job": row.id, "kind": row.kind, "state": row.state.value, "result": row.result}
+        if row.error is not None:
+            params["error"] = row.error
+        self._events.publish(Event(JOB_DONE, row.directory, params))
         self._notify()
 
-    async def _call_runner(self, row: Job, runners: Mapping[str, Runner]) -> dict[str, Any]:
-        """Run one job and return its result. Raises the errors of its runner."""
-        if row.kind not in runners:  # a row of another version
-            raise Refused(f"this memd does not run jobs of the kind {row.kind}", job_kind=row.kind)
-        last = await to_thread.run_sync(self._docs.get, Breaker, row.directory)
-        model_allowed = not breaker.is_open(last, self._clock.now())
-        report = self.progress.reporter(row)
-        running = Running(row, row.request, report, model_allowed=model_allowed)
-        return await runners[row.kind](running)
-
-    def _remove(self, job: Job) -> None:
-        """Remove an ended job, wake its waiting callers, and publish its end."""
-        self._lanes.remove(job.id)
-        self._scopes.pop(job.id, None)
-        self._pausing.discard(job.id)
-        self._waiting.record_end(job.id)
-        self.progress.end(job)
-        self._notify()
+    def _with_phase(self, row: Job) -> Job:
+        """Return a job with the phase that it reported last if it runs."""
+        phase = self.progress(row.id).get("phase")
+        return replace(row, phase=phase) if phase and not row.over else row
 
     def _notify(self) -> None:
-        """Wake everything that waits for a change of the lanes."""
+        """Wake everything that waits for a change."""
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _without_frames(error: MemdError) -> MemdError:
+    """Return an error without traceback and causes, whose frames would keep a file open."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return error
+
+
+def _bounded(value: Any) -> Any:
+    """Return a JSON value cut to its limit: a text's start, a list's end, ``None`` for others."""
+    if isinstance(value, str):
+        return cut_bytes(value, _FACT_BYTES)
+    while isinstance(value, list) and len(json.dumps(value, default=str)) > _FACT_BYTES:
+        value = value[len(value) // 8 + 1 :]
+    return value if len(json.dumps(value, default=str)) <= _FACT_BYTES else None

@@ -113,6 +113,7 @@ class StateFile:
         self._commits = 0  # since the last copy of the log began
         self._identity: _Identity = [None, None]  # of the file that is open
         self._damages = 0  # how often the file was reported as damaged since a commit succeeded
+        self._is_lost = False  # it was removed or replaced while it was open
         self._ended = False  # closed for good
 
     def connection(self, *, writing: bool = False) -> sqlite3.Connection:
@@ -133,6 +134,12 @@ class StateFile:
             self.close()
             raise StateUnusableError(self.path, str(error)) from error
         return self._connection
+
+    def is_in_place(self) -> bool:
+        """Return whether the file that was opened is the one at its path, or none was opened."""
+        if self._connection is not None and _identity(self.path)[0] != self._identity[0]:
+            self._is_lost = True
+        return not self._is_lost
 
     def count_commit(self) -> None:
         """Count a commit, and begin a copy of the log if enough were made and none is under way."""
@@ -190,6 +197,7 @@ class StateFile:
         before, now = self._identity, _identity(self.path)
         self.close()
         is_lost = now[0] != before[0]
+        self._is_lost = self._is_lost or is_lost
         if is_lost and now[1] == before[1]:
             with suppress(FileNotFoundError):
                 os.unlink(self.path + _LOG)  # it belongs to the file that was removed
@@ -293,6 +301,11 @@ class Database:
                 with suppress(sqlite3.Error):  # the file may be closed by now
                     cursor.close()  # an error's frames would keep it open, and with it the file
             file.count_commit()
+
+    def is_in_place(self) -> bool:
+        """Return whether the file that was opened is the one at its path, or none was opened."""
+        with self.file.lock:
+            return self.file.is_in_place()
 
     def renewed(self) -> int:
         """Open the file anew if it was lost; return the number of the opening.

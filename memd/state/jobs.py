@@ -1,29 +1,29 @@
-"""Store background jobs: a job counts as accepted once its row is written.
+"""Store background jobs: a job is accepted once its row is written, and the rows are the queue.
 
 Rules of this file
 - A job is ``queued``, then ``running``, then ``completed``, ``failed`` or ``killed`` for good. The
-  first end that is written stays. Only a parked job can leave its end, with ``retry``.
-- The request, which may hold a conversation, is kept until the job ends. A failed job that still
-  has it is parked. A newer job of its session, or many later parked ones, delete its request.
-- Starting a job counts an attempt. Only one daemon uses the table, so a job that is running when
-  the table is opened belonged to a process that died: it is queued again and the death is counted.
-  After ``DEATHS`` deaths it is parked, so that it cannot end the daemon for ever.
-- ``memd/jobs/lanes.py`` decides which job runs next; this file only stores rows.
+  first end that is written stays.
+- Starting a job counts a try. A job that is running when a daemon starts belonged to a process that
+  died: it is queued again, and fails after ``TRIES``, so that it cannot end the daemon for ever.
+- The request, which may hold a conversation, is stored until the job ends. A *parked* job failed
+  where another try might have worked: it keeps its request until its session has a newer one, or
+  until ``PARKED_ROWS`` later jobs are parked.
+- ``memd/jobs/service.py`` decides what runs; one daemon uses the table.
 """
 
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
-from memd.base import limits
 from memd.base.errors import NotFound
 from memd.base.text import read_object
 from memd.base.values import Effect
-from memd.state.database import Cursor, Database, Row
+from memd.state.database import Cursor, Database
 from memd.state.docs import Docs
 
 SCHEMA = """
@@ -45,21 +45,14 @@ CREATE TABLE IF NOT EXISTS jobs (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state);
 CREATE INDEX IF NOT EXISTS jobs_by_directory ON jobs (directory, number);
-CREATE TABLE IF NOT EXISTS leases (
-    job INTEGER PRIMARY KEY,
-    holder INTEGER NOT NULL,
-    since REAL NOT NULL,
-    deaths INTEGER NOT NULL DEFAULT 0
-) STRICT;
 """
 
-DEATHS = 3  # processes that died while they ran a job, after which the job is parked
-KEPT_ROWS = 1000  # rows of ended jobs that can still be listed; some weeks of a busy machine
-PARKED = "parked"  # a key in the error of a parked job
-_ROWS = "SELECT * FROM jobs"
-_PARKED_ROWS = f"{_ROWS} WHERE state = 'failed' AND request <> '{{}}'"
+TRIES = 3  # of one request
+ROWS = 1000  # of ended jobs that can still be listed; some weeks of a busy machine
+PARKED_ROWS = 50  # a request may hold a frame of 4 MiB
+_ROWS = "SELECT * FROM jobs WHERE "
 _BY_STATE = (
-    "SELECT state, count(*) AS found FROM"
+    "SELECT state, count(*) AS number FROM"
     " (SELECT state FROM jobs ORDER BY number DESC LIMIT 200) GROUP BY state"
 )
 
@@ -72,16 +65,6 @@ class JobState(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     KILLED = "killed"
-
-
-class NewJob(Struct, frozen=True):
-    """The fields of a job when it is accepted; see ``Job``."""
-
-    kind: str
-    lane: str
-    directory: str
-    session: str
-    request: dict[str, Any]
 
 
 class Job(Struct, frozen=True):
@@ -115,7 +98,7 @@ class Job(Struct, frozen=True):
 
     @property
     def parked(self) -> bool:
-        """Whether the job failed and can be queued again."""
+        """Whether the job failed and has its request."""
         return self.state is JobState.FAILED and bool(self.request)
 
     @property
@@ -124,28 +107,11 @@ class Job(Struct, frozen=True):
         return self.state not in ("queued", "running")
 
 
-def job_not_found(job: str) -> NotFound:
-    """Return the error that there is no job with this id."""
-    return NotFound(
-        f"there is no job {job}", hint="list the jobs to see those that are known", job=job
-    )
-
-
 def number_of(job: str) -> int:
     """Return the row number of a job's id. Raises NotFound."""
-    digits = job[1:]
-    is_number = digits.isascii() and digits.isdigit()
-    fits_sqlite = len(digits) <= 18  # noqa: PLR2004 - digits that surely fit SQLite's 64 bits
-    if job[:1] != "j" or not is_number or not fits_sqlite:
-        raise job_not_found(job)
-    return int(digits)
-
-
-class JobCounts(Struct, frozen=True):
-    """The newest 200 jobs by state, with all ``parked`` ones, and at most ten ``running`` ones."""
-
-    by_state: dict[str, int]
-    running: tuple[Job, ...]
+    if not re.fullmatch("j[0-9]{1,18}", job):  # digits that surely fit SQLite's 64 bits
+        raise _not_found(job)
+    return int(job[1:])
 
 
 def job_completed(job: str, result: Mapping[str, Any], at: float) -> Effect:
@@ -155,7 +121,7 @@ def job_completed(job: str, result: Mapping[str, Any], at: float) -> Effect:
         facts = {**result, "change": change} if change else result
         cursor.execute(
             "UPDATE jobs SET state = 'completed', result = ?, error = NULL, ended = ?,"
-            " request = '{}' WHERE number = ? AND state IN ('queued', 'running')",
+            " request = '{}' WHERE number = ? AND ended IS NULL",
             (json.dumps(facts), at, number_of(job)),
         )
 
@@ -175,7 +141,7 @@ def completed_results(
 
 
 class JobTable:
-    """The rows of jobs. Methods block and raise StateUnusableError.
+    """The rows of jobs. Methods block and raise StateUnusableError, and NotFound for a wrong id.
 
     ``pid`` is this process, which running jobs return as their ``holder``.
     """
@@ -185,53 +151,66 @@ class JobTable:
         self._pid = pid
         self.docs = Docs(database)
 
-    def take_up(self, at: float) -> tuple[Job, ...]:
-        """Queue or park the jobs of a dead process; return all unfinished jobs, oldest first."""
+    def take_up(self, at: float) -> None:
+        """Queue the jobs of a process that died again, or end them after ``TRIES``."""
+        message = f"memd ended while it ran, in the last of {TRIES} tries"
+        error = json.dumps({"kind": "gave_up", "message": message})
         with self._database.transaction() as cursor:
-            cursor.execute(f"{_ROWS} WHERE state = 'running'")
-            for row in cursor.fetchall():
-                _count_death(cursor, row["number"], at)
-            _forget_oldest(cursor)
             cursor.execute(
-                "DELETE FROM leases WHERE job NOT IN"
-                " (SELECT number FROM jobs WHERE state IN ('queued', 'running'))"
+                "UPDATE jobs SET state = 'failed', error = ?, ended = ?"
+                " WHERE state = 'running' AND attempts >= ?",
+                (error, at, TRIES),
             )
-            cursor.execute(f"{_ROWS} WHERE state IN ('queued', 'running') ORDER BY number")
-            return self._read_jobs(cursor.fetchall())
+            cursor.execute("UPDATE jobs SET state = 'queued', phase = '' WHERE state = 'running'")
+            _delete_oldest(cursor)
 
-    def add(self, new: NewJob, at: float) -> str:
-        """Store a queued job and return its id.
+    def add(
+        self, kind: str, directory: str, session: str, request: object, at: float
+    ) -> tuple[str, bool]:
+        """Store a request and return the id of its job, and whether the job is a new one.
 
-        A parked job of the same kind, lane and session becomes an ordinary failure.
+        A queued job of the same kind, real directory and session gets the request in place of its
+        own, and its earlier failures no longer count.
         """
+        of_session, text = (kind, os.path.realpath(directory), session), json.dumps(request)
         with self._database.transaction() as cursor:
             cursor.execute(
-                "INSERT INTO jobs (kind, lane, directory, session, request, state, created)"
+                "UPDATE jobs SET request = ?, attempts = 0, error = NULL"
+                " WHERE number = (SELECT max(number) FROM jobs"
+                " WHERE state = 'queued' AND kind = ? AND lane = ? AND session = ?)"
+                " RETURNING number",
+                (text, *of_session),
+            )
+            waiting = cursor.fetchall()
+            if waiting:
+                return f"j{waiting[0]['number']}", False
+            cursor.execute(
+                "UPDATE jobs SET request = '{}' WHERE state = 'failed' AND request <> '{}'"
+                " AND kind = ? AND lane = ? AND session = ?",
+                of_session,
+            )
+            cursor.execute(
+                "INSERT INTO jobs (kind, lane, session, directory, request, state, created)"
                 " VALUES (?, ?, ?, ?, ?, 'queued', ?)",
-                (new.kind, new.lane, new.directory, new.session, json.dumps(new.request), at),
+                (*of_session, directory, text, at),
             )
             job = f"j{cursor.lastrowid}"
-            cursor.execute(
-                f"{_PARKED_ROWS} AND kind = ? AND lane = ? AND session = ?",
-                (new.kind, new.lane, new.session),
-            )
-            _end_parking(cursor, superseded_by=job)
-            _forget_oldest(cursor)
-            return job
+            _delete_oldest(cursor)
+            return job, True
 
-    def replace(self, job: str, request: dict[str, Any]) -> None:
-        """Give a queued job a newer request; its earlier failures no longer count."""
-        self._database.write(
-            "UPDATE jobs SET request = ?, attempts = 0, error = NULL"
-            " WHERE number = ? AND state = 'queued'",
-            (json.dumps(request), number_of(job)),
-        )
+    def next(self, lanes: Collection[str], but: Collection[str]) -> tuple[str, str] | None:
+        """Return id and lane of the oldest queued job whose lane is not in ``lanes``.
+
+        The jobs ``but`` are passed over.
+        """
+        query = "SELECT number, lane FROM jobs WHERE state = 'queued' ORDER BY number"
+        for number, lane in self._database.read(query):
+            if lane not in lanes and f"j{number}" not in but:
+                return f"j{number}", lane
+        return None
 
     def start(self, job: str, at: float) -> Job:
-        """Mark a queued job running, count the attempt, and return it.
-
-        A job that has ended is returned as it is. Raises NotFound.
-        """
+        """Mark a queued job running, count the try, and return the job; one that ended stays so."""
         self._database.write(
             "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1"
             " WHERE number = ? AND state = 'queued'",
@@ -239,13 +218,31 @@ class JobTable:
         )
         return self.get(job)
 
-    def requeue(self, job: str, error: dict[str, Any] | None) -> None:
-        """Queue a running job again; without an error its attempt does not count."""
+    def put_back(self, job: str) -> None:
+        """Queue a running job again; its try does not count."""
         self._database.write(
-            "UPDATE jobs SET state = 'queued', phase = '', error = coalesce(?, error),"
-            " attempts = attempts - ? WHERE number = ? AND state = 'running'",
-            (error and json.dumps(error), int(error is None), number_of(job)),
+            "UPDATE jobs SET state = 'queued', phase = '', attempts = attempts - 1"
+            " WHERE number = ? AND state = 'running'",
+            (number_of(job),),
         )
+
+    def retry(self, job: str, error: dict[str, Any]) -> bool:
+        """Queue a failed job again unless its session has a newer request; say whether it is."""
+        with self._database.transaction() as cursor:
+            if _has_newer(cursor, job):
+                return False
+            cursor.execute(
+                "UPDATE jobs SET state = 'queued', phase = '', error = ?"
+                " WHERE number = ? AND state = 'running'",
+                (json.dumps(error), number_of(job)),
+            )
+            return bool(cursor.rowcount)
+
+    def kill_queued(self, job: str, at: float) -> bool:
+        """End a job that waits, and return whether it did."""
+        query = "UPDATE jobs SET state = 'killed', ended = ?, request = '{}'"
+        query += " WHERE number = ? AND state = 'queued'"
+        return self._database.write(query, (at, number_of(job))) == 1
 
     def finish(
         self,
@@ -256,44 +253,37 @@ class JobTable:
         phase: str = "",
         result: dict[str, Any] | None = None,
         error: dict[str, Any] | None = None,
-        parked: bool = False,
+        park: bool = False,
     ) -> Job:
-        """End a job and return its row; a ``parked`` one keeps its request.
+        """End a job and return it; with ``park`` it keeps its request, if there is no newer one.
 
-        A job that its change set already ended keeps that end; a completed one gets the new result.
+        A job that its change ended already keeps that end; a completed one gets the new result.
         """
         number = number_of(job)
-        result_text = None if result is None else json.dumps(result)
-        if parked and error is not None:
-            error = error | {PARKED: True}
-        error_text = error and json.dumps(error)
+        texts = [None if facts is None else json.dumps(facts) for facts in (result, error)]
         with self._database.transaction() as cursor:
+            if not (park and not _has_newer(cursor, job)):
+                cursor.execute("UPDATE jobs SET request = '{}' WHERE number = ?", (number,))
             cursor.execute(
-                "UPDATE jobs SET state = ?, phase = ?, result = ?, error = ?, ended = ?,"
-                " request = CASE WHEN ? THEN request ELSE '{}' END"
-                " WHERE number = ? AND state IN ('queued', 'running')",
-                (state, phase, result_text, error_text, at, parked, number),
+                "UPDATE jobs SET state = ?, phase = ?, result = ?, error = ?,"
+                " ended = coalesce(ended, ?)"
+                " WHERE number = ? AND (ended IS NULL OR state = 'completed' AND ? = state)",
+                (state, phase, *texts, at, number, state),
             )
-            # The job's change set ended it already; this result says more.
-            if cursor.rowcount == 0 and state is JobState.COMPLETED:
+            if park:
                 cursor.execute(
-                    "UPDATE jobs SET phase = ?, result = ? WHERE number = ? AND state = ?",
-                    (phase, result_text, number, state),
+                    "UPDATE jobs SET request = '{}' WHERE number IN (SELECT number FROM jobs WHERE"
+                    " state = 'failed' AND request <> '{}' ORDER BY number DESC LIMIT -1 OFFSET ?)",
+                    (PARKED_ROWS,),
                 )
-            cursor.execute("DELETE FROM leases WHERE job = ?", (number,))
-            if parked:  # the oldest become ordinary failures, so that stored requests stay few
-                cursor.execute(
-                    f"{_PARKED_ROWS} ORDER BY number DESC LIMIT -1 OFFSET ?", (limits.PARKED_KEPT,)
-                )
-                _end_parking(cursor)
         return self.get(job)
 
     def get(self, job: str) -> Job:
-        """Return one job. Raises NotFound."""
-        rows = self._database.read(f"{_ROWS} WHERE number = ?", (number_of(job),))
-        if not rows:
-            raise job_not_found(job)
-        return self._read_jobs(rows)[0]
+        """Return one job."""
+        jobs = self._select("number = ?", (number_of(job),))
+        if not jobs:
+            raise _not_found(job)
+        return jobs[0]
 
     def list(
         self,
@@ -307,48 +297,54 @@ class JobTable:
 
         With a memory directory, only its jobs and those of directories in the folders ``below``.
         """
-        query = f"{_PARKED_ROWS} AND" if parked else f"{_ROWS} WHERE"
-        conditions, values = ["? IN ('', directory)"], list[object]([directory])
+        places, values = ["? IN ('', directory)"], list[object]([directory])
         for folder in below:
-            conditions.append("substr(directory, 1, ?) = ?")
+            places.append("substr(directory, 1, ?) = ?")
             values += [len(folder) + 1, f"{folder}/"]
-        places = " OR ".join(conditions)
-        rows = self._database.read(
-            f"{query} ({places}) ORDER BY number DESC LIMIT ?", (*values, limit)
+        return self._select(
+            f"({' OR '.join(places)}) AND (NOT ? OR state = 'failed' AND request <> '{{}}')"
+            " ORDER BY number DESC LIMIT ?",
+            (*values, parked, limit),
         )
-        return self._read_jobs(rows)
 
     def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest job of a kind that ran and has ended, in a directory or in all for "".
 
         A job whose result has the status skipped did nothing and does not count.
         """
-        query = (
-            f"{_ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
-            " AND ended IS NOT NULL AND number < ? ORDER BY number DESC LIMIT 1"
+        jobs = self._select(
+            "? IN ('', directory) AND kind = ? AND started IS NOT NULL AND ended IS NOT NULL"
+            " AND iif(json_valid(result), json_extract(result, '$.status'), '') IS NOT 'skipped'"
+            " ORDER BY number DESC LIMIT 1",
+            (directory, kind),
         )
-        number_bound = sys.maxsize
-        # One row at a time: results can be large, and usually the first row counts.
-        while rows := self._database.read(query, (directory, kind, number_bound)):
-            (job,) = self._read_jobs(rows)
-            if (job.result or {}).get("status") != "skipped":
-                return job
-            number_bound = rows[0]["number"]
-        return None
+        return jobs[0] if jobs else None
 
-    def counts(self) -> JobCounts:
-        """Return how many jobs are in which state, and which run."""
-        rows = {row["state"]: int(row["found"]) for row in self._database.read(_BY_STATE)}
+    def under_way(self, kind: str, directory: str) -> str | None:
+        """Return the id of the oldest job of a kind and real directory that waits or runs."""
+        query = "SELECT min(number) FROM jobs WHERE ended IS NULL AND kind = ? AND lane = ?"
+        number = self._database.read(query, (kind, os.path.realpath(directory)))[0][0]
+        return None if number is None else f"j{number}"
+
+    def unfinished(self) -> int:
+        """Return how many jobs wait or run."""
+        query = "SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')"
+        return int(self._database.read(query)[0][0])
+
+    def counts(self) -> dict[str, int]:
+        """Return how many of the newest 200 jobs are in which state, and all ``parked`` ones."""
+        rows = {row["state"]: int(row["number"]) for row in self._database.read(_BY_STATE)}
+        query = "SELECT count(*) FROM jobs WHERE state = 'failed' AND request <> '{}'"
+        parked = int(self._database.read(query)[0][0])
         counts = {state.value: rows[state] for state in JobState if state in rows}
-        parked = len(self._database.read(_PARKED_ROWS.replace("*", "number")))
-        running = self._read_jobs(self._database.read(f"{_ROWS} WHERE state = 'running' LIMIT 10"))
-        return JobCounts(counts | ({"parked": parked} if parked else {}), running)
+        return counts | ({"parked": parked} if parked else {})
 
-    def _read_jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
-        """Return the jobs in rows; of a damaged one little is known, and it failed."""
+    def _select(self, condition: str, values: Sequence[object]) -> tuple[Job, ...]:
+        """Return the jobs for which a condition holds."""
         jobs = []
-        for row in rows:
+        for row in self._database.read(_ROWS + condition, values):
             facts: dict[str, Any] = dict(row)
+            # Of a damaged row little is known, and it failed.
             state = JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED
             holder = self._pid if state is JobState.RUNNING else None
             facts |= {"id": f"j{facts.pop('number')}", "state": state, "holder": holder}
@@ -358,40 +354,25 @@ class JobTable:
         return tuple(jobs)
 
 
-def _forget_oldest(cursor: Cursor) -> None:
-    """Delete the rows of ended jobs beyond the newest ``KEPT_ROWS``."""
+def _delete_oldest(cursor: Cursor) -> None:
+    """Delete the rows of ended jobs beyond the newest ``ROWS``."""
     cursor.execute(
         "DELETE FROM jobs WHERE ended IS NOT NULL AND number <= (SELECT max(number) FROM jobs) - ?",
-        (KEPT_ROWS,),
+        (ROWS,),
     )
 
 
-def _count_death(cursor: Cursor, number: int, at: float) -> None:
-    """Queue a job again after its process died, or park it after ``DEATHS`` deaths."""
+def _has_newer(cursor: Cursor, job: str) -> bool:
+    """Return whether a job's session has a newer request that waits: it covers its messages too."""
     cursor.execute(
-        "INSERT INTO leases (job, holder, since, deaths) VALUES (?, 0, ?, 1)"
-        " ON CONFLICT (job) DO UPDATE SET deaths = deaths + 1 RETURNING deaths",
-        (number, at),
+        "SELECT 1 FROM jobs JOIN jobs AS newer USING (kind, lane, session)"
+        " WHERE jobs.number = ? AND newer.state = 'queued'",
+        (number_of(job),),
     )
-    if cursor.fetchone()["deaths"] < DEATHS:
-        cursor.execute("UPDATE jobs SET state = 'queued', phase = '' WHERE number = ?", (number,))
-        return
-    gave_up = {"kind": "gave_up", "message": f"it ended memd {DEATHS} times", PARKED: True}
-    cursor.execute(
-        "UPDATE jobs SET state = 'failed', error = ?, ended = ? WHERE number = ?",
-        (json.dumps(gave_up), at, number),
-    )
+    return cursor.fetchone() is not None
 
 
-def _end_parking(cursor: Cursor, **facts: str) -> None:
-    """Turn the parked jobs that the cursor selected into ordinary failures.
-
-    Their requests are deleted and ``facts`` are added to their errors.
-    """
-    for row in cursor.fetchall():
-        error = {**read_object(row["error"]), **facts}
-        error.pop(PARKED, None)
-        cursor.execute(
-            "UPDATE jobs SET request = '{}', error = ? WHERE number = ?",
-            (json.dumps(error), row["number"]),
-        )
+def _not_found(job: str) -> NotFound:
+    """Return the error that there is no job with this id."""
+    hint = "list the jobs to see those that are known"
+    return NotFound(f"there is no job {job}", hint=hint, job=job)

@@ -40,7 +40,7 @@ from memd.dream.lock import lock_rows
 from memd.dream.service import Dreams
 from memd.state.database import open_database
 from memd.state.docs import Docs
-from memd.state.jobs import Job, JobState, JobTable, NewJob
+from memd.state.jobs import Job, JobState, JobTable
 from memd.state.proposals import ProposalTable
 from memd.store import lock
 from memd.store.log import ChangeLog
@@ -109,7 +109,8 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     try:
         await store.recover()
         await dreaming.recover()
-        waiting = await to_thread.run_sync(rows.take_up, NOW)
+        await to_thread.run_sync(rows.take_up, NOW)
+        waiting = tuple(job for job in await to_thread.run_sync(rows.list) if not job.over)
         yield (
             World(root, store, dreaming, rows, Docs(database), ChangeLog(database), clock),
             waiting,
@@ -146,7 +147,7 @@ def prepare(root: Path, *, prior: bool) -> None:
         (memory / lock.LOCK).touch()
         os.utime(memory / lock.LOCK, ns=(PRIOR_NS, PRIOR_NS))
     database = open_database(str(root / "state.db"), SCHEMAS)
-    JobTable(database).add(NewJob("dream", str(memory), str(memory), "", {}), NOW)
+    JobTable(database).add("dream", str(memory), "", {}, NOW)
     database.close()
 
 

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.daemon.missed import LOOK_SECONDS
+from memd.daemon.missed import CHECK_SECONDS
 from tests.api import transcripts
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here, throw_away_home
@@ -65,7 +65,7 @@ class Missing:
         """Return once nothing but these is in the spool; the clock goes on."""
         with anyio.fail_after(60):
             while sorted(os.listdir(self.spool)) != [*left]:
-                self.clock.advance(LOOK_SECONDS)
+                self.clock.advance(CHECK_SECONDS)
                 await anyio.lowlevel.checkpoint()
 
     async def jobs(self, client: AsyncClient, count: int) -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ async def test_a_disk_that_refuses_keeps_the_event(missing: Missing) -> None:
     async with missing.daemon() as client:
         for _ in range(3):
             await client.call("load_prompt", {"cwd": missing.cwd})
-            missing.clock.advance(LOOK_SECONDS)
+            missing.clock.advance(CHECK_SECONDS)
         assert sorted(os.listdir(missing.spool)) == ["1", "2"]
         database.rmdir()
         await missing.emptied()

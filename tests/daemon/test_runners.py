@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio import from_thread
+from msgspec.structs import replace
 
 from memd.agent.runs import Runs
 from memd.base.values import Tree
@@ -18,8 +19,7 @@ from memd.daemon.runners import runners
 from memd.dream.values import Wanted
 from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
-from memd.jobs.running import Running
-from memd.jobs.service import Jobs
+from memd.jobs.service import Jobs, Running
 from memd.state.database import open_database
 from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
@@ -73,7 +73,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         summaries=Summaries(bench.clock, NoModel(), runs),
     )
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
-    running = Running(bench.jobs.get(bench.job()), request, bench.progress)
+    running = Running(replace(bench.jobs.get(bench.job()), request=request), bench.progress)
     with anyio.fail_after(60), anyio.CancelScope() as scope:
         await by_kind["dream"](running)
     database.close()

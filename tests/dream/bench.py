@@ -13,7 +13,7 @@ from memd.dream.service import Dreams
 from memd.dream.values import Report
 from memd.state.database import Database
 from memd.state.docs import Docs
-from memd.state.jobs import JobTable, NewJob
+from memd.state.jobs import JobTable
 from memd.state.proposals import ProposalTable
 from memd.store import lock, memory
 from tests.scripted_model import Answer, ScriptedModel
@@ -111,7 +111,7 @@ class Bench:
         return file
 
     def job(self) -> str:
-        job = self.jobs.add(NewJob("dream", str(self.memory), str(self.memory), "", {}), NOW)
+        job, _ = self.jobs.add("dream", str(self.memory), "", {}, NOW)
         self.jobs.start(job, NOW)
         return job
 

@@ -14,7 +14,7 @@ from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
 from memd.model.port import ModelSource
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
-from memd.state.jobs import JobTable, NewJob
+from memd.state.jobs import JobTable
 from memd.state.suggestions import SuggestionTable
 from memd.store.store import Store
 from memd.suggestions.service import Suggestions
@@ -122,7 +122,7 @@ class Bench:
 
     def job(self) -> str:
         """Return a job that runs."""
-        job = self.table.add(NewJob("extract", str(self.memory), str(self.memory), "s", {}), NOW)
+        job, _ = self.table.add("extract", str(self.memory), "s", {}, NOW)
         self.table.start(job, NOW)
         return job
 

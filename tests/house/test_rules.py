@@ -48,7 +48,6 @@ PURE_FILES = (
     "memd/rpc/framing.py",
     "memd/rpc/conversation.py",
     "memd/jobs/breaker.py",
-    "memd/jobs/lanes.py",
     "memd/model/endpoint.py",
     "memd/model/errors.py",
     "memd/model/plain.py",

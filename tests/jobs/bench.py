@@ -114,7 +114,7 @@ class Bench:
 
     async def runner(self, running: Running) -> dict[str, Any]:
         """Run a job as the test wants it."""
-        name = str(running.request["name"])
+        name = str(running.job.request["name"])
         self.models.append(running.model_allowed)
         self.ran.append(name)
         running.progress("working", name=name)

@@ -178,10 +178,10 @@ class Story:
                 "SELECT max(last) FROM considered WHERE project = ? AND session = ?", key
             )
             last = cursor.fetchone()[0] or 0
-            if running.request["newest"] > last:
+            if running.job.request["newest"] > last:
                 cursor.execute(
                     "INSERT INTO considered VALUES (?, ?, ?, ?)",
-                    (*key, last + 1, running.request["newest"]),
+                    (*key, last + 1, running.job.request["newest"]),
                 )
             jobs.job_completed(running.job.id, {}, self.clock.now())(cursor, None)
 

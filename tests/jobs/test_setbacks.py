@@ -5,7 +5,7 @@ import pytest
 
 from memd.base import limits
 from memd.jobs.service import Jobs
-from memd.state.jobs import JobState
+from memd.state.jobs import TRIES, JobState
 from tests.jobs.bench import (
     Bench,
     LaterError,
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.anyio
 
 
 async def _park(bench: Bench, service: Jobs, name: str, session: str = "") -> str:
-    bench.failures[name] = [LaterError() for _ in range(limits.PARK_AFTER)]
+    bench.failures[name] = [LaterError() for _ in range(TRIES)]
     job = await submit(service, name, session)
-    await fail_often(bench, service, job, limits.PARK_AFTER)
+    await fail_often(bench, service, job, TRIES)
     assert (await service.wait(job)).parked
     return job
 
@@ -44,10 +44,7 @@ async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
         other = await _park(bench, service, "other", "s2")
         new = await submit(service, "new", "s1")
         await service.wait(new)
-        error = (await service.get(old)).error
-        assert error is not None
-        assert error["superseded_by"] == new
-        assert "parked" not in error
+        assert not (await service.get(old)).parked
         assert [results.id for results in await service.list(parked=True)] == [other]
 
 

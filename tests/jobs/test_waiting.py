@@ -6,7 +6,6 @@ import anyio
 import pytest
 
 from memd.base.errors import MemdError
-from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
 from memd.state.jobs import JobState
 from tests.jobs.bench import Bench, at_work, blocked, submit, until
@@ -23,22 +22,6 @@ class FullError(MemdError):
 
     def __init__(self) -> None:
         super().__init__("there is no room")
-
-
-def test_whom_a_refusal_concerns() -> None:
-    """A job that is held concerns who waits for it; a stuck state file concerns everybody."""
-    waiting, error = Waiting(), FullError()
-    one, other = waiting.event("j1"), waiting.event("j2")
-    waiting.hold("j1", None)
-    assert not one.is_set()
-    waiting.hold("j1", error)
-    assert (one.is_set(), other.is_set()) == (True, False)
-    assert (waiting.refusal("j1"), waiting.refusal("j2")) == (error, None)
-    waiting.record_save(error)
-    assert (other.is_set(), waiting.refusal("j2")) == (True, error)
-    waiting.record_save(None)
-    waiting.record_start("j1")
-    assert (waiting.refusal("j1"), waiting.refusal("j2")) == (None, None)
 
 
 async def test_a_wait_for_a_job_without_room_ends(bench: Bench) -> None:

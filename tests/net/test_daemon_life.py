@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.recorder import Recorder
 from tests.net.socket_bytes import GOOD, raw, rest
 from tests.net.wire import BIN, RpcError
@@ -119,7 +119,7 @@ def test_a_hang_up_reads_settings_and_ends_nothing(home: Home) -> None:
         "socket",
         "replaced socket",
         "lock",
-        pytest.param("state.db", marks=differs("6.8", "a state file that is gone ends nothing")),
+        "state.db",
     ],
 )
 def test_a_daemon_whose_places_are_gone_ends(own: Home, lost: str) -> None:
