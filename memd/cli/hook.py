@@ -153,12 +153,7 @@ def send_request(path: bytes, request: bytes, *, keep_open: bool = False) -> byt
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         sock.settimeout(CONNECT_SECONDS)
-        folder = path.rpartition(b"/")[0] or b"."
-        if not (_is_private(folder, S_IFDIR) and _is_private(path, S_IFSOCK)):
-            return b""
-        sock.connect(path)
-        # The names may have been exchanged since: what counts is who listens at this connection.
-        if int.from_bytes(sock.getsockopt(*PEER)[4:8], sys.byteorder) != posix.geteuid():
+        if not connect(sock, path):
             return b""
         sock.settimeout(None)  # from here on the process's own timer decides
         sock.sendall(b"Content-Length: %d\r\n\r\n" % len(request) + request)
@@ -167,6 +162,19 @@ def send_request(path: bytes, request: bytes, *, keep_open: bool = False) -> byt
     finally:
         if not keep_open:
             sock.close()
+
+
+def connect(sock: _socket.socket, path: bytes) -> bool:
+    """Connect a socket to a path; return whether this user's own process serves there.
+
+    Raises OSError. Where it returns ``False`` nothing may be sent.
+    """
+    folder = path.rpartition(b"/")[0] or b"."
+    if not (_is_private(folder, S_IFDIR) and _is_private(path, S_IFSOCK)):
+        return False
+    sock.connect(path)
+    # The names may have been exchanged since: what counts is who listens at this connection.
+    return int.from_bytes(sock.getsockopt(*PEER)[4:8], sys.byteorder) == posix.geteuid()
 
 
 def start_daemon(state: bytes, environ: Environ, now: float) -> int:

@@ -1,4 +1,4 @@
-"""The entry point of memctl. ``--version`` and ``hook`` are answered without loading the parser.
+"""The entry point of memctl. ``--version``, ``hook`` and ``mcp`` do not load the parser.
 
 Rules of this file
 - ``memctl hook`` never ends with another status than 0, not even for a wrong command line: a
@@ -23,6 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.argv[1:] = words[1:]
         hook.main()
         return 0
+    if words == ["mcp"]:
+        from memd.cli import mcp  # noqa: PLC0415 - clients wait for its first answer
+
+        if mcp.main():
+            return 0
     from memd.cli.running import start  # noqa: PLC0415 - not needed above
 
     return start(words)

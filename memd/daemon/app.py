@@ -39,6 +39,7 @@ from memd.extract.candidates import statements
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
+from memd.mcp import server as mcp
 from memd.memories.service import Memories
 from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
@@ -126,7 +127,8 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
                 "retention", partial(prune_records, *pruned, ports.clock, ports.log)
             )
             methods = handlers(services)
-            await group.start(_serve, ports, methods, hub, parting)
+            served = {**methods, **mcp.handlers(methods, ports.places.home, machine.process)}
+            await group.start(_serve, ports, served, hub, parting)
 
             def in_place() -> bool:
                 """Return whether clients reach this daemon, and it its state file. Blocks."""

@@ -1,4 +1,4 @@
-"""Serve the Model Context Protocol on standard input and output, as a client of the daemon.
+"""The Model Context Protocol, one more set of methods of the daemon's socket.
 
 Doors: ``server``.
 """

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from memd.mcp.protocol import NO_RESOURCE, PARAMS, ProtocolError, declaration, text_of
-from memd.mcp.tools import Ask, quoted_head
+from memd.base.errors import Invalid
+from memd.mcp.protocol import McpRequest, MethodCaller, declaration, no_resource, text_of
+from memd.mcp.tools import quoted_head
 from memd.text.quoting import neutralise
 
 INDEX = "memory://index"
@@ -25,11 +26,11 @@ _NO_PROMPT = "no such prompt; prompts/list has those that there are"
 _NO_STATEMENT = "remember needs the argument statement"
 
 
-def list_page(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+async def list_page(ask: MethodCaller, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return a page of the resources: on the first page index and notes, then memories by age."""
     cursor = text_of(params.get("cursor"))
     place = {"after": cursor} if cursor else {}
-    page = ask("memory.list", limit=_PAGE_LIMIT, **place)
+    page = await ask("memory.list", limit=_PAGE_LIMIT, **place)
     resources = [
         {
             "uri": f"{MEMORY}{quote(memory['path'])}",
@@ -50,38 +51,41 @@ def list_page(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
-    """Return the text of a resource. Raises ProtocolError for a URI of another kind."""
+async def read(ask: MethodCaller, request: McpRequest) -> dict[str, Any]:
+    """Return the text of a resource. Raises NotFound for a URI of another kind."""
+    uri = text_of(request.params.get("uri"))
     if uri == INDEX or uri.startswith(MEMORY):
         path = _INDEX_FILE if uri == INDEX else unquote(uri.removeprefix(MEMORY))
-        memory = ask("memory.read", path=path)
+        memory = await ask("memory.read", path=path)
         content = f"{quoted_head(memory['origin'])}{neutralise(memory['content'])}"
     elif uri == NOTES or uri.startswith(f"{NOTES}/"):
-        session = unquote(uri.removeprefix(NOTES)[1:]) or _newest_session(ask)
-        content = ask("notes.read", session_id=session)["content"] if session else _NO_NOTES
-        content = neutralise(content)
+        content = neutralise(await _notes(ask, unquote(uri.removeprefix(NOTES)[1:])))
     else:
-        raise ProtocolError(PARAMS if modern else NO_RESOURCE, _NO_URI, {"uri": uri})
+        raise no_resource(request, _NO_URI)
     return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": content}]}
 
 
-def _newest_session(ask: Ask) -> str:
-    """Return the session whose notes changed last, "" where the project has none."""
-    notes = ask("notes.list", limit=1)["notes"]
-    return text_of(notes[0]["session"]) if notes else ""
+async def _notes(ask: MethodCaller, session: str) -> str:
+    """Return the notes of a session, for "" those that changed last."""
+    if not session:
+        notes = (await ask("notes.list", limit=1))["notes"]
+        if not notes:
+            return _NO_NOTES
+        session = notes[0]["session"]
+    return text_of((await ask("notes.read", session_id=session))["content"])
 
 
-def prompt_messages(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the messages of a prompt. Raises ProtocolError for an unknown one."""
+async def prompt(ask: MethodCaller, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the messages of a prompt. Raises Invalid for an unknown one."""
     name, arguments = params.get("name"), params.get("arguments") or {}
     if name == "load_prompt":
-        loaded = ask("load_prompt")
+        loaded = await ask("load_prompt")
         words = loaded["prompt"] or f"Memory is off here: {loaded['reason']}"
     elif name == "remember":
         statement = text_of(arguments.get("statement")) if isinstance(arguments, dict) else ""
         if not statement.strip():
-            raise ProtocolError(PARAMS, _NO_STATEMENT)
+            raise Invalid(_NO_STATEMENT)
         words = declaration("remember").format(statement=statement)
     else:
-        raise ProtocolError(PARAMS, _NO_PROMPT)
+        raise Invalid(_NO_PROMPT)
     return {"messages": [{"role": "user", "content": {"type": "text", "text": words}}]}

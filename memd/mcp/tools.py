@@ -11,17 +11,17 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from memd.base.errors import Conflict
 from memd.base.text import one_line, sha256
-from memd.mcp.protocol import declaration
+from memd.mcp.protocol import MethodCaller
 from memd.text.quoting import neutralise
 
-Ask = Callable[..., Any]  # calls a method with parameters by name, and returns the daemon's result
 Answer = tuple[str, dict[str, Any]]  # a text for the model, and the same as data
-Tool = Callable[[Ask, Mapping[str, Any]], Answer | str]  # a text alone is an error
+# A text alone is an error.
+Tool = Callable[[MethodCaller, Mapping[str, Any]], Awaitable[Answer | str]]
 
 # Values of the wire: origins of memories, and the types that are about the person.
 _PERSON, _AGENT = "user", "agent"
@@ -53,21 +53,22 @@ _JSON_TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-def call(
-    ask: Ask, name: str, arguments: Mapping[str, Any], more_tools: Mapping[str, Tool]
-) -> dict[str, Any] | None:
-    """Return the result of a tool call, ``None`` where there is no such tool.
+async def call(
+    ask: MethodCaller,
+    tool: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    more_tools: Mapping[str, Tool],
+) -> dict[str, Any]:
+    """Return the result of a call of a declared tool.
 
     ``more_tools`` are further tools by name, beside those of this file. Raises the daemon's errors.
     """
-    tool = next((tool for tool in declaration("tool") if tool["name"] == name), None)
-    if tool is None:
-        return None
+    name = tool["name"]
     arguments = {name: value for name, value in arguments.items() if value is not None}
     problem = _problem_with(tool["inputSchema"], arguments)
     if not problem:
         run = more_tools.get(name) or _TOOLS[name]
-        answer = run(ask, arguments)
+        answer = await run(ask, arguments)
         if isinstance(answer, tuple):
             words, data = answer
             return {"content": [{"type": "text", "text": words}], "structuredContent": data}
@@ -85,9 +86,9 @@ def quoted_head(origin: str) -> str:
     return _QUOTED_HEAD.format(origin=origin) if origin in _FOREIGN_ORIGINS else ""
 
 
-def _search(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
+async def _search(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer:
     """Return the memories that match a query, as lines and as data."""
-    answer = ask("memory.search", **arguments)
+    answer = await ask("memory.search", **arguments)
     hits = _rows(answer["hits"], "path", "description", "snippet", "origin")
     lines = []
     for hit in hits:
@@ -100,15 +101,15 @@ def _search(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
     return "\n".join(lines) or _NO_HITS, {"hits": hits}
 
 
-def _read(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
+async def _read(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer:
     """Return a memory's text, with a line above it if its words are not the person's."""
-    memory = ask("memory.read", **arguments)
+    memory = await ask("memory.read", **arguments)
     (data,) = _rows([memory], "path", "origin", "age", "content")
     data["content"] = quoted_head(data["origin"]) + data["content"]
     return data["content"], {**data, "type": memory["type"]}
 
 
-def _save(ask: Ask, arguments: Mapping[str, Any]) -> Answer | str:
+async def _save(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer | str:
     """Write a memory; return its state, and a note if it is not stored as the person's words."""
     said, path = arguments.get("said", ""), arguments.get("path", "")
     # A new memory must not replace one that happens to have its name.
@@ -116,7 +117,7 @@ def _save(ask: Ask, arguments: Mapping[str, Any]) -> Answer | str:
     if not path:
         new_memory = {"path": _file_name(arguments["type"], arguments["name"]), "base_hash": ""}
     try:
-        written = ask("memory.write", **{**arguments, "said": said, **new_memory})
+        written = await ask("memory.write", **{**arguments, "said": said, **new_memory})
     except Conflict:
         if not path:
             return _MEMORY_EXISTS.format(path=new_memory["path"])
@@ -129,16 +130,16 @@ def _save(ask: Ask, arguments: Mapping[str, Any]) -> Answer | str:
     return f"{written['status']} {written['path']}. {data.get('note', '')}".strip(), data
 
 
-def _forget(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
+async def _forget(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer:
     """Delete a memory; return the id of the change, with which undo brings it back."""
-    change = ask("memory.delete", path=arguments["path"])["change"]
+    change = (await ask("memory.delete", path=arguments["path"]))["change"]
     words = f"Deleted {arguments['path']}. The undo tool brings it back with change {change}."
     return words, {"path": arguments["path"], "change": change}
 
 
-def _history(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
+async def _history(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer:
     """Return the last changes, as lines and as data."""
-    recorded_changes = ask("memory.history", **{"limit": 20, **arguments})["changes"]
+    recorded_changes = (await ask("memory.history", **{"limit": 20, **arguments}))["changes"]
     changes = _rows(recorded_changes, "id", "at", "actor", "client", "origin", "reason")
     lines = []
     for change, recorded in zip(changes, recorded_changes, strict=True):
@@ -149,9 +150,9 @@ def _history(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
     return "\n".join(lines) or "No change is recorded.", {"changes": changes}
 
 
-def _undo(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
+async def _undo(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer:
     """Take a change back; return the files that changed and those that were left."""
-    result = ask("memory.undo", **arguments)
+    result = await ask("memory.undo", **arguments)
     data = {name: result[name] for name in ("change", "undone", "files", "merged", "conflicts")}
     parts = [f"{file['action']} {file['path']}" for file in result["files"]]
     words = f"Took {result['undone']} back: {', '.join(parts) or 'nothing had to change'}."
@@ -160,9 +161,9 @@ def _undo(ask: Ask, arguments: Mapping[str, Any]) -> Answer:
     return words, data
 
 
-def _suggestions(ask: Ask, _: Mapping[str, Any]) -> Answer:
+async def _suggestions(ask: MethodCaller, _: Mapping[str, Any]) -> Answer:
     """Return the person's suggestions that wait, as lines and as data."""
-    suggestions = ask("suggestion.list")["suggestions"]
+    suggestions = (await ask("suggestion.list"))["suggestions"]
     rows = _rows((each for each in suggestions if each["origin"] == _PERSON), "id", "text")
     lines = [f'{row["id"]}: "{one_line(row["text"], _LINE_CHARACTERS)}"' for row in rows]
     return "\n".join(lines) or "Nothing waits.", {"suggestions": rows}

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from memd.base.agents import SystemProcess
 from memd.base.events import Event
@@ -78,11 +78,16 @@ class Connection:
 
 
 class Call(Struct, frozen=True):
-    """One request: its connection, its id, and the token for its progress."""
+    """One request: its connection, its id, the token for its progress, and its ``_meta``.
+
+    What a handler adds to ``afterwards`` is called after the answer was queued to be sent.
+    """
 
     connection: Connection
     request_id: RequestId = None
     token: Token | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     @property
     def caller(self) -> Caller:

@@ -13,7 +13,8 @@ Rules of this file
 - At most ``limits.REQUESTS_IN_FLIGHT`` pieces of work run at once; what exceeds it is refused with
   1004 rather than left waiting, so that a cancellation behind it is always read. A batch is one
   piece: its items run one after another.
-- Answers of a client (memd sends no requests) and unknown ``$/`` notifications are dropped.
+- An answer of a client becomes a notification of the method ``$/answer`` with ``id`` and
+  ``result``; other ``$/`` notifications are dropped.
 """
 
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ from memd.rpc.errors import (
 )
 
 RequestId = str | int | float | None
+_ANSWER = "$/answer"  # the method to which the answers of a client go
 # The notifications that cancel a request, of LSP and of MCP, and the parameter with its id.
 _CANCEL_NOTIFICATIONS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
 
@@ -51,13 +53,17 @@ class Token(Struct, frozen=True):
 
 
 class RpcRequest(Struct, frozen=True):
-    """One call to run. ``answered`` is false for a notification, which gets no answer at all."""
+    """One call to run. ``answered`` is false for a notification, which gets no answer at all.
+
+    ``meta`` is what the parameters have as ``_meta``.
+    """
 
     method: str
     params: dict[str, Any] = field(default_factory=dict)
     id: RequestId = None
     answered: bool = True
     token: Token | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RefusedRequest(Struct, frozen=True):
@@ -142,7 +148,8 @@ class Conversation:
         if not isinstance(message, dict):
             return [RefusedRequest(None, InvalidRequestError("it is not an object"))]
         if "method" not in message and ("result" in message or "error" in message):
-            return []
+            answer = {"id": message.get("id"), "result": message.get("result")}
+            return [RpcRequest(_ANSWER, answer, answered=False)]
         problem = _envelope_problem(message)
         if problem:
             request_id = message.get("id")
@@ -162,9 +169,10 @@ class Conversation:
         answered = "id" in message
         method, request_id = message["method"], message.get("id")
         params = message.get("params") or {}
-        token: Token | None = None
+        token, meta = None, dict[str, Any]()
         if isinstance(params, dict):
-            problem, token = _take_token(params)
+            meta = _take_meta(params)
+            problem, token = _take_token(params, meta)
         else:
             problem = "parameters go by name, not by position"
         if problem:
@@ -175,7 +183,7 @@ class Conversation:
                 cause = "a request with this id is still in flight"
                 return [RefusedRequest(request_id, InvalidRequestError(cause))]
             self._ids_in_use.add(request_id)
-        return [RpcRequest(method, params, request_id, answered, token)]
+        return [RpcRequest(method, params, request_id, answered, token, meta)]
 
 
 def _message(frame: bytes) -> Any:
@@ -225,13 +233,18 @@ def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Canc
     return [Cancel(request_id)]
 
 
-def _take_token(params: dict[str, Any]) -> tuple[str, Token | None]:
-    """Remove a progress token and ``_meta`` from parameters; return a problem or "", and the token.
-
-    LSP's ``workDoneToken`` counts before MCP's ``progressToken``.
-    """
+def _take_meta(params: dict[str, Any]) -> dict[str, Any]:
+    """Remove ``_meta`` from parameters and return it, {} where it is no object."""
     meta = params.pop("_meta", None)
-    mcp_value = meta.get("progressToken") if isinstance(meta, dict) else None
+    return meta if isinstance(meta, dict) else {}
+
+
+def _take_token(params: dict[str, Any], meta: Mapping[str, Any]) -> tuple[str, Token | None]:
+    """Remove a progress token from parameters; return a problem or "", and the token.
+
+    LSP's ``workDoneToken`` counts before MCP's ``progressToken`` in ``_meta``.
+    """
+    mcp_value = meta.get("progressToken")
     lsp_value = params.pop("workDoneToken", None)
     value = mcp_value if lsp_value is None else lsp_value
     if value is None:

@@ -267,26 +267,29 @@ class PeerSession:
 
     async def _perform(self, work: Work, turn: Turn) -> None:
         """Run the requests of a frame one after the other and send their answers together."""
-        answers = []
+        answers, calls = [], []
         try:
             for item in work.items:
                 if isinstance(item, RefusedRequest):
                     answers.append(refusal(item.id, item.error))
                 else:
-                    answers.append(await self._run(item))
+                    calls.append(Call(self.connection, item.id, item.token, item.meta))
+                    answers.append(await self._run(item, calls[-1]))
                 if work.batch:
                     await anyio.lowlevel.checkpoint()
             self._conversation.finish(work)
             self._answer(work, answers)
+            for call in calls:
+                for step in call.afterwards:
+                    await step()
             if self._reading_ended and not self._conversation.in_flight:
                 self._all_answered.set()
         finally:
             self.quiet_since = self._clock.monotonic()
             self._turns.end(turn)
 
-    async def _run(self, request: RpcRequest) -> bytes:
+    async def _run(self, request: RpcRequest, call: Call) -> bytes:
         """Run one request and return its answer, an error where it was cancelled."""
-        call = Call(self.connection, request.id, request.token)
         if request.id is None:
             return await self._dispatcher.answer(request, call)
         try:

@@ -96,7 +96,7 @@ IMPURE = {"anyio", "asyncio", "random", "socket", "structlog", "subprocess", "th
 EDGES = (
     "memd/client/context.py",
     "memd/rpc/dispatch.py",
-    "memd/mcp/server.py",
+    "memd/cli/mcp.py",
     "memd/jobs/service.py",
     "memd/team/service.py",
     "memd/cli/running.py",

@@ -247,13 +247,56 @@ def test_a_restart_of_the_daemon_costs_at_most_one_error(own: Home, number: int)
         assert "9911" in _text(last)
 
 
+def test_roots_decide_the_project(own: Home) -> None:
+    """The client's first root is the project, also of the daemon that takes over."""
+    project, root = own.start().project(), own.project("root")
+
+    def tell_roots() -> None:
+        request = client.read()
+        assert request["method"] == "roots/list"
+        result = {"roots": [{"uri": f"file://{root.cwd}"}]}
+        client.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    with closing(project.mcp()) as client:
+        info = {"name": "net", "version": "1"}
+        first = {"protocolVersion": "2025-11-25", "clientInfo": info}
+        client.call("initialize", **first, capabilities={"roots": {"listChanged": True}})
+        client.notify("notifications/initialized")
+        tell_roots()
+        assert not client.tool("save", **BROKER).get("isError")
+        own.stop(signal.SIGTERM)
+        own.start()
+        number = client.ask("tools/call", name="search", arguments={"query": "zebra broker"})
+        tell_roots()
+        assert "9911" in _text(client.answer(number))
+    assert (project.tree(), len(root.tree())) == ({}, 2)
+
+
+def test_the_socket_speaks_the_protocol(own: Home) -> None:
+    """A client of the socket shakes hands there, and parameters that are unknown do no harm."""
+    with own.start().connect() as client:
+        result = client.call("initialize", protocolVersion="2025-06-18", strange=[1])
+        assert result["protocolVersion"] == "2025-06-18"
+        assert {tool["name"] for tool in client.call("tools/list", strange=1)["tools"]} == set(
+            TOOLS
+        )
+
+
+def test_a_line_that_is_too_long_ends_nothing(mcp: Mcp) -> None:
+    """A line above the limit of a frame is an error, and the session goes on."""
+    mcp.socket.sendall(b'{"jsonrpc":"2.0","id":77,"method":"' + b"x" * 5 * 2**20 + b'"}\n')
+    assert "4,194,304" in mcp.read()["error"]["message"]
+    assert mcp.call("ping") == {}
+
+
 def test_without_a_daemon_the_remedy_is_said(own: Home) -> None:
-    """Where no daemon can be started each call answers with what to do."""
+    """Where no daemon can be started each request answers with what to do."""
     (own.path / "h/.local").mkdir(exist_ok=True)
     (own.path / "h/.local/state").write_text("no folder")
     project = own.project()
     with closing(project.mcp()) as client:
-        client.initialize()
+        with pytest.raises(RpcError, match="memd"):
+            client.initialize()
         for _ in range(2):
             result = client.tool("search", query="zebra")
             assert result["isError"]

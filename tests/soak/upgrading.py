@@ -1,10 +1,11 @@
 """Clients that go on while memd is replaced, and what they must find at the end.
 
 Each repeats a request that was lost by the rules of the program that it stands for and no others:
-the MCP bridge (``DaemonLink``), the command line and the hook.
+a program with a client of its own, the command line and the hook.
 """
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -15,8 +16,8 @@ from itertools import count
 from typing import Any
 
 from memd.client import hook_file
-from memd.client.launch import connect
-from memd.mcp.link import DaemonLink
+from memd.client.errors import DaemonUnavailableError
+from memd.client.launch import Client, connect
 from tests.support.daemon import Home, memctl_ended
 
 WRITERS, SENDERS, READERS = 3, 2, 2
@@ -29,6 +30,36 @@ _SENDER_PAUSE = 1.1  # at most 60 messages a minute
 _LEARNER_PAUSE = 2.0
 _SLOW_PAUSE = 0.05
 _SECONDS = 60.0
+
+
+class Repeating:
+    """A client that connects again and repeats a request that was lost, up to twice."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._client: Client | None = None
+
+    def call(self, method: str, params: dict[str, Any]) -> Any:
+        """Return the result of a method; a message gets a request id, so that it is sent once."""
+        if method == "message.send":
+            params = {**params, "request_id": os.urandom(16).hex()}
+        for _ in range(2):
+            try:
+                return self._connected().call(method, params, _SECONDS)
+            except DaemonUnavailableError:
+                self.close()
+        return self._connected().call(method, params, _SECONDS)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = connect(self._home.places, self._home.environ, name="program")
+        return self._client
 
 
 class Load:
@@ -50,7 +81,7 @@ class Load:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._keys: dict[str, str] = {}
-        self._links: list[DaemonLink] = []
+        self._links: list[Repeating] = []
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -138,8 +169,8 @@ class Load:
 
         return loop
 
-    def _link(self) -> DaemonLink:
-        self._links.append(DaemonLink(self.home.places, self.home.environ, start=True))
+    def _link(self) -> Repeating:
+        self._links.append(Repeating(self.home))
         return self._links[-1]
 
     def _writer(self, writer: int) -> Callable[[], None]:

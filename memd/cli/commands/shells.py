@@ -90,13 +90,13 @@ def help_(invocation: Invocation) -> None:
     parser().parse_args([*invocation.options.command, "--help"])
 
 
-def mcp(invocation: Invocation) -> None:
-    """Serve a client of the Model Context Protocol until it leaves."""
-    from memd.mcp.server import serve  # noqa: PLC0415 - nothing else needs it
+def mcp(invocation: Invocation) -> None:  # pragma: no cover - runs as a process
+    """Pass lines between a client of the Model Context Protocol and the daemon until it leaves."""
+    from memd.cli.mcp import McpBridge  # noqa: PLC0415 - nothing else needs it
 
-    options, places = invocation.options, invocation.places
+    options = invocation.options
     fixed, start = bool(options.cwd), not options.no_start
-    serve(places, invocation.environ, invocation.cwd, fixed=fixed, start=start)
+    McpBridge(invocation.environ, invocation.cwd, fixed=fixed, start=start).run()
 
 
 def hook(invocation: Invocation) -> int:  # pragma: no cover - leaves by _exit
