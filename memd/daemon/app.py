@@ -28,7 +28,6 @@ from memd.daemon import machine, missed
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.background import Background
 from memd.daemon.dreaming import DreamStarter
-from memd.daemon.learning import extractions, tool_rules
 from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
 from memd.daemon.retention import keep_bounded
@@ -36,6 +35,7 @@ from memd.daemon.runners import runners
 from memd.daemon.teams import ChangeRelay
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
+from memd.extract.service import Extractions
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
@@ -51,6 +51,7 @@ from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
+from memd.rules.service import ToolRules
 from memd.state import search
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.docs import Docs
@@ -163,19 +164,19 @@ async def _compose(
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team, projects = _shared(ports, database, relay, memberships, configuration)
     spent, docs = SpendTable(database), Docs(database)
-    records = Runs(docs)
-    models, proposals = _models(ports, database, spent), ProposalTable(database)
-    instructions = Instructions(docs, projects.client_folders)
+    models, records = _models(ports, database, spent), Runs(docs)
+    instructions, proposals = Instructions(docs, projects.client_folders), ProposalTable(database)
     covered, log = instructions.covered, ports.log
     joined, priority = memberships.joined, RequestPriority()
-    suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
-    make_extract = partial(extractions, database, store, clock, models, records, joined=joined)
-    extract = make_extract(waiting=suggestions.new_quotations, note=log.note, covered=covered)
+    suggested = SuggestionTable(database)
+    suggestions = Suggestions(store, suggested, clock, covered)
+    make_extract = partial(Extractions, store, docs, clock, models, records, note=log.note)
+    make_extract = partial(make_extract, joined=joined, new_suggestions=suggested.count_new)
+    extract = make_extract(waiting=suggestions.new_quotations, covered=covered)
     make_dreams = partial(Dreams, store, database, proposals, clock, models=models, runs=records)
     dreams = make_dreams(note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
-    add_note = partial(_add_note, notes, log)
-    database.file.tell = add_note
+    database.file.tell = partial(_add_note, notes, log)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
@@ -190,7 +191,7 @@ async def _compose(
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
-        rules=tool_rules(database, store, clock),
+        rules=ToolRules(store, docs, clock),
         exports=exports(database, store, projects, places),
         imports=imports(store, clock, places, priority),
         instructions=instructions,

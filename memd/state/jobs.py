@@ -262,12 +262,13 @@ class JobTable:
         number = number_of(job)
         texts = [None if facts is None else json.dumps(facts) for facts in (result, error)]
         with self._database.transaction() as cursor:
-            if not (park and not _has_newer(cursor, job)):
+            park = park and not _has_newer(cursor, job)
+            if not park:
                 cursor.execute("UPDATE jobs SET request = '{}' WHERE number = ?", (number,))
             cursor.execute(
                 "UPDATE jobs SET state = ?, phase = ?, result = ?, error = ?,"
-                " ended = coalesce(ended, ?)"
-                " WHERE number = ? AND (ended IS NULL OR state = 'completed' AND ? = state)",
+                " ended = ifnull(ended, ?) WHERE number = ?"
+                " AND (ended IS NULL OR state = 'completed' AND state = ?)",
                 (state, phase, *texts, at, number, state),
             )
             if park:
@@ -322,9 +323,12 @@ class JobTable:
 
     def under_way(self, kind: str, directory: str) -> str | None:
         """Return the id of the oldest job of a kind and real directory that waits or runs."""
-        query = "SELECT min(number) FROM jobs WHERE ended IS NULL AND kind = ? AND lane = ?"
-        number = self._database.read(query, (kind, os.path.realpath(directory)))[0][0]
-        return None if number is None else f"j{number}"
+        rows = self._database.read(
+            "SELECT min(number) FROM jobs"
+            " WHERE state IN ('queued', 'running') AND kind = ? AND lane = ?",
+            (kind, os.path.realpath(directory)),
+        )
+        return None if rows[0][0] is None else f"j{rows[0][0]}"
 
     def unfinished(self) -> int:
         """Return how many jobs wait or run."""

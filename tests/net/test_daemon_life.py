@@ -16,6 +16,7 @@ from tests.net.socket_bytes import GOOD, raw, rest
 from tests.net.wire import BIN, RpcError
 
 MEMD = f"{BIN}/memd"
+_SWITCHES = 12  # of all threads, when a timer wakes the daemon once
 KEYS = {
     "ANTHROPIC_API_KEY": "canary-4711",
     "ANTHROPIC_AUTH_TOKEN": "canary-4711",
@@ -173,7 +174,7 @@ def test_a_stopped_process_goes_on(own: Home) -> None:
 
 @pytest.mark.full
 def test_an_idle_daemon_sleeps(own: Home) -> None:
-    """A minute without a request costs next to no processor time."""
+    """A minute without a request costs next to no processor time, and two wakes at most."""
     own.start().project().write("port.md", "Port 9911.")
     assert own.process is not None
     pid = own.process.pid
@@ -184,15 +185,22 @@ def test_an_idle_daemon_sleeps(own: Home) -> None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
+    def switches() -> int:
+        """Return how often a thread has waited."""
+        threads = Path(f"/proc/{pid}/task").glob("*/status")
+        counts = [each.read_text().split("\nvoluntary_ctxt_switches:") for each in threads]
+        return sum(int(after.split()[0]) for _, after in counts)
+
     with raw(own) as silent:
         silent.settimeout(10)
         with pytest.raises(TimeoutError):
             silent.recv(1)  # what was begun has ended
-        before = ticks()
+        before, waited = ticks(), switches()
         silent.settimeout(50)
         with pytest.raises(TimeoutError):
             silent.recv(1)
     assert ticks() - before <= 10
+    assert switches() - waited <= 2 * _SWITCHES
 
 
 @pytest.mark.full
