@@ -3,9 +3,9 @@
 Rules of this file
 - It imports little more than the hook: a client waits for the first answer. The daemon is found
   with the hook's functions; ``client/launch`` is imported where none runs, and starts one.
-- One thread passes the client's lines to the daemon. Each connection has a thread that passes the
-  daemon's lines to the client, so neither waits for the other.
-- When the connection is lost, the requests without an answer get an error. The next line connects
+- One thread passes the client's lines on. Each connection has a thread that passes the daemon's
+  lines back, so neither direction waits for the other.
+- When a connection is lost, its requests without an answer get an error. The next line connects
   again, and the client's handshake is repeated there without the client.
 - A line of which no byte was sent is sent again, any other never: nothing is done twice.
 - It ends with status 0: with its input, with SIGTERM, or when its output is closed.
@@ -18,29 +18,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from memd import __version__
 from memd.cli import hook
 
 _ANSWER_SECONDS = 20  # for the daemon to answer the handshake
-_PAUSES = (0.0, 0.1, 0.5)  # seconds before each attempt to send a line
 _END_SECONDS = 30.0  # for open requests after the input ended
+# Seconds before each attempt to send a line: a daemon that is being killed may still accept one.
+_PAUSES = (0.0, 0.1, 0.5)
 _NO_ANSWER = "memd runs and does not answer; look at it with memctl status"
 _LOST = "memd ended before it answered, and may have done this. Ask again."
 _TOO_LONG = f"a line may have at most {hook.FRAME_BYTES:,} bytes"
-Requests = dict[object, str]  # the method of each request by its id
-
-
-class DaemonStream:
-    """A connection to the daemon; ``unanswered`` are the requests that it was sent."""
-
-    def __init__(self, sock: _socket.socket) -> None:
-        self.sock = sock
-        self.stream = open(sock.fileno(), "rb", closefd=False)  # noqa: SIM115 - while sock is open
-        self.unanswered: Requests = {}
-        self.ended = _thread.allocate_lock()  # free once all of the daemon's lines were passed on
-        self.ended.acquire()
 
 
 class McpBridge:
@@ -52,16 +41,17 @@ class McpBridge:
 
     def __init__(self, environ: Mapping[str, str], cwd: str, *, fixed: bool, start: bool) -> None:
         self._environ = environ
-        self._cwd = cwd
-        self._fixed = fixed
+        self._directory = {"path": cwd, "fixed": fixed}
         self._start = start
-        self._link: DaemonStream | None = None
-        # The client's lines of initialize and notifications/initialized.
-        self._handshake: list[bytes] = []
-        self._lock = _thread.allocate_lock()  # of the link, its requests, and the output
+        self._handshake: list[bytes] = []  # the lines initialize and notifications/initialized
+        self._input_ended = False
+        self._lock = _thread.allocate_lock()  # of the two members below and of the output
+        self._sock: _socket.socket | None = None
+        # The connection and method of each request without an answer, by its id.
+        self._unanswered: dict[object, tuple[_socket.socket, str]] = {}
 
     def run(self) -> None:
-        """Pass lines on until the input ends, then wait for the answers that are still open."""
+        """Pass lines on until the input ends, and the answers that are open then."""
         _signal.signal(_signal.SIGTERM, _end)
         _signal.signal(_signal.SIGALRM, _raise_no_answer)
         for descriptor in (0, 1):
@@ -74,67 +64,75 @@ class McpBridge:
                     self._fail({None: ""}, _TOO_LONG)
                 elif line.strip():
                     self._pass_on(line)
-        link = self._link
-        if link is not None:
+        with self._lock:
+            self._input_ended, sock = True, self._sock
+        if sock is not None:
             try:  # noqa: SIM105 - contextlib would be one more import
-                link.sock.shutdown(_socket.SHUT_WR)
+                sock.shutdown(_socket.SHUT_WR)
             except OSError:  # it is lost
                 pass
-            link.ended.acquire(timeout=_END_SECONDS)
+            time.sleep(_END_SECONDS)  # ``_pass_back`` ends the process
         _end()
 
     def _pass_on(self, line: bytes) -> None:
         """Send a line of the client to the daemon, or answer its requests with an error."""
-        methods = _methods(line)
-        requests = {id_: method for id_, method in methods if id_ is not None}
+        requests, method = _requests(line)
         for pause in _PAUSES:
             time.sleep(pause)
+            sock, sent = None, 0
             try:
-                link = self._connected()
-            except ConnectionError:  # a daemon that is being killed may still accept one
-                continue
+                sock = self._connected()
+                with self._lock:
+                    self._unanswered |= {id_: (sock, name) for id_, name in requests.items()}
+                while sent < len(line):
+                    sent += sock.send(memoryview(line)[sent:])
+            except ConnectionError:
+                pass
             except Exception as error:  # noqa: BLE001 - the edge: the client gets a sentence
                 hint = getattr(error, "hint", "")
                 self._fail(requests, f"{error}. {hint}." if hint else f"{error}.")
                 return
-            with self._lock:
-                link.unanswered |= requests
-            if _sent(link.sock, line):
-                self._note_handshake(methods, line)
+            else:
+                self._store_handshake(method, line)
                 return
             with self._lock:
-                self._link = None
-                waiting = {id_ for id_ in requests if link.unanswered.pop(id_, None)}
-            if waiting != requests.keys():  # the client has an error as the answer
+                self._sock = None
+                still_open = {id_: requests[id_] for id_ in requests if self._take(id_)}
+            if sock is not None and (sent or still_open != requests):
+                self._fail(still_open, _LOST)
                 return
         self._fail(requests, _LOST)
 
-    def _note_handshake(self, methods: list[tuple[object, str]], line: bytes) -> None:
-        """Store the lines of the client's handshake, which each further connection repeats."""
-        for _, method in methods:
-            if method == "initialize":
-                self._handshake = [line]
-            elif method == "notifications/initialized":
-                self._handshake[1:] = [line][: len(self._handshake)]
+    def _take(self, id_: object) -> bool:
+        """Count a request as answered; return whether it was open."""
+        return self._unanswered.pop(id_, None) is not None
 
-    def _connected(self) -> DaemonStream:
+    def _store_handshake(self, method: str, line: bytes) -> None:
+        """Store a line of the client's handshake, which each further connection repeats."""
+        if method == "initialize":
+            self._handshake = [line]
+        elif method == "notifications/initialized" and self._handshake:
+            self._handshake[1:] = [line]
+
+    def _connected(self) -> _socket.socket:
         """Return the connection; where there is none, connect and repeat the client's handshake."""
-        link = self._link
-        if link is None:
-            link = DaemonStream(self._connect())
+        sock = self._sock
+        if sock is None:
+            sock = self._connect()
+            stream = open(sock.fileno(), "rb", closefd=False)  # noqa: SIM115 - read by the thread
             first, *rest = *self._handshake, b""
             _signal.alarm(_ANSWER_SECONDS)
             try:
-                link.sock.sendall(self._greeting() + first)
+                sock.sendall(self._greeting() + first)
                 for _ in range(2 if first else 1):  # answers that are not for the client
-                    if not link.stream.readline():
+                    if not stream.readline():
                         raise ConnectionError(_LOST)
-                link.sock.sendall(b"".join(rest))
+                sock.sendall(b"".join(rest))
             finally:
                 _signal.alarm(0)
-            self._link = link
-            _thread.start_new_thread(self._pass_back, (link,))
-        return link
+            self._sock = sock
+            _thread.start_new_thread(self._pass_back, (sock, stream))
+        return sock
 
     def _connect(self) -> _socket.socket:
         """Return a connection to the daemon. Raises OSError and errors of ``client/launch``."""
@@ -146,7 +144,6 @@ class McpBridge:
                 return sock
         except OSError:
             pass
-        sock.close()
         from memd.base import places  # noqa: PLC0415 - not needed where a daemon listens
         from memd.client import launch  # noqa: PLC0415
 
@@ -162,31 +159,34 @@ class McpBridge:
         environ = {name: self._environ[name] for name in names if name in self._environ}
         params = {"client": "mcp", "version": __version__, "environment": environ}
         hello = {"jsonrpc": "2.0", "id": 0, "method": "hello", "params": params}
-        place = {"path": self._cwd, "fixed": self._fixed}
-        directory = {"jsonrpc": "2.0", "method": "notifications/memd/directory", "params": place}
+        name = "notifications/memd/directory"
+        directory = {"jsonrpc": "2.0", "method": name, "params": self._directory}
         return b"%s\n%s\n" % (json.dumps(hello).encode(), json.dumps(directory).encode())
 
-    def _pass_back(self, link: DaemonStream) -> None:
+    def _pass_back(self, sock: _socket.socket, lines: Iterable[bytes]) -> None:
         """Pass the daemon's lines to the client; at their end fail what has no answer."""
         try:
-            for line in link.stream:
+            for line in lines:
                 if not line.endswith(b"\n"):
                     break
+                message = json.loads(line)
                 with self._lock:
-                    for id_ in _answered(line):
-                        link.unanswered.pop(id_, None)
+                    for each in message if isinstance(message, list) else [message]:
+                        if "method" not in each:
+                            self._take(each.get("id"))
                     _write(line)
         except OSError:  # the connection was reset
             pass
         with self._lock:
-            if self._link is link:
-                self._link = None
-            lost, link.unanswered = link.unanswered, {}
+            if self._sock is sock:
+                self._sock = None
+            rows = list(self._unanswered.items())
+            lost = {id_: method for id_, (used, method) in rows if used is sock and self._take(id_)}
         self._fail(lost, _LOST)
-        link.sock.close()
-        link.ended.release()
+        if self._input_ended:
+            _end()
 
-    def _fail(self, requests: Requests, sentence: str) -> None:
+    def _fail(self, requests: Mapping[object, str], sentence: str) -> None:
         """Answer requests with an error; a tool's failure is a result that the model reads."""
         for id_, method in requests.items():
             answer: dict[str, object] = {"error": {"code": -32603, "message": sentence}}
@@ -209,37 +209,20 @@ def main() -> bool:
     return True
 
 
-def _methods(line: bytes) -> list[tuple[object, str]]:
-    """Return id (``None`` for a notification) and method of each request in a line."""
+def _requests(line: bytes) -> tuple[dict[object, str], str]:
+    """Return the method of each request in a line by its id, and that of a line without a batch."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):  # the daemon says what is wrong
-        return []
-    requests: list[tuple[object, str]] = []
-    for each in message if isinstance(message, list) else [message]:
-        method = each.get("method") if isinstance(each, dict) else None
-        if isinstance(method, str):
-            id_ = each.get("id")
-            requests.append((id_ if isinstance(id_, str | int | float) else None, method))
-    return requests
-
-
-def _answered(line: bytes) -> list[object]:
-    """Return the ids of the answers in a line of the daemon."""
-    message = json.loads(line)
+        return {}, ""
     messages = message if isinstance(message, list) else [message]
-    return [each.get("id") for each in messages if "method" not in each]
-
-
-def _sent(sock: _socket.socket, line: bytes) -> bool:
-    """Send a line; return ``False`` where no byte of it could be sent."""
-    rest = memoryview(line)
-    try:
-        while rest:
-            rest = rest[sock.send(rest) :]
-    except OSError:  # a part that was sent is nothing to the daemon, but its end may be unknown
-        return len(rest) < len(line)
-    return True
+    calls = [each for each in messages if isinstance(each, dict) and "method" in each]
+    requests = {
+        each["id"]: str(each["method"])
+        for each in calls
+        if isinstance(each.get("id"), str | int | float)
+    }
+    return requests, str(message.get("method")) if isinstance(message, dict) else ""
 
 
 def _write(line: bytes) -> None:

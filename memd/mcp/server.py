@@ -32,6 +32,9 @@ from memd.rpc.connection import Call, Connection, Handler
 
 _ROOTS_SECONDS = 2.0  # to wait for the client's roots
 _ROOTS_REQUEST = {"method": "roots/list"}
+_MAY_NEED_ROOTS = ("tools/call", "resources/read", "prompts/get")
+# A modern client repeats the request with its roots.
+_ROOTS_NEEDED = {"resultType": "input_required", "inputRequests": {"roots": _ROOTS_REQUEST}}
 _ROOTS_ID = "roots"  # of the request to the client
 _NAME_CHARACTERS = 60
 _NO_TOOL = "there is no such tool; tools/list has those that there are"
@@ -76,64 +79,14 @@ class McpSession:
     async def take_answer(self, request: McpRequest) -> Result:
         """Take the client's answer to the request for its roots."""
         if request.params.get("id") == _ROOTS_ID:
-            await self._adopt(request.params.get("result"))
+            await self.adopt(request.params.get("result"))
         return {}
 
-    async def call_tool(self, request: McpRequest) -> Result:
-        """Run a tool. Raises Invalid where there is none of this name."""
-        ask = await self._asking(request)
-        if ask is None:
-            return _input_required()
-        name, arguments = text_of(request.params.get("name")), request.params.get("arguments") or {}
-        tool = next((tool for tool in protocol.declaration("tool") if tool["name"] == name), None)
-        if tool is None or not isinstance(arguments, dict):
-            raise Invalid(_NO_TOOL)
-        try:
-            return await tools.call(ask, tool, arguments, self._messages.tools)
-        except MemdError as error:
-            return tools.error_result(_in_words(error))
-
-    async def list_resources(self, request: McpRequest) -> Result:
-        """Return a page of the resources."""
-        return await resources.list_page(await self._ask(request), request.params)
-
-    async def read_resource(self, request: McpRequest) -> Result:
-        """Return the text of a resource. Raises NotFound, with the code of the request's era."""
-        ask = await self._asking(request)
-        if ask is None:
-            return _input_required()
-        try:
-            return await resources.read(ask, request)
-        except MemdError as error:
-            if error.kind in ("not_found", "name_refused") and "uri" not in error.facts:
-                raise protocol.no_resource(request, _in_words(error)) from error
-            raise
-
-    async def get_prompt(self, request: McpRequest) -> Result:
-        """Return the messages of a prompt. Raises Invalid for an unknown one."""
-        ask = await self._asking(request)
-        return _input_required() if ask is None else await resources.prompt(ask, request.params)
-
-    async def _asking(self, request: McpRequest) -> MethodCaller | None:
-        """Return what calls methods for a request, ``None`` where the roots are needed first."""
-        answers = request.params.get("inputResponses")
-        if isinstance(answers, dict) and not self._is_fixed:
-            await self._adopt(answers.get("roots"))
-        elif self._is_vague and request.modern and "roots" in request.capabilities:
-            return None
-        return await self._ask(request)
-
-    async def _ask(self, request: McpRequest) -> MethodCaller:
-        """Return what calls methods for a request, once the working directory is known."""
-        with anyio.move_on_after(_ROOTS_SECONDS):
-            await self._roots_known.wait()
-        return MethodCaller(self._methods, request.call, self._directory)
-
-    async def _adopt(self, result: Any) -> None:
+    async def adopt(self, result: Any) -> None:
         """Use the first root in a client's answer that is a directory on this machine, if any."""
         self._is_vague = False  # even without a usable root the client is not asked again
         roots = object_of(result).get("roots")
-        for root in roots if isinstance(roots, list) else ():
+        for root in roots if isinstance(roots, list) and not self._is_fixed else ():
             path = _path(text_of(object_of(root).get("uri")))
             if not path:
                 continue
@@ -141,6 +94,49 @@ class McpSession:
                 self._directory = path
                 break
         self._roots_known.set()
+
+    async def needs_roots(self, request: McpRequest) -> bool:
+        """Take the roots that a modern client's request brings; return whether it lacks them."""
+        answers = request.params.get("inputResponses")
+        if isinstance(answers, dict):
+            await self.adopt(answers.get("roots"))
+        return self._is_vague and request.modern and "roots" in request.capabilities
+
+    async def call_tool(self, request: McpRequest) -> Result:
+        """Run a tool. Raises Invalid where there is none of this name."""
+        name, arguments = text_of(request.params.get("name")), request.params.get("arguments") or {}
+        tool = next((tool for tool in protocol.declaration("tool") if tool["name"] == name), None)
+        if tool is None or not isinstance(arguments, dict):
+            raise Invalid(_NO_TOOL)
+        try:
+            return await tools.call(
+                await self._caller(request), tool, arguments, self._messages.tools
+            )
+        except MemdError as error:
+            return tools.error_result(_in_words(error))
+
+    async def list_resources(self, request: McpRequest) -> Result:
+        """Return a page of the resources."""
+        return await resources.list_page(await self._caller(request), request.params)
+
+    async def read_resource(self, request: McpRequest) -> Result:
+        """Return the text of a resource. Raises NotFound, with the code of the request's era."""
+        try:
+            return await resources.read(await self._caller(request), request)
+        except MemdError as error:
+            if error.kind in ("not_found", "name_refused") and "uri" not in error.facts:
+                raise protocol.no_resource(request, _in_words(error)) from error
+            raise
+
+    async def get_prompt(self, request: McpRequest) -> Result:
+        """Return the messages of a prompt. Raises Invalid for an unknown one."""
+        return await resources.prompt(await self._caller(request), request.params)
+
+    async def _caller(self, request: McpRequest) -> MethodCaller:
+        """Return what calls methods for a request, once the working directory is known."""
+        with anyio.move_on_after(_ROOTS_SECONDS):
+            await self._roots_known.wait()
+        return MethodCaller(self._methods, request.call, self._directory)
 
 
 Answer = Callable[[McpSession, McpRequest], Awaitable[Result]]
@@ -201,14 +197,11 @@ def handlers(methods: Mapping[str, Handler], home: str, find: FindProcess) -> di
             # The history stores the name of the client's program with its changes.
             client = f"mcp {request.client}"[:_NAME_CHARACTERS]
             call.connection.caller = replace(call.caller, client=client)
+        if name in _MAY_NEED_ROOTS and await session.needs_roots(request):
+            return protocol.finished(request, _ROOTS_NEEDED)
         return protocol.finished(request, await answer(session, request))
 
     return {name: partial(handle, name, answer) for name, answer in _METHODS.items()}
-
-
-def _input_required() -> Result:
-    """Return the result that asks a modern client for its roots; it repeats the request then."""
-    return {"resultType": "input_required", "inputRequests": {"roots": _ROOTS_REQUEST}}
 
 
 def _in_words(error: MemdError) -> str:

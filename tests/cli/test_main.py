@@ -118,6 +118,15 @@ def test_the_start_is_light(home: Home) -> None:
             assert "memd.cli.commands.memories" not in loaded
 
 
+def test_a_client_of_mcp_waits_for_few_imports() -> None:
+    """What memctl mcp imports has no library, no event loop and no parser of arguments."""
+    code = "import sys; from memd.cli import main, mcp; print(*sys.modules)"
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    heavy = {"asyncio", "anyio", "msgspec", "argparse", "socket", "subprocess", "threading"}
+    assert heavy.intersection(done.stdout.split()) == set()
+
+
 def test_a_refused_parameter_is_a_wrong_command_line(home: Home) -> None:
     """A person reads of the command and its help, not of a method and its parameters."""
     data = {"kind": "invalid_params", "hint": "rpc.discover shows each method's parameters"}

@@ -45,6 +45,15 @@ def _text(result: Any) -> str:
     return "\n".join(block["text"] for block in result["content"])
 
 
+def _stateless(version: str = "2026-07-28", **capabilities: Any) -> dict[str, Any]:
+    """Return what a client without a handshake says in each request."""
+    return {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": {"name": "net", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    }
+
+
 @pytest.mark.parametrize(
     "version",
     [
@@ -72,15 +81,10 @@ def test_an_unknown_version_gets_the_newest(project: Project) -> None:
 
 def test_the_stateless_version_needs_no_handshake(project: Project) -> None:
     """With the version in each request server/discover and tools answer at once."""
-    version = "2026-07-28"
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientInfo": {"name": "net", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
+    meta = _stateless()
     with closing(project.mcp()) as client:
         found = client.call("server/discover", _meta=meta)
-        assert version in found["supportedVersions"]
+        assert "2026-07-28" in found["supportedVersions"]
         listed = client.call("tools/list", _meta=meta)
         assert {tool["name"] for tool in listed["tools"]} == set(TOOLS)
 
@@ -270,6 +274,25 @@ def test_roots_decide_the_project(own: Home) -> None:
         tell_roots()
         assert "9911" in _text(client.answer(number))
     assert (project.tree(), len(root.tree())) == ({}, 2)
+
+
+def test_a_client_without_handshake_is_asked_by_an_answer(own: Home) -> None:
+    """In the home directory the first call asks for the roots; another version is an error."""
+    root = own.start().project("root")
+    meta = _stateless(roots={})
+    with closing(Mcp(own.environ, own.environ["HOME"])) as client:
+        call = {"name": "save", "arguments": BROKER, "_meta": meta}
+        asked = client.call("tools/call", **call)
+        assert asked["resultType"] == "input_required"
+        assert asked["inputRequests"]["roots"]["method"] == "roots/list"
+        roots = {"roots": {"roots": [{"uri": f"file://{root.cwd}"}]}}
+        saved = client.call("tools/call", **call, inputResponses=roots)
+        assert saved["resultType"] == "complete"
+        with pytest.raises(RpcError) as error:
+            client.call("tools/list", _meta=_stateless("2031-01-01"))
+        assert (error.value.code, error.value.data["requested"]) == (-32022, "2031-01-01")
+        assert "2026-07-28" in error.value.data["supported"]
+    assert len(root.tree()) == 2
 
 
 def test_the_socket_speaks_the_protocol(own: Home) -> None:
