@@ -123,7 +123,7 @@ def hook_request(client: str, event: str, payload: bytes, environ: Environ, firs
     if not (payload.startswith(b"{") and payload.endswith(b"}")):
         payload = b"null"
     forwarded = ",".join(
-        f"{_quote(name.decode())}:{_quote(environ[name].decode())}"
+        f"{quote(name.decode())}:{quote(environ[name].decode())}"
         for name in FORWARDED
         if name in environ
     )
@@ -131,9 +131,14 @@ def hook_request(client: str, event: str, payload: bytes, environ: Environ, firs
     head = (
         f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{{first}'
         f'"deadline_ms":{milliseconds},'
-        f'"client":{_quote(client)},"event":{_quote(event)},"environment":{{{forwarded}}},"payload":'
+        f'"client":{quote(client)},"event":{quote(event)},"environment":{{{forwarded}}},"payload":'
     )
     return head.encode() + payload + b"}}"
+
+
+def quote(text: str) -> str:
+    """Return a text as a JSON string."""
+    return f'"{text.translate(_JSON_ESCAPES)}"'
 
 
 def result_of(body: bytes) -> bytes:
@@ -315,10 +320,6 @@ def _absolute_path_in(environ: Environ, name: bytes, default: bytes) -> bytes:
     """Return the absolute path in a variable, else the default: XDG ignores relative paths."""
     value = environ.get(name, b"")
     return value.rstrip(b"/") if value.startswith(b"/") else default
-
-
-def _quote(text: str) -> str:
-    return f'"{text.translate(_JSON_ESCAPES)}"'
 
 
 def _receive(sock: _socket.socket) -> bytes:

@@ -6,12 +6,15 @@ Rules of this file
 """
 
 import sys
-from collections.abc import Sequence
 
 from memd import __version__
 
+TYPE_CHECKING = False  # typing would be one more import, and collections.abc two
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def main(arguments: Sequence[str] | None = None) -> int:
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run memctl as a process and return its exit status."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if words == ["--version"]:

@@ -1,8 +1,9 @@
 """Pass lines between a client of the Model Context Protocol and the daemon, which speaks it.
 
 Rules of this file
-- It imports little more than the hook: a client waits for the first answer. The daemon is found
-  with the hook's functions; ``client/launch`` is imported where none runs, and starts one.
+- Until the first answer it imports nothing but the hook, since a client waits: with the hook's
+  functions it finds the daemon. ``client/launch`` is imported where none runs, and starts one.
+  Lines are read as JSON only after they were passed on.
 - One thread passes the client's lines on. Each connection has a thread that passes the daemon's
   lines back, so neither direction waits for the other.
 - When a connection is lost, its requests without an answer get an error. The next line connects
@@ -14,14 +15,17 @@ Rules of this file
 import _signal  # type: ignore[import-not-found]  # built in; no stub names it
 import _socket
 import _thread
-import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
 
 from memd import __version__
 from memd.cli import hook
+
+TYPE_CHECKING = False  # typing would be one more import, and collections.abc two
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 _ANSWER_SECONDS = 20  # for the daemon to answer the handshake
 _END_SECONDS = 30.0  # for open requests after the input ended
@@ -39,16 +43,18 @@ class McpBridge:
     none runs.
     """
 
-    def __init__(self, environ: Mapping[str, str], cwd: str, *, fixed: bool, start: bool) -> None:
+    def __init__(self, environ: "Mapping[str, str]", cwd: str, *, fixed: bool, start: bool) -> None:
         self._environ = environ
-        self._directory = {"path": cwd, "fixed": fixed}
+        self._cwd = cwd
+        self._fixed = fixed
         self._start = start
         self._handshake: list[bytes] = []  # the lines initialize and notifications/initialized
         self._input_ended = False
-        self._lock = _thread.allocate_lock()  # of the two members below and of the output
+        self._lock = _thread.allocate_lock()  # of the members below and of the output
         self._sock: _socket.socket | None = None
-        # The connection and method of each request without an answer, by its id.
-        self._unanswered: dict[object, tuple[_socket.socket, str]] = {}
+        self._sent: list[tuple[_socket.socket, bytes]] = []  # lines that are not read as JSON yet
+        # The connection and method of each request in other lines, by its id, until the answer.
+        self._requests: dict[object, tuple[_socket.socket, str]] = {}
 
     def run(self) -> None:
         """Pass lines on until the input ends, and the answers that are open then."""
@@ -76,48 +82,55 @@ class McpBridge:
 
     def _pass_on(self, line: bytes) -> None:
         """Send a line of the client to the daemon, or answer its requests with an error."""
-        requests, method = _requests(line)
         for pause in _PAUSES:
             time.sleep(pause)
             sock, sent = None, 0
             try:
                 sock = self._connected()
                 with self._lock:
-                    self._unanswered |= {id_: (sock, name) for id_, name in requests.items()}
+                    self._sent.append((sock, line))
                 while sent < len(line):
                     sent += sock.send(memoryview(line)[sent:])
             except ConnectionError:
                 pass
             except Exception as error:  # noqa: BLE001 - the edge: the client gets a sentence
                 hint = getattr(error, "hint", "")
-                self._fail(requests, f"{error}. {hint}." if hint else f"{error}.")
+                self._fail(_requests(line), f"{error}. {hint}." if hint else f"{error}.")
                 return
             else:
-                self._store_handshake(method, line)
                 return
+            requests = _requests(line)
             with self._lock:
                 self._sock = None
-                still_open = {id_: requests[id_] for id_ in requests if self._take(id_)}
+                unanswered = self._unanswered()
+                still_open = {id_: requests[id_] for id_ in requests if unanswered.pop(id_, None)}
             if sock is not None and (sent or still_open != requests):
                 self._fail(still_open, _LOST)
                 return
-        self._fail(requests, _LOST)
+        self._fail(_requests(line), _LOST)
 
-    def _take(self, id_: object) -> bool:
-        """Count a request as answered; return whether it was open."""
-        return self._unanswered.pop(id_, None) is not None
+    def _unanswered(self) -> "dict[object, tuple[_socket.socket, str]]":
+        """Return the requests without an answer, after reading what was sent; needs the lock.
 
-    def _store_handshake(self, method: str, line: bytes) -> None:
-        """Store a line of the client's handshake, which each further connection repeats."""
-        if method == "initialize":
-            self._handshake = [line]
-        elif method == "notifications/initialized" and self._handshake:
-            self._handshake[1:] = [line]
+        The lines of the client's handshake are stored, for the connections that follow.
+        """
+        lines, self._sent = self._sent, []
+        for sock, line in lines:
+            for message in _messages(line):
+                method = message.get("method")
+                if method == "initialize":
+                    self._handshake = [line]
+                elif method == "notifications/initialized" and self._handshake:
+                    self._handshake[1:] = [line]
+            self._requests |= {id_: (sock, name) for id_, name in _requests(line).items()}
+        return self._requests
 
     def _connected(self) -> _socket.socket:
         """Return the connection; where there is none, connect and repeat the client's handshake."""
         sock = self._sock
         if sock is None:
+            with self._lock:
+                self._unanswered()
             sock = self._connect()
             stream = open(sock.fileno(), "rb", closefd=False)  # noqa: SIM115 - read by the thread
             first, *rest = *self._handshake, b""
@@ -155,39 +168,50 @@ class McpBridge:
 
     def _greeting(self) -> bytes:
         """Return the lines with which the daemon knows who calls, and from which directory."""
-        names = [name.decode() for name in hook.FORWARDED]
-        environ = {name: self._environ[name] for name in names if name in self._environ}
-        params = {"client": "mcp", "version": __version__, "environment": environ}
-        hello = {"jsonrpc": "2.0", "id": 0, "method": "hello", "params": params}
-        name = "notifications/memd/directory"
-        directory = {"jsonrpc": "2.0", "method": name, "params": self._directory}
-        return b"%s\n%s\n" % (json.dumps(hello).encode(), json.dumps(directory).encode())
+        environ = ",".join(
+            f"{hook.quote(name)}:{hook.quote(self._environ[name])}"
+            for name in (name.decode() for name in hook.FORWARDED)
+            if name in self._environ
+        )
+        hello = (
+            f'{{"jsonrpc":"2.0","id":0,"method":"hello","params":{{"client":"mcp",'
+            f'"version":"{__version__}","environment":{{{environ}}}}}}}\n'
+        )
+        directory = (
+            f'{{"jsonrpc":"2.0","method":"notifications/memd/directory","params":'
+            f'{{"path":{hook.quote(self._cwd)},"fixed":{str(self._fixed).lower()}}}}}\n'
+        )
+        return f"{hello}{directory}".encode(errors="replace")
 
-    def _pass_back(self, sock: _socket.socket, lines: Iterable[bytes]) -> None:
+    def _pass_back(self, sock: _socket.socket, lines: "Iterable[bytes]") -> None:
         """Pass the daemon's lines to the client; at their end fail what has no answer."""
         try:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
-                message = json.loads(line)
                 with self._lock:
-                    for each in message if isinstance(message, list) else [message]:
-                        if "method" not in each:
-                            self._take(each.get("id"))
                     _write(line)
+                    unanswered = self._unanswered()
+                    for message in _messages(line):
+                        if "method" not in message:
+                            unanswered.pop(message.get("id"), None)
         except OSError:  # the connection was reset
             pass
         with self._lock:
             if self._sock is sock:
                 self._sock = None
-            rows = list(self._unanswered.items())
-            lost = {id_: method for id_, (used, method) in rows if used is sock and self._take(id_)}
+            rows = self._unanswered().items()
+            lost = {id_: method for id_, (used, method) in rows if used is sock}
+            for id_ in lost:
+                del self._requests[id_]
         self._fail(lost, _LOST)
         if self._input_ended:
             _end()
 
-    def _fail(self, requests: Mapping[object, str], sentence: str) -> None:
+    def _fail(self, requests: "Mapping[Any, str]", sentence: str) -> None:
         """Answer requests with an error; a tool's failure is a result that the model reads."""
+        import json  # noqa: PLC0415 - not before the first answer
+
         for id_, method in requests.items():
             answer: dict[str, object] = {"error": {"code": -32603, "message": sentence}}
             if method == "tools/call":
@@ -209,20 +233,25 @@ def main() -> bool:
     return True
 
 
-def _requests(line: bytes) -> tuple[dict[object, str], str]:
-    """Return the method of each request in a line by its id, and that of a line without a batch."""
+def _messages(line: bytes) -> "list[dict[str, Any]]":
+    """Return the messages in a line, [] where it has none that can be read."""
+    import json  # noqa: PLC0415 - not before the first answer
+
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):  # the daemon says what is wrong
-        return {}, ""
+        return []
     messages = message if isinstance(message, list) else [message]
-    calls = [each for each in messages if isinstance(each, dict) and "method" in each]
-    requests = {
+    return [each for each in messages if isinstance(each, dict)]
+
+
+def _requests(line: bytes) -> dict[object, str]:
+    """Return the method of each request in a line by its id."""
+    return {
         each["id"]: str(each["method"])
-        for each in calls
-        if isinstance(each.get("id"), str | int | float)
+        for each in _messages(line)
+        if "method" in each and isinstance(each.get("id"), str | int | float)
     }
-    return requests, str(message.get("method")) if isinstance(message, dict) else ""
 
 
 def _write(line: bytes) -> None:
