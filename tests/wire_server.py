@@ -12,8 +12,6 @@ import anyio
 from anyio.abc import TaskStatus
 
 from memd.base import limits
-from memd.base.clock import Clock
-from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Handler
 from memd.rpc.listener import make_listener
 from memd.rpc.server import Hub, serve
@@ -58,7 +56,6 @@ class Serving:
 async def serving(
     handlers: Mapping[str, Handler],
     *,
-    clock: Clock | None = None,
     uid: int | None = None,
     answer_seconds: float = limits.ANSWER_SECONDS,
 ) -> AsyncIterator[Serving]:
@@ -68,7 +65,7 @@ async def serving(
         tempfile.TemporaryDirectory(prefix="memd-") as folder,
         make_listener(f"{folder}/s/memd.sock") as listener,
     ):
-        run = partial(serve, listener, handlers, hub, log, clock=clock or SystemClock(), uid=uid)
+        run = partial(serve, listener, handlers, hub, log, uid=uid)
         async with anyio.create_task_group() as group:
             run = partial(run, ending=ending, answer_seconds=answer_seconds)
             scope = await group.start(_until_cancelled, run, ended)

@@ -86,7 +86,7 @@ async def agent_end(services: Services, _call: Call, *, key: Key) -> AgentEnded:
 
 def connected(connection: Connection) -> Any:
     """Return a function that says whether a connection is still open."""
-    return lambda: not connection.outbox.dropped
+    return lambda: connection.is_open
 
 
 def _rows(services: Services, root: str | None) -> tuple[AgentRow, ...]:

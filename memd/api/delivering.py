@@ -115,7 +115,7 @@ class MessageDeliveries:
         now = services.clock.monotonic()
         reference, until = self._printing.get(key, (None, 0.0))
         other_hook = reference() if reference else None
-        is_connected = other_hook is not None and not other_hook.outbox.dropped
+        is_connected = other_hook is not None and other_hook.is_open
         if is_connected and now < until:
             return ""
         claim = self._printing[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)

@@ -335,7 +335,7 @@ async def _serve(
     task_status: TaskStatus[None],
 ) -> None:
     """Serve the methods at the socket until ``parting.begun``, then set ``parting.ended``."""
-    serve_methods = partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
+    serve_methods = partial(serve, ports.listener, methods, hub, ports.log)
     try:
         await serve_methods(ending=parting.begun, task_status=task_status)
     finally:

@@ -124,11 +124,7 @@ async def _extract(
 def _call(client: str = "", environment: Mapping[str, str] | None = None) -> Call:
     """Return a call of the daemon itself, without a peer that waits for its answer."""
     caller = Caller(0, os.getuid(), os.getpid(), client=client, environment=environment or {})
-    return Call(Connection(caller, _nothing, _nothing))
-
-
-def _nothing() -> None:
-    """Do nothing: there is no peer to notify."""
+    return Call(Connection(caller))
 
 
 def _events(folder: str) -> list[tuple[str, dict[str, Any]]]:

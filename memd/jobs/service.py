@@ -31,6 +31,7 @@ from memd.base.clock import Clock
 from memd.base.errors import MemdError, NotFound, Refused
 from memd.base.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.base.text import cut_bytes
+from memd.base.waiting import waits_outside
 from memd.jobs import breaker
 from memd.jobs.breaker import Pause, WorkState
 from memd.state.database import StateUnusableError
@@ -125,6 +126,7 @@ class Jobs:
             row = await self.get(job)
             if row.over:
                 return row
+            waits_outside()
             await self._wait_for(changed, job)
 
     async def cancel(self, job: str) -> bool:

@@ -93,7 +93,7 @@ class MessageTools:
 
     async def _acknowledge(self, ask: MethodCaller, ids: list[str]) -> None:
         """Acknowledge the messages of an answer that was sent."""
-        if not ask.call.connection.outbox.dropped:
+        if ask.call.connection.is_open:
             with suppress(MemdError):  # the messages come again then
                 await ask("message.ack", ids=ids, **self._acting_agent)
 

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from memd.base.agents import FindProcess
 from memd.base.errors import Invalid, MemdError
+from memd.base.waiting import waits_outside
 from memd.mcp import protocol, resources, tools
 from memd.mcp.messages import MessageTools
 from memd.mcp.protocol import McpRequest, MethodCaller, object_of, text_of
@@ -134,8 +135,10 @@ class McpSession:
 
     async def _caller(self, request: McpRequest) -> MethodCaller:
         """Return what calls methods for a request, once the working directory is known."""
-        with anyio.move_on_after(_ROOTS_SECONDS):
-            await self._roots_known.wait()
+        if not self._roots_known.is_set():
+            waits_outside()
+            with anyio.move_on_after(_ROOTS_SECONDS):
+                await self._roots_known.wait()
         return MethodCaller(self._methods, request.call, self._directory)
 
 

@@ -26,6 +26,7 @@ from memd.base.clock import Clock
 from memd.base.errors import Refused
 from memd.base.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
 from memd.base.settings import Settings
+from memd.base.waiting import waits_outside
 from memd.messages import block
 from memd.messages.ending import StepEffects
 from memd.messages.errors import message_not_found
@@ -199,6 +200,7 @@ class Messages:
             # A lease that ends may release a message for this agent.
             lease_end = self._mailboxes.next_lease_end(agent.id)
             wait_until = until if lease_end is None else min(until, lease_end)
+            waits_outside()
             await self._wait_until(wait_until, arrival)
         if delivered.messages and self._next_lease == inf:
             self._timer_wakeup.set()  # the timer knows of no lease yet

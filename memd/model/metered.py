@@ -19,6 +19,7 @@ from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.prices import price
 from memd.base.settings import SpendSettings
+from memd.base.waiting import waits_outside
 from memd.model import probe, wire
 from memd.model.errors import CapReachedError, ModelError, ModelUnavailableError
 from memd.model.port import Ask, Model, Reply, Usage
@@ -70,6 +71,7 @@ class Metered:
             if on_usage is not None:
                 on_usage(usage)
 
+        waits_outside()
         try:
             reply = await self._model.ask(ask, record)
             answer_tokens = len(json.dumps(reply.content)) // _BYTES_PER_TOKEN

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from memd import __version__
 from memd.base.addresses import is_loopback
 from memd.base.extras import install_command
+from memd.base.waiting import waits_outside
 
 if TYPE_CHECKING:
     import httpx2
@@ -125,6 +126,7 @@ class Link:
 
         Raises RemoteUnreachableError, also after ``page_seconds``, and RemoteAnswerError.
         """
+        waits_outside()
         try:
             with anyio.fail_after(self._page_seconds):
                 return await self._send_unbounded(request)

@@ -1,47 +1,70 @@
-"""The connection to a client, and one call of it, as handlers use them.
+"""One client: what handlers see of it, its socket, and the way of a request from bytes to answer.
 
-A connection has the client's state and a queue of bytes to send; it awaits nothing.
-``rpc/session.py`` sends and receives the bytes. Everything here is called on the event loop only.
+Rules of this file
+- A connection is a socket and callbacks of the event loop; only requests have tasks. Streams and
+  task groups would take longer than most requests do.
+- ``_receive`` reads bytes, ``_next_frame`` takes one frame and asks the hub for a turn, ``begin``
+  decodes it and starts a task for its requests, and the task sends their answers. So requests
+  start in the order in which they came and run concurrently; a batch is one piece of work.
+- While a frame waits for its turn, or more than ``limits.READ_ON_BYTES`` of answers are unread,
+  nothing is read; a short frame with a cancellation does not wait. An answer that cannot be queued
+  ends the connection.
+- At most ``limits.REQUESTS_IN_FLIGHT`` pieces of work run at once; what exceeds it is refused with
+  1004 rather than left waiting. An id is in use until its request is answered.
+- A peer that is gone, or reads too slowly, loses its requests; its jobs are stored and go on.
+- After the end of the peer's bytes its open requests are answered, then the connection closes.
+- A frame must be whole in ``limits.FRAME_SECONDS``, but for the time in which memd does not read.
+- After a fatal error the answer is followed by the end of our side, and bytes that the peer still
+  sends are discarded for a moment, so that it reads the error instead of a reset.
 """
 
+import asyncio
+import socket
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
+import anyio
 import msgspec
 from msgspec import Struct, field
 
+from memd.base import limits, strict_json
 from memd.base.agents import SystemProcess
+from memd.base.errors import MemdError
 from memd.base.events import Event
 from memd.base.values import Caller
-from memd.rpc.conversation import RequestId, Token
-from memd.rpc.framing import Framing, encode
-from memd.rpc.outbox import Outbox, UnreadTotal
+from memd.base.waiting import give_way
+from memd.rpc import messages
+from memd.rpc.errors import InvalidRequestError, error_reply, frame_too_slow, too_many
+from memd.rpc.framing import FrameReader, encode
+from memd.rpc.hub import Hub, Turn
+from memd.rpc.messages import Cancel, Item, RefusedRequest, RequestId, RpcRequest
+from memd.rpc.peer import is_gone
 
 EVERY_DIRECTORY = None  # in place of a memory directory in a subscription
+LINGER_SECONDS = 1.0  # for the last bytes of a connection, in each direction
+_HANGUP_CHECK_SECONDS = 0.25  # how often a half-closed connection is checked for its peer
+_MEMORY_RETRY_SECONDS = 0.05  # until bytes are read for which there was no memory
+_CHUNK_BYTES = 64 * 1024  # read at once
+_CANCEL_BYTES = 2 * 1024  # of a frame that cancels
 
 
 class Connection:
-    """A connection to one peer. ``caller`` says who it is; ``hello`` adds what the client tells.
+    """A client as handlers see it; ``caller`` says who it is, ``hello`` adds what the client tells.
 
-    ``wake`` is called when there is something to send, ``drop`` when the peer reads too slowly:
-    then nothing more is queued and the connection ends. ``unread`` counts the unsent bytes of all
-    connections.
+    This class is a client that hears nothing: the daemon itself, which calls methods too.
     """
 
-    def __init__(
-        self,
-        caller: Caller,
-        wake: Callable[[], None],
-        drop: Callable[[], None],
-        unread: UnreadTotal | None = None,
-    ) -> None:
+    is_open = True
+    is_ending = False  # because the daemon ends
+
+    def __init__(self, caller: Caller) -> None:
         self.caller = caller
         # The processes above the caller, and whether one of them is an assistant's program. Who
         # started a process does not change; both are looked up when they are first needed.
         self.ancestors: tuple[SystemProcess, ...] | None = None
         self.below_assistant = False
-        self.framing = Framing.UNKNOWN
-        self.outbox = Outbox(unread or UnreadTotal(), wake, drop)
         self._topics: dict[str, set[str | None]] = {}  # the subscribed directories of each topic
 
     def subscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
@@ -50,54 +73,51 @@ class Connection:
             self._topics.setdefault(topic, set()).add(directory)
 
     @property
-    def topics(self) -> frozenset[str]:
+    def topics(self) -> Collection[str]:
         """The topics with a subscription."""
-        return frozenset(self._topics)
-
-    @property
-    def subscribed(self) -> bool:
-        """Whether there is any subscription; cheaper than ``topics``."""
-        return bool(self._topics)
+        return self._topics.keys()
 
     def wants(self, event: Event) -> bool:
         """Return whether the client subscribed to this event."""
-        directories = self._topics.get(event.topic, set())
-        return EVERY_DIRECTORY in directories or event.directory in directories
+        directories = self._topics.get(event.topic)
+        return directories is not None and (
+            EVERY_DIRECTORY in directories or event.directory in directories
+        )
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Queue a notification; never blocks. Raises TypeError for values that are not JSON."""
+        """Send a notification; never blocks. Raises TypeError for values that are not JSON."""
         self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def send(self, body: bytes) -> None:
-        """Queue one JSON text in the peer's framing; a peer that cannot keep up is dropped."""
-        try:
-            if not self.outbox.dropped:
-                self.outbox.put(encode(self.framing, body))
-        except MemoryError:  # the peer would wait forever for the lost answer
-            self.outbox.drop()
+        """Send one JSON text, now or when the peer reads on; never blocks."""
 
 
-class Call(Struct, frozen=True):
-    """One request: its connection, its id, the token for its progress, and its ``_meta``.
+class Call(Struct, frozen=True, eq=False):
+    """One call of a method: the client, and its request, ``None`` for calls of the daemon itself.
 
-    What a handler adds to ``afterwards`` is called after the answer was queued to be sent.
+    Who cancels ``scope`` cancels the request. What a handler adds to ``afterwards`` is called after
+    the answer was sent or queued.
     """
 
     connection: Connection
-    request_id: RequestId = None
-    token: Token | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    request: RpcRequest | None = None
     afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     @property
     def caller(self) -> Caller:
         """The client and process that sent the request."""
         return self.connection.caller
 
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the parameters of the request had as ``_meta``."""
+        return self.request.meta if self.request is not None else {}
+
     async def progress(self, value: Mapping[str, Any]) -> None:
         """Report progress on the token that the client gave; without one this does nothing."""
-        if self.token is not None:
-            self.connection.notify(*self.token.notification(value))
+        if self.request is not None and self.request.token is not None:
+            self.connection.notify(*self.request.token.notification(value))
 
 
 Handler = Callable[[Call, dict[str, Any]], Awaitable[Any]]
@@ -113,3 +133,365 @@ class ServerLog(Protocol):
     def note(self, event: str, **facts: str | float | bool | None) -> None:
         """Log an event with facts, but never with text that a client sent."""
         ...
+
+
+def refusal(request_id: Any, error: MemdError) -> bytes:
+    """Return an error answer as JSON."""
+    return msgspec.json.encode(error_reply(request_id, error))
+
+
+class PeerConnection(Connection):
+    """A connected socket, which it owns and closes. It serves from its creation on."""
+
+    def __init__(
+        self,
+        connected: socket.socket,
+        caller: Caller,
+        hub: Hub,
+        run: Callable[[Call], Awaitable[bytes]],
+    ) -> None:
+        super().__init__(caller)
+        self._socket = connected
+        self._hub = hub
+        self._run = run  # runs a request and returns its answer
+        self._loop = asyncio.get_running_loop()
+        self.last_used = self._loop.time()  # when a frame came, or the peer took an answer
+        # Reading
+        self._reader = FrameReader()
+        self._is_reading = False  # ``_receive`` is called when bytes come
+        self._frame: bytes | None = None  # that waits for its turn
+        self._timer: asyncio.TimerHandle | None = None  # of an incomplete frame, or of the end
+        self._failed = False  # by a fatal error, after which nothing is read
+        self._input_ended = False  # no more frames will come
+        self._was_cut = False  # by ``end_reading``
+        self._lingers = False  # after a fatal error, until the peer has read it
+        # Running
+        self._running = 0  # frames whose requests run
+        self._calls: dict[RequestId | Call, Call] = {}  # open requests by id, those without by self
+        # Writing
+        self._unsent: deque[bytes] = deque()  # frames
+        self._sent_bytes = 0  # of the first of them
+        self.unread = 0  # bytes of all of them
+        self.process = hub.add(self)
+        self._read_on()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no subscription, no open request, and no frame that waits for its turn.
+
+        A connection whose peer does not read its answers counts as idle.
+        """
+        return self._frame is None and not self._running and not self._topics
+
+    # Reading
+
+    def _read_on(self) -> None:
+        """Have ``_receive`` called when bytes come, and time a frame that has begun."""
+        if not self._is_reading and self.is_open:
+            self._is_reading = True
+            self._loop.add_reader(self._socket, self._receive)
+        if self._timer is None and self._reader.pending:
+            self._timer = self._loop.call_later(limits.FRAME_SECONDS, self._fail, frame_too_slow())
+
+    def _stop_reading(self) -> None:
+        """Leave bytes in the socket, and do not time them."""
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._socket)
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
+        """Stop the timer, if it runs."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _receive(self) -> None:
+        """Read some bytes, and begin the first frame that they complete."""
+        try:
+            data = self._socket.recv(_CHUNK_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except MemoryError:  # the bytes stay in the kernel until memory is free again
+            self._stop_reading()
+            self._loop.call_later(_MEMORY_RETRY_SECONDS, self._next_frame)
+            return
+        except OSError:
+            self.close()
+            return
+        if data:
+            self._reader.feed(data)
+        else:
+            self._input_ended = True
+        self._next_frame()
+
+    def _next_frame(self) -> None:
+        """Begin the next frame in its turn, or read on."""
+        if not self.is_open or self._failed:
+            self._end_when_done()
+            return
+        if self._frame is not None or self.unread > limits.READ_ON_BYTES:
+            self._stop_reading()
+            return
+        frame = self._reader.next_frame()
+        if frame is None and self._input_ended:
+            frame = self._last_frame()
+        if frame is not None:
+            self._stop_timer()
+            self.last_used = self._loop.time()
+            if self._cancels(frame):
+                self._go_on()
+                return
+            self._frame = frame
+            self._hub.begin_turn(self)
+            if self._frame is not None:  # it waits
+                self._stop_reading()
+        elif self._reader.failure is not None:
+            self._fail(self._reader.failure)
+        elif self._input_ended:
+            self._end_when_done()
+        else:
+            self._read_on()
+
+    def _go_on(self) -> None:
+        """Take the next frame, after other connections had theirs."""
+        if self._reader.pending or self._input_ended:
+            self._stop_reading()
+            self._loop.call_soon(self._next_frame)
+        else:
+            self._read_on()
+
+    def _last_frame(self) -> bytes | None:
+        """Return the frame that ends with the peer's bytes, if any.
+
+        After ``end_reading`` the last line may have been cut off by us, so it must be valid JSON.
+        """
+        frame = self._reader.end()
+        if frame is not None and self._was_cut:
+            try:
+                strict_json.decode(frame)
+            except (strict_json.NotJsonError, MemoryError):
+                return None
+        return frame
+
+    def _fail(self, error: MemdError) -> None:
+        """Read nothing more after a fatal error, and tell the peer."""
+        self._stop_reading()
+        self._failed = self._input_ended = True
+        self.send(refusal(None, error))
+        self._end_when_done()
+
+    def end_reading(self) -> None:
+        """Read nothing more; answer the requests sent so far, then end the connection."""
+        self._was_cut = True
+        with suppress(OSError):  # the peer has gone
+            self._socket.shutdown(socket.SHUT_RD)
+
+    # Running
+
+    def begin(self, turn: Turn) -> None:
+        """Decode the frame that waited for its turn, and start its work, which ends the turn."""
+        frame, self._frame = self._frame, None
+        if frame is None or (not self._is_reading and is_gone(self._socket)):
+            turn.end()
+            self.close()
+            return
+        items, is_batch = messages.read(frame)
+        work = [each for item in items if (each := self._admit(item)) is not None]
+        if any(isinstance(each, Call) for each in work):
+            self._running += 1
+            self._hub.begin_work(self._perform(work, turn, is_batch=is_batch))
+        else:
+            refused = [each for each in work if isinstance(each, RefusedRequest)]
+            self._answer([refusal(each.id, each.error) for each in refused], is_batch=is_batch)
+            turn.end()
+        self._go_on()
+
+    def _cancels(self, frame: bytes) -> bool:
+        """Cancel requests, if a frame is only for that; it is short then, and needs no turn."""
+        if len(frame) > _CANCEL_BYTES or b"ancel" not in frame:
+            return False
+        items, _ = messages.read(frame)
+        cancels = [item for item in items if isinstance(item, Cancel)]
+        if len(cancels) < len(items):
+            return False
+        for item in cancels:
+            self._admit(item)
+        return True
+
+    def _admit(self, item: Item) -> Call | RefusedRequest | None:
+        """Return the call or the refusal of an item, and ``None`` after a cancellation."""
+        if isinstance(item, RefusedRequest):
+            return item
+        if isinstance(item, Cancel):
+            if item.id in self._calls:
+                self._calls[item.id].scope.cancel()
+            return None
+        if item.id is not None and item.id in self._calls:
+            cause = "a request with this id is still in flight"
+            return RefusedRequest(item.id, InvalidRequestError(cause))
+        if self._running >= limits.REQUESTS_IN_FLIGHT:
+            error = too_many("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
+            return RefusedRequest(item.id, error) if item.answered else None
+        call = Call(self, item)
+        self._calls[call if item.id is None else item.id] = call
+        if self.is_ending:
+            call.scope.cancel()
+        return call
+
+    async def _perform(
+        self, work: list[Call | RefusedRequest], turn: Turn, *, is_batch: bool
+    ) -> None:
+        """Run the requests of a frame one after the other and send their answers together."""
+        give_way.set(turn.end)
+        calls = [each for each in work if isinstance(each, Call)]
+        answers = []
+        try:
+            for each in work:
+                if isinstance(each, RefusedRequest):
+                    answers.append(refusal(each.id, each.error))
+                elif self.is_open:
+                    answers.append(await self._run(each))
+                if is_batch:
+                    await asyncio.sleep(0)
+            for call in calls:
+                if call.request is not None:
+                    del self._calls[call if call.request.id is None else call.request.id]
+            self._answer(answers, is_batch=is_batch)
+            for step in [step for call in calls for step in call.afterwards]:
+                await step()
+        finally:
+            self._running -= 1
+            turn.end()
+            self._hub.end_work()
+            if self._input_ended:
+                self._end_when_done()
+
+    def cancel_requests(self) -> None:
+        """Cancel the open requests because memd ends; they are answered with Busy."""
+        self.is_ending = True
+        for call in self._calls.values():
+            call.scope.cancel()
+
+    # Writing
+
+    def _answer(self, answers: list[bytes], *, is_batch: bool) -> None:
+        """Send the answers of a frame, those of a batch as one array; b"" is that of none."""
+        answers = [answer for answer in answers if answer]
+        if answers:
+            self.send(b"[" + b",".join(answers) + b"]" if is_batch else answers[0])
+
+    def send(self, body: bytes) -> None:
+        """Send one JSON text, now or when the peer reads on; who cannot keep up is dropped."""
+        if not self.is_open:
+            return
+        sent = 0
+        try:
+            frame = encode(self._reader.framing, body)
+            if not self._unsent:
+                sent = self._socket.send(frame)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except (OSError, MemoryError):  # the peer has gone, or would wait for the lost answer
+            self.close()
+            return
+        if sent:
+            self.last_used = self._loop.time()
+        if sent < len(frame):
+            self._queue(frame, sent)
+
+    def _queue(self, frame: bytes, sent: int) -> None:
+        """Send the rest of a frame when the peer reads; ``sent`` bytes of it are sent."""
+        if self.unread + len(frame) > limits.REPLY_QUEUE_BYTES:
+            self.close()
+        self._hub.make_unread_room(len(frame))
+        if not self.is_open:
+            return
+        if not self._unsent:
+            self._sent_bytes = sent
+            self._loop.add_writer(self._socket, self._flush)
+        self._unsent.append(frame)
+        self._count_unread(len(frame))
+
+    def _count_unread(self, size: int) -> None:
+        """Add to the bytes that wait, here and in all connections."""
+        self.unread += size
+        self._hub.unread += size
+
+    def _flush(self) -> None:
+        """Send what waits as far as the socket takes it; called when it can take some."""
+        while self._unsent:
+            frame = self._unsent[0]
+            try:
+                self._sent_bytes += self._socket.send(memoryview(frame)[self._sent_bytes :])
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self.close()
+                return
+            self.last_used = self._loop.time()
+            if self._sent_bytes == len(frame):
+                self._unsent.popleft()
+                self._sent_bytes = 0
+                self._count_unread(-len(frame))
+        self._loop.remove_writer(self._socket)
+        self._next_frame()
+
+    # Ending
+
+    def _end_when_done(self) -> None:
+        """Close the connection once nothing is left to do, after a fatal error a moment later."""
+        if not self.is_open or self._lingers:
+            return
+        if self._frame is not None or self._running or self._unsent:
+            if self._timer is None:
+                self._timer = self._loop.call_later(_HANGUP_CHECK_SECONDS, self._check_hangup)
+        elif not self._failed:
+            self.close()
+        else:
+            self._lingers = True
+            self._stop_timer()
+            self._timer = self._loop.call_later(LINGER_SECONDS, self.close)
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            self._loop.add_reader(self._socket, self._discard)
+            self._is_reading = True
+
+    def _discard(self) -> None:
+        """Read bytes that nobody wants, and close the connection at their end."""
+        with suppress(BlockingIOError, InterruptedError, MemoryError):
+            try:
+                if self._socket.recv(_CHUNK_BYTES):
+                    return
+            except ConnectionError:
+                pass
+            self.close()
+
+    def _check_hangup(self) -> None:
+        """Close the connection of a peer that sends nothing more and has closed its socket."""
+        self._timer = None
+        if is_gone(self._socket):
+            self.close()
+        else:
+            self._end_when_done()
+
+    def give_way(self, error: MemdError) -> None:
+        """End the connection for a new one; a peer that has read all its answers gets the error."""
+        if not self._unsent:
+            self.send(refusal(None, error))
+        self.close()
+
+    def close(self) -> None:
+        """End the connection now, and cancel its requests."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._stop_reading()
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
+        self._frame = None
+        self._unsent.clear()
+        self._count_unread(-self.unread)
+        self._hub.discard(self)
+        for call in self._calls.values():
+            call.scope.cancel()

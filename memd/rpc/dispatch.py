@@ -1,20 +1,18 @@
-"""The only module that uses jsonrpcserver; here every failure of a handler becomes an answer.
+"""Find a request's handler, run it, and make an answer of its result or its failure.
 
-jsonrpcserver finds the method and binds the arguments. Parser, envelope, batches and limits are our
-own: those of the library refuse whole batches and unknown members, echo NaN, and show the text of
-exceptions. The library does not *run* handlers either: it would do so in tasks of its own
-(``asyncio.gather``), which anyio's cancel scopes and shields do not cover, so a cancelled request
-could release a lock while its thread still writes. The functions it calls here only return the
-handler, which then runs in the task of the request.
+jsonrpcserver does this with requests that ``rpc/messages.py`` has decoded and checked: its own
+parser and check refuse whole batches and unknown members, echo NaN, and take twice the time. It
+runs each method in a task of its own, which is never cancelled: a request is cancelled by the scope
+of its call, inside that task, so that what a handler shields from cancellation ends first.
 
 This is one of the three places of the program that catch every exception.
 """
 
+import inspect
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -22,16 +20,17 @@ import msgspec
 
 from memd.base import limits
 from memd.base.errors import MemdError
-from memd.rpc.connection import Call, Handler, ServerLog
-from memd.rpc.conversation import RpcRequest
+from memd.rpc.connection import Call, Handler, ServerLog, refusal
 from memd.rpc.errors import (
     UnknownMethodError,
-    error_reply,
+    cancelled,
     internal_error,
     message_too_large,
     out_of_memory,
+    to_wire,
     without_traceback,
 )
+from memd.rpc.messages import RpcRequest
 
 
 class _Unused:
@@ -73,57 +72,48 @@ def _without_unused() -> Iterator[None]:
 with warnings.catch_warnings(), _without_unused():
     # The library reads a schema in a way that Python 3.11 deprecates, and is no longer developed.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from jsonrpcserver import Result, Success, dispatch_to_serializable
+    from jsonrpcserver import Error, Result, Success, async_dispatch_to_response
+    from jsonrpcserver.response import to_serializable_one
 
 T = TypeVar("T")
+Method = Callable[..., Awaitable[Result]]
 # A larger result would overflow an empty reply queue and end the connection: an error is better.
 _RESULT_BYTES = limits.REPLY_QUEUE_BYTES - limits.HEADER_BYTES
 
 
-class Dispatcher:
-    """Answers requests from a table of handlers."""
+class Dispatcher(dict[str, Method]):
+    """The library's table of methods, made of handlers; an unknown name is a method that fails."""
 
     def __init__(self, handlers: Mapping[str, Handler], log: ServerLog) -> None:
-        self._methods = {name: _binder(handler) for name, handler in handlers.items()}
+        super().__init__({name: _method(name, each, log) for name, each in handlers.items()})
         self._log = log
 
-    async def answer(self, request: RpcRequest, call: Call) -> bytes:
-        """Run one request and return its answer as JSON, b"" for a notification.
+    def __missing__(self, name: str) -> Method:
+        """Return a method that answers that there is none of this name."""
 
-        A cancellation is raised; every other failure becomes an answer.
-        """
-        # The log has no names that clients made up.
-        method = request.method if request.method in self._methods else "other"
+        async def unknown(_call: Call, _params: dict[str, Any]) -> None:
+            raise UnknownMethodError(name)
 
-        def facts() -> dict[str, str]:  # called at the end: the call may change the client's name
-            """Return the method and the client for an error's line in the log."""
-            return {"method": method, "client": call.connection.caller.client}
+        return _method("other", unknown, self._log)  # the log has no names that clients made up
 
-        result = await contain(self._log, partial(self._run, request, call), facts)
-        if not request.answered:
-            return b""
-        return result if isinstance(result, bytes) else refusal(request.id, result)
-
-    async def _run(self, request: RpcRequest, call: Call) -> bytes:
-        """Run the handler of a request and return its answer as JSON.
-
-        Raises UnknownMethodError, TooLarge and what the handler raises.
-        """
-        message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
-        bound: Any = dispatch_to_serializable(
-            message,
-            self._methods,
-            context=call,
-            deserializer=_as_it_is,
-            validator=_as_it_is,
-        )
-        if "result" not in bound:
-            raise UnknownMethodError(request.method)
-        result = await bound["result"](call, request.params)
-        body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
-        if len(body) > _RESULT_BYTES:
-            raise message_too_large(what="a result", limit=_RESULT_BYTES, unit="bytes")
-        return body
+    async def answer(self, call: Call) -> bytes:
+        """Run the request of a call and return its answer as JSON, b"" for a notification."""
+        request = call.request or RpcRequest("", {})
+        message: Any = {"method": request.method, "params": [request.params]}  # one argument
+        if request.answered:
+            message["id"] = request.id
+        try:
+            response: Any = await async_dispatch_to_response(
+                message, self, context=call, deserializer=_as_it_is, validator=_as_it_is
+            )
+            if response is None:
+                return b""
+            answer: Any = to_serializable_one(response)
+            if answer["id"] == request.id:  # else the library itself has failed
+                return msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, **answer})
+        except MemoryError:
+            pass
+        return refusal(request.id, out_of_memory())
 
 
 async def contain(
@@ -140,19 +130,38 @@ async def contain(
         return _failure(log, error, facts)
 
 
-def refusal(request_id: Any, error: MemdError) -> bytes:
-    """Return an error answer as JSON."""
-    return msgspec.json.encode(error_reply(request_id, error))
+def _method(name: str, handler: Handler, log: ServerLog) -> Method:
+    """Return a handler as a method of the library; ``name`` goes to the log with its failures."""
 
+    async def method(call: Call, params: dict[str, Any], /) -> Result:
+        async def work() -> msgspec.Raw:
+            body = msgspec.json.encode(await handler(call, params))
+            if len(body) > _RESULT_BYTES:
+                raise message_too_large(what="a result", limit=_RESULT_BYTES, unit="bytes")
+            return msgspec.Raw(body)
 
-def _binder(handler: Handler) -> Callable[..., Result]:
-    """Return a method for the library that only returns the handler."""
-    return lambda _call, /, **_params: Success(handler)
+        def facts() -> dict[str, str]:  # called at the end: the call may change the client's name
+            return {"method": name, "client": call.caller.client}
+
+        result: msgspec.Raw | MemdError = msgspec.Raw()
+        with call.scope:
+            result = await contain(log, work, facts)
+        if call.scope.cancelled_caught:
+            result = cancelled(is_ending=call.connection.is_ending)
+        return Error(**to_wire(result)) if isinstance(result, MemdError) else Success(result)
+
+    method.__signature__ = _SIGNATURE  # type: ignore[attr-defined] # else it is made at each call
+    return method
 
 
 def _as_it_is(value: Any) -> Any:
-    """Return the value: the message is parsed and checked already."""
+    """Return the value: the message is decoded and checked already."""
     return value
+
+
+_SIGNATURE = inspect.Signature(  # of every method
+    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in ("call", "params")]
+)
 
 
 def _failure(log: ServerLog, error: Exception, facts: Callable[[], dict[str, str]]) -> MemdError:

@@ -6,8 +6,8 @@ used. All other codes are those of the families (memd/base/errors.py).
 
 from typing import Any
 
-from memd.base import gone
-from memd.base.errors import Busy, Internal, Invalid, MemdError, TooLarge
+from memd.base import gone, limits
+from memd.base.errors import Busy, Cancelled, Internal, Invalid, MemdError, TooLarge
 from memd.base.text import one_line
 
 _SENTENCE_CHARACTERS = 2000  # a sentence is for a person; a path or a name in it may be long
@@ -86,6 +86,27 @@ def out_of_memory() -> Busy:
     return Busy(
         "memd has not enough memory for this",
         hint="send less at once, or try again when there is more memory",
+    )
+
+
+def frame_too_slow() -> TooLarge:
+    """Return the error that a frame was begun and not finished in time."""
+    return TooLarge(
+        f"a frame must be whole {limits.FRAME_SECONDS:g} s after its first byte",
+        hint="send a whole frame at once",
+        retryable=True,
+        seconds=limits.FRAME_SECONDS,
+    )
+
+
+def cancelled(*, is_ending: bool) -> Busy | Cancelled:
+    """Return the error that a request was cancelled: by the client, or because memd ends."""
+    if not is_ending:
+        return Cancelled("the request was cancelled", hint="what had been committed before stays")
+    return Busy(
+        "memd ends, or gives way to its next version, before this was done",
+        kind="ending",
+        hint="ask again: with the same request_id nothing is done twice",
     )
 
 

@@ -7,13 +7,12 @@ Rules of this file
 - A frame whose end cannot be found (too long, a bad header) is fatal: ``failure`` is set, and later
   bytes are ignored. The content of a frame is not checked here.
 - Work is linear in the bytes that come: no byte is searched twice, and no more than one frame and
-  one chunk are in memory. Frames are yielded one by one, so that a chunk with thousands of them
-  does not block other connections.
+  one chunk are in memory. Frames are taken one by one, so that a chunk with thousands of them does
+  not block other connections.
 - A last line counts without its newline. A frame cut off by the end is dropped: its sender is gone.
 - Headers are read with any case and with or without ``\r``; others than the length are ignored.
 """
 
-from collections.abc import Iterator
 from enum import Enum
 
 from memd.base import limits
@@ -47,64 +46,62 @@ class FrameReader:
 
     @property
     def pending(self) -> bool:
-        """Whether a frame has begun and is not complete."""
+        """Whether bytes are left that no frame has taken."""
         return self.failure is None and bool(self._buffer or self._header_bytes or self._in_body)
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Return the frames that these bytes complete; look at ``failure`` after the last one."""
+    def feed(self, data: bytes) -> None:
+        """Add bytes of the peer."""
         try:
             if self.failure is None:
                 self._buffer += data
         except MemoryError:
             self.failure = out_of_memory()
-        return self._frames()
 
-    def _frames(self) -> Iterator[bytes]:
-        """Yield the complete frames in the buffer, up to the first failure."""
-        while self.failure is None:
+    def next_frame(self) -> bytes | None:
+        """Return the next whole frame, ``None`` without enough bytes or where ``failure`` is set.
+
+        An empty body is b" ": JSON would have at least one character.
+        """
+        frame: bytes | None = b""
+        while frame == b"" and self.failure is None:  # blank lines and headers are b""
             try:
-                frame = self._next_frame()
+                frame = self._take_part()
             except MemoryError:
                 self.failure = out_of_memory()
-                break
-            if frame is None:
-                break
-            if frame:
-                yield frame
-        if self.failure is not None:  # the remaining bytes are not used
-            self._buffer.clear()
+        if self.failure is not None:
+            self._buffer.clear()  # the remaining bytes are not used
+            return None
+        return frame
 
-    def end(self) -> list[bytes]:
+    def end(self) -> bytes | None:
         """Return the last line at the end of the peer's bytes, if it has no newline."""
         rest = bytes(self._buffer).strip(_WHITE)
         self._buffer.clear()
         self._in_body, self._header_bytes = False, 0
-        return [rest] if self.framing is Framing.LINES and rest else []
+        return rest if self.framing is Framing.LINES and rest else None
 
-    def _next_frame(self) -> bytes | None:
-        """Return the next frame, b"" for a header or blank line, ``None`` without enough bytes."""
-        if self.framing is Framing.UNKNOWN and not self._detect_framing():
-            return None
-        if self.framing is Framing.LINES:
-            return self._take_line()
-        return self._take_body() if self._in_body else self._take_header_line()
-
-    def _skip_white_space(self) -> None:
-        """Remove the white space at the start of the buffer."""
-        if self._buffer[:1].isspace():
+    def _take_part(self) -> bytes | None:
+        """Return a frame, b"" for a header or blank line, ``None`` without enough bytes."""
+        if self._in_body:
+            return self._take_body()
+        if not (self._searched or self._header_bytes) and self._buffer[:1].isspace():
             del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
+        if self.framing is Framing.LINES:
+            return self._take_line("a frame", limits.FRAME_BYTES)
+        return self._take_header() if self.framing is Framing.HEADERS else self._detect_framing()
 
-    def _detect_framing(self) -> bool:
-        """Set ``framing`` by the first byte, or ``failure``; return whether it is known."""
-        self._skip_white_space()
+    def _detect_framing(self) -> bytes | None:
+        """Set ``framing`` or ``failure`` by the first byte, if there is one."""
+        if not self._buffer:
+            return None
         first = bytes(self._buffer[:1])
-        if first in (b"{", b"["):
+        if first in b"{[":
             self.framing = Framing.LINES
-        elif first in (b"C", b"c"):
+        elif first in b"Cc":
             self.framing = Framing.HEADERS
-        elif first:
+        else:
             self.failure = NotJsonError("a connection begins with {, [ or Content-Length")
-        return self.framing is not Framing.UNKNOWN
+        return b""
 
     def _take(self, size: int) -> bytes:
         """Remove and return so many bytes from the beginning of the buffer."""
@@ -114,40 +111,26 @@ class FrameReader:
         self._searched = 0
         return taken
 
-    def _find_newline(self) -> int:
-        """Return the index of the next line feed, -1 for none; no byte is searched twice."""
+    def _take_line(self, what: str, limit: int) -> bytes | None:
+        """Take the next line without its white space, ``None`` while it is incomplete.
+
+        A line of more than ``limit`` bytes, those of earlier header lines included, is a failure.
+        """
         end = self._buffer.find(b"\n", self._searched)
         self._searched = len(self._buffer)
-        return end
-
-    def _take_line(self) -> bytes | None:
-        """Take the next line without its white space, ``None`` while it is incomplete."""
-        if self._searched == 0:
-            self._skip_white_space()
-        end = self._find_newline()
-        size = end if end >= 0 else len(self._buffer)
-        if size > limits.FRAME_BYTES:
-            self.failure = message_too_large("a frame", limits.FRAME_BYTES, "bytes")
+        if self._header_bytes + (end if end >= 0 else self._searched) > limit:
+            self.failure = message_too_large(what, limit, "bytes")
             return None
-        if end < 0:
-            return None
-        return self._take(end + 1).strip(_WHITE)
+        return None if end < 0 else self._take(end + 1).strip(_WHITE)
 
-    def _take_header_line(self) -> bytes | None:
+    def _take_header(self) -> bytes | None:
         """Take one header line; return b"" for it, ``None`` while it is incomplete."""
-        if self._header_bytes == 0 and self._searched == 0:
-            self._skip_white_space()
-        end = self._find_newline()
-        line_size = end + 1 if end >= 0 else len(self._buffer)
-        size = self._header_bytes + line_size
-        if size > limits.HEADER_BYTES:
-            self.failure = message_too_large("a header block", limits.HEADER_BYTES, "bytes")
+        before = len(self._buffer)
+        line = self._take_line("a header block", limits.HEADER_BYTES)
+        if line is None:
             return None
-        if end < 0:
-            return None
-        line = self._take(end + 1).strip(_WHITE)
         if line:
-            self._header_bytes = size
+            self._header_bytes += before - len(self._buffer)
             self.failure = self._read_field(line)
         elif self._body_length is not None:  # an empty line ends the header block
             self._in_body = True
@@ -178,7 +161,6 @@ class FrameReader:
         if len(self._buffer) < length:
             return None
         self._in_body, self._body_length, self._header_bytes = False, None, 0
-        # An empty body is a frame of its own: JSON would have at least one character.
         return self._take(length) or b" "
 
 

@@ -1,46 +1,281 @@
-"""The state that all connections share: the subscribers of events."""
+"""All connections: who hears an event, and what each process may take.
 
-from typing import Any
+The bounds (their numbers are in ``base/limits.py``)
+- *Connections*: so many in all, and fewer of one process. Where a new one finds no room, the one
+  that has been idle longest is closed for it; where none is idle, the process with the most
+  connections loses the one it used least, if the new one's process has fewer. So a process without
+  a connection always gets one.
+- *Turns*: a frame is decoded and its work begun in a turn, which ends with the work. Few turns run
+  at once, and two of one process; a call that waits for something outside (``base/waiting.py``)
+  gives its turn back. Processes that wait take turns, and so do the connections of one.
+- While another process has a turn, a process begins one every ``_PAUSE_SECONDS`` at most: else the
+  event loop, busy with a flood, would hold the interpreter lock that worker threads need.
+- *Unread answers*: so many bytes of all connections. Where one more answer does not fit, the
+  connection goes that has taken nothing for longest.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Coroutine
+from math import inf
+from typing import Any, Protocol
 
 import msgspec
 
+from memd.base import limits
+from memd.base.errors import Busy, MemdError
 from memd.base.events import Event
-from memd.rpc.connection import Connection
-from memd.rpc.outbox import UnreadTotal
+from memd.base.values import Caller
+from memd.rpc.errors import too_many
+
+_PAUSE_SECONDS = 0.002
+
+
+class Member(Protocol):
+    """What a hub needs of a connection (``rpc/connection.py``)."""
+
+    caller: Caller
+    process: "Process"
+    last_used: float  # when a frame came, or the peer took an answer
+    unread: int  # bytes of answers
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no subscription, no open request, and no frame that waits."""
+        ...
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics with a subscription."""
+        ...
+
+    def wants(self, event: Event) -> bool:
+        """Return whether the client subscribed to this event."""
+        ...
+
+    def send(self, body: bytes) -> None:
+        """Send one JSON text; never blocks."""
+        ...
+
+    def begin(self, turn: "Turn") -> None:
+        """Begin the frame that waits for its turn."""
+        ...
+
+    def give_way(self, error: MemdError) -> None:
+        """End the connection for a new one."""
+        ...
+
+    def end_reading(self) -> None:
+        """Read nothing more, and end the connection once its requests are answered."""
+        ...
+
+    def cancel_requests(self) -> None:
+        """Cancel the open requests because memd ends."""
+        ...
+
+    def close(self) -> None:
+        """End the connection now."""
+        ...
+
+
+class Process:
+    """A process with connections, the turns that it has, and its connections that wait for one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.connections: set[Member] = set()
+        self.turns = 0
+        self.last_turn_at = 0.0  # when the last one began, on the loop's clock
+        self.waiting: deque[Member] = deque()
+
+
+class Turn:
+    """The right to work; ``end`` may be called again, and then does nothing."""
+
+    def __init__(self, hub: "Hub", process: Process) -> None:
+        self._hub = hub
+        self._process: Process | None = process
+
+    def end(self) -> None:
+        """Let the next frame begin."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            self._hub.end_turn(process)
 
 
 class Hub:
-    """The event sink of the daemon (``base/events.EventSink``).
-
-    A connection that cannot keep up is dropped by its own bounded queue, so publishing never
-    waits; ``unread`` bounds the queues of all connections together. An event whose params are not
-    JSON is a bug of the publisher and is dropped, since publishing must never fail the work that
-    the event is about.
-    """
+    """The connections of one server, and the event sink of the daemon. Used on the loop only."""
 
     def __init__(self) -> None:
-        self._connections: set[Connection] = set()
-        self.unread = UnreadTotal()  # the bytes that wait in the queues of all connections
+        self._processes: dict[int, Process] = {}  # by process id
+        self.unread = 0  # bytes that wait in all connections
+        self._turns = 0  # that run
+        self._waiting: dict[Process, None] = {}  # an ordered set of those with waiting connections
+        self._timer: asyncio.TimerHandle | None = None  # of the next ``_begin_waiting``
+        self.group: asyncio.TaskGroup | None = None  # of the requests, while a server runs
+        self.requests = 0  # pieces of work under way, of closed connections too
+        self.ended = asyncio.Event()  # set when a connection or work has ended; replaced each time
 
-    def add(self, connection: Connection) -> None:
-        """Add a connection; it gets events once it subscribes."""
-        self._connections.add(connection)
+    # Connections
 
-    def discard(self, connection: Connection) -> None:
+    def add(self, connection: Member) -> Process:
+        """Add a connection, and return its process; it gets events once it subscribes."""
+        pid = connection.caller.pid
+        process = self._processes.get(pid)
+        if process is None:
+            process = self._processes[pid] = Process(pid)
+        process.connections.add(connection)
+        return process
+
+    def discard(self, connection: Member) -> None:
         """Remove a connection."""
-        self._connections.discard(connection)
+        process = connection.process
+        process.connections.discard(connection)
+        if connection in process.waiting:
+            process.waiting.remove(connection)
+            if not process.waiting:
+                del self._waiting[process]
+        self._forget(process)
+        self.ended.set()
+
+    def _forget(self, process: Process) -> None:
+        """Forget a process without connections, once its work has ended."""
+        if not process.connections and not process.turns:
+            self._processes.pop(process.pid, None)
+
+    def all(self) -> list[Member]:
+        """Return all connections."""
+        return [each for process in self._processes.values() for each in process.connections]
 
     def connections(self) -> int:
         """Return how many peers are connected."""
-        return len(self._connections)
+        return sum(len(process.connections) for process in self._processes.values())
+
+    def make_room(self, pid: int) -> tuple[Busy, bool] | None:
+        """Close a connection if a new one of the process ``pid`` needs its place.
+
+        Return ``None`` if there was room, else the error and whether a connection was closed.
+        """
+        own = self._processes.get(pid) or Process(pid)
+        if len(own.connections) >= limits.CONNECTIONS_PER_PROCESS:
+            error = too_many("connections of one process", limits.CONNECTIONS_PER_PROCESS)
+            candidates = list(own.connections)
+        elif self.connections() >= limits.CONNECTIONS:
+            error = too_many("connections", limits.CONNECTIONS)
+            candidates = self.all()
+        else:
+            return None
+
+        def closing_order(each: Member) -> tuple[bool, int, float]:
+            """Return the sort key of a connection: the smallest key is closed first."""
+            count = 0 if each.is_idle else len(each.process.connections)
+            return not each.is_idle, -count, each.last_used
+
+        first = min(candidates, key=closing_order)
+        gives_way = first.is_idle or len(first.process.connections) > len(own.connections)
+        if gives_way:
+            first.give_way(error)
+        return error, gives_way
+
+    async def wait_for_end(self) -> None:
+        """Wait until a connection or a request has ended."""
+        self.ended = asyncio.Event()
+        await self.ended.wait()
+
+    # Turns and work
+
+    def begin_work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start the task of a request; it ends with ``end_work``."""
+        assert self.group is not None  # noqa: S101 - a connection has a server
+        self.requests += 1
+        self.group.create_task(work)
+
+    def end_work(self) -> None:
+        """Note that the task of a request has ended."""
+        self.requests -= 1
+        self.ended.set()
+
+    def begin_turn(self, connection: Member) -> None:
+        """Let a connection begin its frame, now or when its turn comes."""
+        process = connection.process
+        if not process.waiting and not self._wait_seconds(process):
+            self._begin(connection)
+            return
+        process.waiting.append(connection)
+        self._waiting[process] = None
+        self._begin_waiting_after(0.0)
+
+    def end_turn(self, process: Process) -> None:
+        """End a turn of a process."""
+        self._turns -= 1
+        process.turns -= 1
+        self._forget(process)
+        if self._waiting:
+            self._begin_waiting_after(0.0)
+
+    def _begin(self, connection: Member) -> None:
+        """Begin the frame of a connection in a new turn."""
+        process = connection.process
+        self._turns += 1
+        process.turns += 1
+        process.last_turn_at = asyncio.get_running_loop().time()
+        connection.begin(Turn(self, process))
+
+    def _wait_seconds(self, process: Process) -> float:
+        """Return 0 if a process may begin a turn now, the rest of its pause, or infinity."""
+        if process.turns >= limits.TURNS_PER_PROCESS or self._turns >= limits.TURNS:
+            return inf
+        if self._turns == process.turns:
+            return 0
+        now = asyncio.get_running_loop().time()
+        return max(0.0, process.last_turn_at + _PAUSE_SECONDS - now)
+
+    def _begin_waiting_after(self, seconds: float) -> None:
+        """Have ``_begin_waiting`` called after what is ready now, and so many seconds."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(at, self._begin_waiting)
+
+    def _begin_waiting(self) -> None:
+        """Begin a turn of each process that waits and may, those first that wait longest."""
+        self._timer = None
+        pause = inf
+        for process in list(self._waiting):
+            seconds = self._wait_seconds(process)
+            if seconds:
+                pause = min(pause, seconds)
+                continue
+            connection = process.waiting.popleft()
+            del self._waiting[process]
+            if process.waiting:
+                self._waiting[process] = None  # behind the others
+            self._begin(connection)
+        if pause < inf:
+            self._begin_waiting_after(pause)
+
+    # Events and unread answers
+
+    def make_unread_room(self, size: int) -> None:
+        """Drop connections until ``size`` more bytes of answers fit, the most silent one first."""
+        while self.unread and self.unread + size > limits.UNREAD_BYTES:
+            silent = [each for each in self.all() if each.unread]
+            min(silent, key=lambda each: each.last_used).close()
 
     def listening(self, topic: str) -> bool:
         """Return whether any connection subscribed to a topic."""
-        return any(topic in each.topics for each in self._connections)
+        return any(topic in each.topics for each in self.all())
 
     def publish(self, event: Event) -> None:
-        """Queue one event for all connections that subscribed to it; on the event loop only."""
-        listeners = [each for each in self._connections if each.wants(event)]
+        """Send one event to all connections that subscribed to it; never waits.
+
+        An event whose params are not JSON is a bug of the publisher and is dropped, since
+        publishing must never fail the work that the event is about.
+        """
+        listeners = [each for each in self.all() if each.wants(event)]
         if not listeners:
             return
         params: dict[str, Any] = {"directory": event.directory, **event.params}

@@ -24,7 +24,6 @@ DAEMON = (
 import os, sys, anyio
 from functools import partial
 from memd.base.places import find
-from memd.daemon.clock import SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
@@ -42,7 +41,7 @@ async def shutdown(call, params):
 async def main(listener):
     async with anyio.create_task_group() as group:
         await group.start(partial(serve, listener, {"hello": hello, "shutdown": shutdown}, Hub(),
-                                  RecordingLog(), clock=SystemClock()))
+                                  RecordingLog()))
         await stop.wait()
         group.cancel_scope.cancel()
 

@@ -9,7 +9,7 @@ from memd.api.dialects import DIALECTS
 from memd.base import strict_json
 from memd.base.errors import Invalid
 from memd.cli import hook
-from memd.rpc.conversation import Conversation, Work
+from memd.rpc import messages
 from memd.rules import check
 from tests.fuzz.target import Target, plain
 
@@ -21,9 +21,10 @@ def payload(data: bytes) -> None:
     frame = hook.hook_request(
         "claude-code", "UserPromptSubmit", data, {b"CODEX_HOME": b'/x"\n'}, ""
     )
-    for event in Conversation().receive(frame):
-        assert isinstance(event, Work)
-        assert len(event.items) == 1
+    if frame:
+        items, _ = messages.read(frame)
+        assert len(items) == 1
+        assert not isinstance(items[0], messages.Cancel)
     about = hook.location(data)
     try:
         given = strict_json.decode(data)

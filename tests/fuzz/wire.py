@@ -11,17 +11,15 @@ from typing import Any
 import anyio
 import anyio.abc
 import msgspec
+from sniffio import current_async_library_cvar
 
 from memd.base import limits, strict_json
 from memd.base.values import Caller
-from memd.daemon.clock import SystemClock
-from memd.rpc.connection import Call
-from memd.rpc.conversation import Conversation, RefusedRequest, RpcRequest, Work
-from memd.rpc.dispatch import Dispatcher, refusal
+from memd.rpc import messages
+from memd.rpc.connection import Call, PeerConnection, refusal
+from memd.rpc.dispatch import Dispatcher
 from memd.rpc.framing import FrameReader, Framing, encode
 from memd.rpc.hub import Hub
-from memd.rpc.session import PeerSession
-from memd.rpc.turns import Turns
 from tests.fuzz.target import Target, Use, plain
 from tests.rpc.answers import assert_answers, assert_body
 from tests.wire_server import RecordingLog
@@ -53,31 +51,28 @@ def framing(data: bytes) -> None:
 
 
 def _fed(*chunks: bytes) -> tuple[Framing, list[bytes], str, bool]:
-    reader = FrameReader()
-    frames = [frame for chunk in chunks for frame in reader.feed(chunk)]
+    reader, frames = FrameReader(), []
+    for chunk in chunks:
+        reader.feed(chunk)
+        while (frame := reader.next_frame()) is not None:
+            frames.append(frame)
     pending = reader.pending
-    frames += reader.end()
+    if (last := reader.end()) is not None:
+        frames.append(last)
     assert not reader.pending
     failed = reader.failure.sentence if reader.failure else ""
     return reader.framing, frames, failed, pending
 
 
 def envelope(data: bytes) -> None:
-    """Check that a frame is work, a cancellation or nothing, and its ids are free afterwards."""
-    conversation = Conversation()
-    events = conversation.receive(data)
-    for event in events:
-        if not isinstance(event, Work):
-            continue
-        for item in event.items:
-            if isinstance(item, RefusedRequest):
-                assert_body(refusal(item.id, item.error))
-            else:
-                assert isinstance(item, RpcRequest)
-                assert type(item.params) is dict
-                msgspec.json.encode((item.id, item.params, item.method))
-        conversation.finish(event)
-    assert conversation.in_flight == 0
+    """Check that a frame is requests to run, refusals, cancellations or nothing."""
+    items, _ = messages.read(data)
+    for item in items:
+        if isinstance(item, messages.RefusedRequest):
+            assert_body(refusal(item.id, item.error))
+        elif isinstance(item, messages.RpcRequest):
+            assert type(item.params) is dict
+            msgspec.json.encode((item.id, item.params, item.method))
     _strict(data)
 
 
@@ -116,23 +111,17 @@ def session() -> Iterator[Use]:
             assert_answers(answer)
 
         async def served(data: bytes, log: RecordingLog) -> bytes:
+            current_async_library_cvar.set("asyncio")  # as in a loop that anyio runs
             ours, theirs = socket.socketpair()
-            clock, hub, answer = SystemClock(), Hub(), bytearray()
+            hub, answer = Hub(), bytearray()
             dispatcher = Dispatcher({"echo": _echo, "typed": _typed}, log)
-            peer = PeerSession(
-                theirs,
-                Caller(1, 0, os.getpid()),
-                dispatcher=dispatcher,
-                hub=hub,
-                turns=Turns(clock),
-                clock=clock,
-            )
             ours.settimeout(0)
             async with (
+                asyncio.TaskGroup() as hub.group,
                 await anyio.abc.SocketStream.from_socket(ours) as stream,
-                anyio.create_task_group() as group,
             ):
-                group.start_soon(peer.run)
+                theirs.settimeout(0)
+                PeerConnection(theirs, Caller(1, 0, os.getpid()), hub, dispatcher.answer)
                 with suppress(anyio.BrokenResourceError):
                     await stream.send(data)
                     await stream.send_eof()

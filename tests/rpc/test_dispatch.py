@@ -9,8 +9,8 @@ import pytest
 from memd.base.errors import MemdError
 from memd.base.values import Caller
 from memd.rpc.connection import Call, Connection
-from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher, contain
+from memd.rpc.messages import RpcRequest
 from tests.wire_server import RecordingLog
 
 
@@ -44,7 +44,7 @@ async def give(_call: Call, params: dict[str, Any]) -> Any:
 
 async def echo(call: Call, params: dict[str, Any]) -> Any:
     """Return what came."""
-    return {"id": call.request_id, "params": params}
+    return {"id": call.request.id if call.request else None, "params": params}
 
 
 async def fail(_call: Call, params: dict[str, Any]) -> None:
@@ -62,16 +62,16 @@ async def fail(_call: Call, params: dict[str, Any]) -> None:
     raise ValueError(params["name"])
 
 
-def call() -> Call:
+def call(method: str, params: dict[str, Any]) -> Call:
     """Return a call on a connection that nobody serves."""
-    return Call(Connection(Caller(connection=1, uid=0, pid=0), lambda: None, lambda: None), 7)
+    return Call(Connection(Caller(connection=1, uid=0, pid=0)), RpcRequest(method, params, 7))
 
 
 async def answered(method: str, *, log: RecordingLog | None = None, **params: Any) -> Any:
     """Return the answer to one request as a JSON value."""
     table = {"give": give, "echo": echo, "fail": fail}
     dispatcher = Dispatcher(table, log or RecordingLog())
-    return json.loads(await dispatcher.answer(RpcRequest(method, params, 7), call()))
+    return json.loads(await dispatcher.answer(call(method, params)))
 
 
 @pytest.mark.anyio
@@ -163,7 +163,7 @@ async def test_an_unexpected_exception_stays_in_the_log() -> None:
 
 @pytest.mark.anyio
 async def test_a_cancelled_request_finishes_its_shielded_part() -> None:
-    """The handler runs in the task that is cancelled, so a shield in it holds."""
+    """Cancelling the call's scope stops at a shield of the handler, and is then an answer."""
     steps: list[str] = []
     entered = anyio.Event()
 
@@ -177,8 +177,14 @@ async def test_a_cancelled_request_finishes_its_shielded_part() -> None:
         steps.append("never")
 
     dispatcher = Dispatcher({"write": write}, RecordingLog())
+    asked, answers = call("write", {}), list[bytes]()
+
+    async def answer() -> None:
+        answers.append(await dispatcher.answer(asked))
+
     async with anyio.create_task_group() as group:
-        group.start_soon(dispatcher.answer, RpcRequest("write"), call())
+        group.start_soon(answer)
         await entered.wait()
-        group.cancel_scope.cancel()
+        asked.scope.cancel()
     assert steps == ["written"]
+    assert json.loads(answers[0])["error"]["code"] == -32800
