@@ -123,9 +123,10 @@ class Jobs:
         """
         while True:
             changed = self._changed  # before the row is read, so that no end is missed
-            row = await self.get(job)
-            if row.over:
-                return row
+            if job not in self._runs:  # else its row is read when it ends: it may be large
+                row = await self.get(job)
+                if row.over:
+                    return row
             waits_outside()
             await self._wait_for(changed, job)
 

@@ -1,13 +1,14 @@
-"""One story of jobs by chance: requests, failures, kills, pauses, restarts and crashes.
+"""One story of jobs by chance: requests, failures, kills, pauses, restarts, crashes, refusals.
 
 Real jobs over a real state file with a fake clock. What a run considered is a row of a table of
 the story's own, written in the transaction that ends the job, as an extraction's cursor is. A crash
-is a copy of the state file at that instant, which the next jobs begin with.
+is a copy of the state file at that instant, which the next jobs begin with. While the state file
+refuses, each transaction fails as on a full disk.
 """
 
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from anyio import to_thread
 from memd.daemon.app import SCHEMAS
 from memd.jobs.service import Jobs, Running
 from memd.state import jobs
-from memd.state.database import Database, open_database
+from memd.state.database import Cursor, Database, StateUnusableError, open_database
 from memd.state.jobs import Job, JobState, JobTable
 from tests.jobs.bench import LaterError, ModelDownError, NeverError, Sink, Steered, at_work
 from tests.support.clock import FakeClock
@@ -45,6 +46,20 @@ class _Clock(FakeClock):
             self.advance(seconds)
             seconds = 0.0
         await super().sleep(seconds)
+
+
+class _Refusing(Database):
+    """A state file that takes no writes while it ``refuses``."""
+
+    refuses = False
+
+    @contextmanager
+    def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
+        """Run a transaction, or refuse it."""
+        if self.refuses:
+            raise StateUnusableError(self.path, "there is no room")
+        with super().transaction(synced=synced) as cursor:
+            yield cursor
 
 
 @dataclass(slots=True)
@@ -73,7 +88,7 @@ class Story:
         await self._end(database)
         database.close()
 
-    async def _live(self, database: Database, actions: Iterator[str]) -> Database | None:
+    async def _live(self, database: _Refusing, actions: Iterator[str]) -> "_Refusing | None":
         """Live until the daemon ends; return the next one's state file, ``None`` at the end."""
         does = {
             "submit": self._submit,
@@ -89,7 +104,11 @@ class Story:
                     return await to_thread.run_sync(self._copy, database)
                 if action == "restart":
                     return database
-                await does[action](service)
+                if action == "refuse":
+                    database.refuses = not database.refuses
+                elif action in ("submit", "let", "wait") or not database.refuses:
+                    with suppress(StateUnusableError):
+                        await does[action](service)
                 for _ in range(self.random.randrange(12)):
                     await anyio.lowlevel.checkpoint()
         return None
@@ -111,14 +130,26 @@ class Story:
         rows = [job for job in await service.list() if not job.over]
         if rows:
             job = self.random.choice(rows).id
-            if await service.cancel(job):
-                self.excused.add(job)
+            with self._calm():
+                if await service.cancel(job):
+                    self.excused.add(job)
 
     async def _wait(self, _: Jobs) -> None:
         self.clock.advance(self.random.choice((1.0, 5.0, 20.0, 400.0)))
 
     async def _pause(self, service: Jobs) -> None:
-        await service.pause(now=self.random.random() < 0.5)
+        with self._calm():
+            await service.pause(now=self.random.random() < 0.5)
+
+    @contextmanager
+    def _calm(self) -> Iterator[None]:
+        """Let what was refused try again in the block, as it does on a real clock."""
+        self.clock.calm = True
+        self.clock.advance(5.0)
+        try:
+            yield
+        finally:
+            self.clock.calm = False
 
     async def _resume(self, service: Jobs) -> None:
         await service.resume()
@@ -146,7 +177,11 @@ class Story:
             await to_thread.run_sync(self._in_turn, database, running)
             if not self.clock.calm:
                 await self._trouble(job.id)
-            await to_thread.run_sync(self._commit, database, running)
+            try:
+                await to_thread.run_sync(self._commit, database, running)
+            except StateUnusableError:
+                self.overtaken.add(job.id)
+                raise
             return {"turns": 1}
         finally:
             self.gates.pop(job.id, None)
@@ -185,8 +220,9 @@ class Story:
                 )
             jobs.job_completed(running.job.id, {}, self.clock.now())(cursor, None)
 
-    async def _end(self, database: Database) -> None:
+    async def _end(self, database: _Refusing) -> None:
         """Let everything that was accepted come to its end, and check what became of it."""
+        database.refuses = False
         self.clock.calm = True
         async with self._daemon(database) as service:
             await service.resume()
@@ -209,25 +245,26 @@ class Story:
                 assert ended[carrying] is JobState.COMPLETED
                 assert done[key] == self.newest[key], "an accepted request was lost"
 
-    def _open(self) -> Database:
+    def _open(self) -> _Refusing:
         self.files += 1
-        return open_database(str(self.folder / f"{self.files}.db"), [*SCHEMAS, _SCHEMA])
+        path = str(self.folder / f"{self.files}.db")
+        return _Refusing(open_database(path, [*SCHEMAS, _SCHEMA]).file)
 
-    def _copy(self, database: Database) -> Database:
+    def _copy(self, database: Database) -> _Refusing:
         """Return the state file as a crash at this instant leaves it."""
         self.files += 1
         path = str(self.folder / f"{self.files}.db")
         with database.file.lock:
             for tail in ("", "-wal"):
                 shutil.copyfile(database.path + tail, path + tail)
-        return open_database(path, [*SCHEMAS, _SCHEMA])
+        return _Refusing(open_database(path, [*SCHEMAS, _SCHEMA]).file)
 
 
 _ACTIONS = (
     *("submit",) * 8,
     *("let",) * 6,
     *("wait",) * 3,
-    *("kill", "pause", "resume", "resume", "restart", "crash"),
+    *("kill", "pause", "resume", "resume", "restart", "crash", "refuse", "refuse"),
 )
 
 
@@ -237,4 +274,6 @@ def _before(row: Job, job: Job) -> bool:
 
 
 def _unexpected(error: BaseException) -> str:
-    raise error
+    if not isinstance(error, StateUnusableError):
+        raise error
+    return "e1"
