@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, Invalid, MemdError, NotFound, Refused, Secret, TooLarge
-from memd.base.names import INDEX
+from memd.base.names import INDEX, INDEXES
 from memd.base.text import iso_time
 from memd.base.values import Actor, CommitResult, FileChange, Project, Provenance
 from memd.memories import tool
@@ -67,7 +67,10 @@ class Memories:
         async def commit(writing: Writing) -> tuple[CommitResult, FileChange | None]:
             """Commit the write; return the result, and what it changed of the memory."""
             plan = plan_write(writing, session=by.session, modified=modified, origin=by.origin)
-            result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+            paths = (writing.path, *INDEXES)
+            result = await self._store.commit(
+                project.memory_dir, plan, by, request_id=request_id, paths=paths
+            )
             return result, next((file for file in result.files if file.path == writing.path), None)
 
         result, changed = await commit(writing)
@@ -101,7 +104,10 @@ class Memories:
         Raises NotFound if it does not exist, Refused and Conflict.
         """
         plan = plan_delete(path, base_hash, joined=joined)
-        return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+        paths = (path, *INDEXES)
+        return await self._store.commit(
+            project.memory_dir, plan, by, request_id=request_id, paths=paths
+        )
 
     async def share(
         self, project: Project, path: str, by: Provenance, *, request_id: str = ""

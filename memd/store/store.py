@@ -115,19 +115,19 @@ class Store:
         by: Provenance,
         *,
         request_id: str = "",
-        history: bool = False,
+        paths: tuple[str, ...] | None = None,
     ) -> CommitResult:
         """Run a plan on the live directory and make the change that it wants.
 
         When this returns, the change is on the medium. For two seconds it waits for programs that
-        have the same files open for writing. ``history`` says that the plan reads the history.
-        Raises what ``Writer.commit`` raises.
+        have the same files open for writing. ``paths`` are the only files whose texts the plan
+        reads or changes, if not all. Raises what ``Writer.commit`` raises.
         """
         wait_until = self._clock.monotonic() + limits.WRITER_SECONDS
         while True:
             real = self._real_paths.get(directory) or await self._real_path(directory)
             wait = self._clock.monotonic() < wait_until
-            request = ChangeRequest(real, plan, by, request_id, wait=wait, history=history)
+            request = ChangeRequest(real, plan, by, request_id, wait=wait, paths=paths)
             try:
                 async with self._lock(real):
                     done = await to_thread.run_sync(self._commit_there, directory, request)
@@ -166,7 +166,7 @@ class Store:
             return plan(self.past, real)(tree)
 
         if not dry_run:
-            return await self.commit(directory, plan_now, by, request_id=request_id, history=True)
+            return await self.commit(directory, plan_now, by, request_id=request_id)
         async with self._lock(real):
             request = ChangeRequest(real, plan_now, by)
             return await to_thread.run_sync(self._writer.rehearse, request)

@@ -61,8 +61,8 @@ class ChangeRequest(Struct, frozen=True):
     """A change that somebody wants: ``directory`` is a real path, ``by`` the writer.
 
     A request whose ``id`` the same client sent before is answered with the earlier result. With
-    ``wait`` files that a program has open for writing are not replaced (BeingWrittenError). A plan
-    that reads the history has ``history``: then all that others did is in it.
+    ``wait`` files that a program has open for writing are not replaced (BeingWrittenError).
+    ``paths`` are the only files whose texts the plan reads or changes; ``None`` stands for all.
     """
 
     directory: str
@@ -70,7 +70,7 @@ class ChangeRequest(Struct, frozen=True):
     by: Provenance
     id: str = ""
     wait: bool = False
-    history: bool = False
+    paths: tuple[str, ...] | None = None
 
 
 class BeingWrittenError(Exception):
@@ -132,10 +132,8 @@ class Writer:
                         return earlier, []
                 with Directory(directory, create=True) as opened:
                     self._undo_open_changes(opened)
-                    # What the change replaces is compared with its row all the same.
-                    only_names = not request.history
                     scan = self._rows.sync(
-                        directory, claim=True, only_names=only_names, opened=opened
+                        directory, claim=True, texts_of=request.paths, opened=opened
                     )
                     record = scan.record
                     return self._commit(request, opened), [record] if record else []

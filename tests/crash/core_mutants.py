@@ -78,8 +78,8 @@ MUTANTS = (
     Mutant(
         "an open change is not undone by the next commit",
         WRITE,
-        "                    self._undo_open_changes(opened)\n                    # What",
-        "                    # What",
+        "                    self._undo_open_changes(opened)\n                    scan = ",
+        "                    scan = ",
         DIED,
     ),
     Mutant(
