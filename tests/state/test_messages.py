@@ -16,6 +16,21 @@ def _send(table: MessageTable, body: str, *receivers: int) -> int:
     return table.add(message, copies)
 
 
+def _repeated(database: Database, number: int, times: int) -> list[int]:
+    """Write the rows of a message so many times more; return the new numbers."""
+    numbers = [number + more for more in range(1, times + 1)]
+    with database.transaction() as cursor:
+        for table, key in (("messages", "number"), ("message_copies", "message")):
+            columns = [row["name"] for row in database.read(f"PRAGMA table_info({table})")]
+            others = ", ".join(name for name in columns if name != key)
+            cursor.executemany(
+                f"INSERT INTO {table} ({key}, {others})"  # noqa: S608 - names of this test
+                f" SELECT ?, {others} FROM {table} WHERE {key} = ?",
+                [(new, number) for new in numbers],
+            )
+    return numbers
+
+
 def test_a_body_goes_with_the_last_copy(database: Database) -> None:
     """The text of a message is there until all copies have ended, and not after that."""
     table = MessageTable(database)
@@ -50,8 +65,9 @@ def test_a_row_that_makes_no_sense_is_passed_over(database: Database) -> None:
 def test_the_log_keeps_the_newest(database: Database) -> None:
     """The oldest messages that have ended go, one that waits stays, and no number comes twice."""
     table = MessageTable(database)
-    waiting, *ended = [_send(table, "", 2) for _ in range(LOGGED_MESSAGES + 3)]
-    table.end([(number, 2) for number in ended], MessageState.READ, 110.0)
+    waiting, first = _send(table, "", 2), _send(table, "", 2)
+    table.end([(first, 2)], MessageState.READ, 110.0)
+    ended = [first, *_repeated(database, first, LOGGED_MESSAGES + 1)]
     table.forget()
     assert len(table.get(ended[:2])) == 0
     assert len(table.get([waiting, *ended[2:10], ended[-1]])) == 10

@@ -316,7 +316,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(EDITS)
 def test_rows_say_what_the_files_say(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[str, str, bytes]]

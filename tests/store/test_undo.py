@@ -292,7 +292,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(STEP, max_size=10))
 def test_undoing_all_in_reverse_gives_every_earlier_state(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[str, str, int]]
@@ -329,7 +329,7 @@ def _do(bench: Bench, action: str, path: str, text: bytes) -> None:
         bench.save(INDEX, b"# By hand " + text[-3:] + b"\n")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -1,6 +1,5 @@
 """Writing: all or nothing, nobody's save overwritten, a retry is no second write."""
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,12 +9,11 @@ import anyio
 import pytest
 
 from memd.base import limits
-from memd.base.errors import Conflict, Invalid, MemdError, Refused, Secret, Storage, TooLarge
+from memd.base.errors import Conflict, Invalid, MemdError, Refused, Secret, TooLarge
 from memd.base.names import INDEX
 from memd.base.text import sha256
-from memd.base.values import Draft, Effect, FileEdit, Pointer, Tree
+from memd.base.values import Draft, Effect, FileEdit, Tree
 from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor
-from memd.state.database import StateUnusableError
 from memd.state.docs import Docs
 from memd.store.past import Filter
 from memd.store.store import Store
@@ -306,73 +304,3 @@ def test_modes_and_times_stay(bench: Bench) -> None:
     assert b.st_mtime_ns == time_of_b
     assert (c.st_mode & 0o777, c.st_mtime_ns) == (0o600, LONG_AGO + 1)
     assert (bench.path / "s").stat().st_mode & 0o777 == 0o700
-
-
-def extraction(bench: Bench) -> None:
-    """Commit a new topic, an update and a cursor."""
-    draft = Draft(
-        (FileEdit("new/c.md", topic("c")), FileEdit("a.md", topic("a", "learned"))),
-        {"new/c.md": Pointer("C", "hook")},
-        (moved(bench, 1),),
-    )
-    bench.commit(draft, "extraction")
-
-
-def dream(bench: Bench) -> None:
-    """Merge two topics into one, keeping its time."""
-    merged = FileEdit("ab.md", topic("ab", "both"), mtime_ns=LONG_AGO)
-    bench.commit(edits(merged, FileEdit("a.md", None), FileEdit("b.md", None)), "dream")
-
-
-def undo(bench: Bench) -> None:
-    """Undo the first change."""
-    bench.undo("c1")
-
-
-OPERATIONS = {"extraction": extraction, "dream": dream, "undo": undo}
-# A full disk refuses new bytes and lets files be renamed; one that is read-only refuses all.
-FULL = ("create", "write", "fsync", "sync_folder", "transaction")
-FAULTS = {
-    "once": lambda number: Countdown(number, errno.EIO),
-    "full": lambda number: Countdown(number, errno.ENOSPC, ever=True, only=FULL),
-    "read-only": lambda number: Countdown(number, errno.EROFS, ever=True),
-}
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_any_call_may_fail(tmp_path: Path, operation: str, fault: str) -> None:
-    """Whichever call fails, the directory is as before or after, and the next write works."""
-    run = OPERATIONS[operation]
-    with start(tmp_path / "twin") as twin:
-        before = visible(twin)
-        run(twin)
-        after = visible(twin)
-    number, reached = 0, True
-    while reached:
-        number += 1
-        with start(tmp_path / str(number)) as bench:
-            countdown = FAULTS[fault](number)
-            faulty = bench.using(FaultyDisk(countdown), FaultyDatabase(bench.database, countdown))
-            done = _attempt(run, faulty)
-            bench.rows.drop(bench.directory)  # what another process changed is read anew
-            reached = countdown.reached
-            if fault != "read-only":  # there it can be put right only when the fault has ended
-                assert visible(bench) in (before, after)
-            assert not done or visible(bench) == after
-            bench.commit(edits(FileEdit("z.md", topic("z"))))
-            bench.undo(history(bench)[0])
-            assert bench.writer.recover() == ()
-            bench.look(last=True)
-            assert bench.tree() in (before, after)
-            assert bench.log.open_changes() == ()
-    assert number > 8
-
-
-def _attempt(run: Callable[[Bench], None], bench: Bench) -> bool:
-    """Run an operation; say whether it was acknowledged."""
-    try:
-        run(bench)
-    except (Storage, StateUnusableError):
-        return False
-    return True
