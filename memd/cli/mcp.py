@@ -59,9 +59,13 @@ class McpBridge:
     def run(self) -> None:
         """Pass lines on until the input ends, and the answers that are open then."""
         _signal.signal(_signal.SIGTERM, _end)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         _signal.signal(_signal.SIGALRM, _raise_no_answer)
-        for descriptor in (0, 1):
-            os.set_blocking(descriptor, True)  # a client may have made its pipes non-blocking
+        try:
+            for descriptor in (0, 1):
+                os.set_blocking(descriptor, True)  # a client may have made its pipes non-blocking
+        except OSError:  # the process was started with one of them closed
+            _end()
         with open(0, "rb", closefd=False) as stream:
             while line := stream.readline(hook.FRAME_BYTES + 1):
                 if len(line) > hook.FRAME_BYTES:
@@ -98,7 +102,8 @@ class McpBridge:
                 self._fail(_requests(line), f"{error}. {hint}." if hint else f"{error}.")
                 return
             else:
-                return
+                if self._sock is sock:
+                    return  # else ``_pass_back`` has ended, perhaps before the line was sent
             requests = _requests(line)
             with self._lock:
                 self._sock = None
