@@ -4,7 +4,8 @@ anyio's own ``serve`` ends with the first failed accept or failing connection, s
 - An accept that fails because descriptors or memory are short is tried again, each time a little
   later: who connects meanwhile waits. Where memory is short the new connection may be lost, the
   others are not.
-- A connection of another user is closed at once, without an answer.
+- A connection of another user is closed at once, without an answer, and so is one whose peer has
+  left already.
 - A connection that finds no room (``rpc/hub.py``) gets an error and is closed.
 - At the end the open requests of each connection are answered. Peers that have not been accepted
   yet wait in the listening socket, which is the caller's, for the next server.
@@ -27,14 +28,14 @@ from memd.rpc.connection import LINGER_SECONDS, Call, Handler, PeerConnection, S
 from memd.rpc.dispatch import Dispatcher, contain
 from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub
-from memd.rpc.peer import peer_of
+from memd.rpc.peer import is_gone, peer_of
 
 __all__ = ["Hub", "contain", "serve"]
 
 # Nobody waits to be accepted, or the peer has left again.
 _PEER_GONE = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
-_ACCEPTED_AT_ONCE = 16  # then the event loop serves other connections
+_ACCEPTED_AT_ONCE = 256  # then the event loop serves other connections
 _FIRST_BACK_OFF = 0.01  # seconds until an accept that failed is tried again; doubled each time
 _LAST_BACK_OFF = 0.25  # short enough to serve peers within a second once there is room
 
@@ -136,6 +137,9 @@ class _Acceptor:
 
     def _begin(self, connected: socket.socket) -> None:
         """Serve a new connection, or close it: another user's, or one too many."""
+        if is_gone(connected):  # as fast as it can, so that who drops connections fills no queue
+            connected.close()
+            return
         try:
             connected.settimeout(0)
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.KERNEL_BYTES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.kit import PYTHON, Home, Project, differs, until
+from tests.net.kit import PYTHON, Home, Project, until
 from tests.net.socket_bytes import GOOD, exchanged, raw
 
 pytestmark = [
@@ -134,13 +134,7 @@ def crowded(own: Home) -> Project:
     return project
 
 
-SLOW = differs("8.5", "who opens and drops connections keeps others waiting for seconds")
-
-
-@pytest.mark.parametrize(
-    "flood",
-    [pytest.param(each, marks=SLOW) if "dropped" in each else each for each in FLOODS],
-)
+@pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_does_not_reach_another_process(crowded: Project, flood: str) -> None:
     """Others are answered as ever, and memory is bounded and given back."""
     home = crowded.home
