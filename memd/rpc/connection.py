@@ -237,9 +237,10 @@ class PeerConnection(Connection):
         if frame is None and self._input_ended:
             frame = self._last_frame()
         if frame is not None:
-            self._stop_timer()
+            if self._timer is not None:
+                self._stop_timer()
             self.last_used = self._loop.time()
-            if self._cancels(frame):
+            if b"ancel" in frame and len(frame) <= _CANCEL_BYTES and self._cancels(frame):
                 self._go_on()
                 return
             self._frame = frame
@@ -300,17 +301,18 @@ class PeerConnection(Connection):
         work = [each for item in items if (each := self._admit(item)) is not None]
         if any(isinstance(each, Call) for each in work):
             self._running += 1
-            self._hub.begin_work(self._perform(work, turn, is_batch=is_batch))
+            self._hub.requests += 1
+            self._hub.group.create_task(self._perform(work, turn, is_batch=is_batch))
         else:
             refused = [each for each in work if isinstance(each, RefusedRequest)]
-            self._answer([refusal(each.id, each.error) for each in refused], is_batch=is_batch)
+            answers = [refusal(each.id, each.error) for each in refused]
+            self._answer(answers, is_batch=is_batch)
             turn.end()
-        self._go_on()
+        if self._reader.pending or self._input_ended or not self._is_reading:
+            self._go_on()
 
     def _cancels(self, frame: bytes) -> bool:
         """Cancel requests, if a frame is only for that; it is short then, and needs no turn."""
-        if len(frame) > _CANCEL_BYTES or b"ancel" not in frame:
-            return False
         items, _ = messages.read(frame)
         cancels = [item for item in items if isinstance(item, Cancel)]
         if len(cancels) < len(items):
@@ -363,7 +365,8 @@ class PeerConnection(Connection):
         finally:
             self._running -= 1
             turn.end()
-            self._hub.end_work()
+            self._hub.requests -= 1
+            self._hub.ended.set()
             if self._input_ended:
                 self._end_when_done()
 

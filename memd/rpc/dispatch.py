@@ -134,21 +134,20 @@ def _method(name: str, handler: Handler, log: ServerLog) -> Method:
     """Return a handler as a method of the library; ``name`` goes to the log with its failures."""
 
     async def method(call: Call, params: dict[str, Any], /) -> Result:
-        async def work() -> msgspec.Raw:
-            body = msgspec.json.encode(await handler(call, params))
-            if len(body) > _RESULT_BYTES:
-                raise message_too_large(what="a result", limit=_RESULT_BYTES, unit="bytes")
-            return msgspec.Raw(body)
-
-        def facts() -> dict[str, str]:  # called at the end: the call may change the client's name
-            return {"method": name, "client": call.caller.client}
-
-        result: msgspec.Raw | MemdError = msgspec.Raw()
+        failure: MemdError | None = None
+        body = b""
         with call.scope:
-            result = await contain(log, work, facts)
+            try:
+                body = msgspec.json.encode(await handler(call, params))
+            except Exception as error:  # noqa: BLE001 - the dispatch edge: no failure goes further
+                failure = _failure(
+                    log, error, lambda: {"method": name, "client": call.caller.client}
+                )
         if call.scope.cancelled_caught:
-            result = cancelled(is_ending=call.connection.is_ending)
-        return Error(**to_wire(result)) if isinstance(result, MemdError) else Success(result)
+            failure = cancelled(is_ending=call.connection.is_ending)
+        elif len(body) > _RESULT_BYTES:
+            failure = message_too_large(what="a result", limit=_RESULT_BYTES, unit="bytes")
+        return Success(msgspec.Raw(body)) if failure is None else Error(**to_wire(failure))
 
     method.__signature__ = _SIGNATURE  # type: ignore[attr-defined] # else it is made at each call
     return method

@@ -65,7 +65,10 @@ class FrameReader:
         frame: bytes | None = b""
         while frame == b"" and self.failure is None:  # blank lines and headers are b""
             try:
-                frame = self._take_part()
+                if self.framing is Framing.LINES and self._buffer[:1] == b"{":
+                    frame = self._take_line("a frame", limits.FRAME_BYTES)
+                else:
+                    frame = self._take_part()
             except MemoryError:
                 self.failure = out_of_memory()
         if self.failure is not None:

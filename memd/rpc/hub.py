@@ -16,11 +16,12 @@ The bounds (their numbers are in ``base/limits.py``)
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection
 from math import inf
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from memd.base import limits
 from memd.base.errors import Busy, MemdError
@@ -89,18 +90,17 @@ class Process:
         self.waiting: deque[Member] = deque()
 
 
-class Turn:
+class Turn(Struct):
     """The right to work; ``end`` may be called again, and then does nothing."""
 
-    def __init__(self, hub: "Hub", process: Process) -> None:
-        self._hub = hub
-        self._process: Process | None = process
+    hub: "Hub"
+    process: Process | None
 
     def end(self) -> None:
         """Let the next frame begin."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            self._hub.end_turn(process)
+        if self.process is not None:
+            process, self.process = self.process, None
+            self.hub.end_turn(process)
 
 
 class Hub:
@@ -112,7 +112,7 @@ class Hub:
         self._turns = 0  # that run
         self._waiting: dict[Process, None] = {}  # an ordered set of those with waiting connections
         self._timer: asyncio.TimerHandle | None = None  # of the next ``_begin_waiting``
-        self.group: asyncio.TaskGroup | None = None  # of the requests, while a server runs
+        self.group: asyncio.TaskGroup  # of the requests, while a server runs
         self.requests = 0  # pieces of work under way, of closed connections too
         self.ended = asyncio.Event()  # set when a connection or work has ended; replaced each time
 
@@ -184,21 +184,10 @@ class Hub:
 
     # Turns and work
 
-    def begin_work(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start the task of a request; it ends with ``end_work``."""
-        assert self.group is not None  # noqa: S101 - a connection has a server
-        self.requests += 1
-        self.group.create_task(work)
-
-    def end_work(self) -> None:
-        """Note that the task of a request has ended."""
-        self.requests -= 1
-        self.ended.set()
-
     def begin_turn(self, connection: Member) -> None:
         """Let a connection begin its frame, now or when its turn comes."""
         process = connection.process
-        if not process.waiting and not self._wait_seconds(process):
+        if not process.waiting and (self._turns == 0 or not self._wait_seconds(process)):
             self._begin(connection)
             return
         process.waiting.append(connection)
@@ -209,7 +198,8 @@ class Hub:
         """End a turn of a process."""
         self._turns -= 1
         process.turns -= 1
-        self._forget(process)
+        if not process.connections:
+            self._forget(process)
         if self._waiting:
             self._begin_waiting_after(0.0)
 

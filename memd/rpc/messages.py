@@ -27,6 +27,7 @@ from memd.rpc.errors import (
 )
 
 RequestId = str | int | float | None
+_ID_TYPES = (str, int, float, type(None))
 _ANSWER = "$/answer"  # the method to which the answers of a client go
 # The notifications that cancel a request, of LSP and of MCP, and the parameter with its id.
 _CANCEL_NOTIFICATIONS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
@@ -79,13 +80,14 @@ def read(frame: bytes) -> tuple[list[Item], bool]:
     """Return the items of a frame in order, and whether it is a batch; never raises."""
     try:
         message = _decode(frame)
+        if not isinstance(message, list):
+            item = _item(message)
+            return [] if item is None else [item], False
+        return [item for each in message if (item := _item(each)) is not None], True
     except MemdError as error:
         return [RefusedRequest(None, without_traceback(error))], False
     except MemoryError:
         return [RefusedRequest(None, out_of_memory())], False
-    is_batch = isinstance(message, list)
-    items = (_item(each) for each in message) if is_batch else (_item(message),)
-    return [item for item in items if item is not None], is_batch
 
 
 def _decode(frame: bytes) -> Any:
@@ -114,23 +116,18 @@ def _item(message: Any) -> Item | None:
         _check_envelope(message)
         if not is_answered and (method in _CANCEL_NOTIFICATIONS or method.startswith("$/")):
             return _cancel(method, params)
-        meta = _take_meta(method, params) if params else {}
-        token = _take_token(method, params, meta) if params else None
+        meta, token = _take_meta(method, params) if params else ({}, None)
     except MemdError as error:
         if not is_answered and isinstance(error, Invalid):
             return None
-        return RefusedRequest(request_id if _is_id(request_id) else None, without_traceback(error))
+        valid_id = request_id if type(request_id) in _ID_TYPES else None
+        return RefusedRequest(valid_id, without_traceback(error))
     return RpcRequest(method, params or {}, request_id, is_answered, token, meta)
-
-
-def _is_id(value: Any) -> bool:
-    """Return whether a value may be the id of a request."""
-    return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
 
 
 def _check_envelope(message: dict[str, Any]) -> None:
     """Check the standard members. Raises InvalidRequestError."""
-    if not _is_id(message.get("id")):
+    if type(message.get("id")) not in _ID_TYPES:
         raise InvalidRequestError("the id is no string, number or null")
     if message.get("jsonrpc") != "2.0":
         raise InvalidRequestError('jsonrpc is not "2.0"')
@@ -144,26 +141,22 @@ def _cancel(method: str, params: Any) -> Cancel | None:
     """Return the cancellation of the request that a notification names, if it names one."""
     name = _CANCEL_NOTIFICATIONS.get(method, "")
     request_id = params.get(name) if isinstance(params, dict) else None
-    return None if request_id is None or not _is_id(request_id) else Cancel(request_id)
+    return None if request_id is None or type(request_id) not in _ID_TYPES else Cancel(request_id)
 
 
-def _take_meta(method: str, params: Any) -> dict[str, Any]:
-    """Remove ``_meta`` from parameters and return it, {} where it is no object. Raises Invalid."""
-    if isinstance(params, list):
-        raise wrong_params(method, "parameters go by name, not by position")
-    meta = params.pop("_meta", None)
-    return meta if isinstance(meta, dict) else {}
-
-
-def _take_token(method: str, params: dict[str, Any], meta: Mapping[str, Any]) -> Token | None:
-    """Remove a progress token from parameters and return it. Raises Invalid.
+def _take_meta(method: str, params: Any) -> tuple[dict[str, Any], Token | None]:
+    """Remove ``_meta`` and the token for progress from parameters and return both. Raises Invalid.
 
     LSP's ``workDoneToken`` counts before MCP's ``progressToken`` in ``_meta``.
     """
+    if isinstance(params, list):
+        raise wrong_params(method, "parameters go by name, not by position")
+    meta = params.pop("_meta", None)
+    meta = meta if isinstance(meta, dict) else {}
     lsp_value = params.pop("workDoneToken", None)
     value = meta.get("progressToken") if lsp_value is None else lsp_value
     if value is None:
-        return None
+        return meta, None
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise wrong_params(method, "a progress token is a string or a whole number")
-    return Token(value, mcp=lsp_value is None)
+    return meta, Token(value, mcp=lsp_value is None)
