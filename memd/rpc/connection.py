@@ -448,7 +448,7 @@ class PeerConnection(Connection):
             return
         if self._frame is not None or self._running or self._unsent:
             if self._timer is None:
-                self._timer = self._loop.call_later(_HANGUP_CHECK_SECONDS, self._check_hangup)
+                self._check_hangup()
         elif not self._failed:
             self.close()
         else:
@@ -472,11 +472,9 @@ class PeerConnection(Connection):
 
     def _check_hangup(self) -> None:
         """Close the connection of a peer that sends nothing more and has closed its socket."""
-        self._timer = None
+        self._timer = self._loop.call_later(_HANGUP_CHECK_SECONDS, self._check_hangup)
         if is_gone(self._socket):
             self.close()
-        else:
-            self._end_when_done()
 
     def give_way(self, error: MemdError) -> None:
         """End the connection for a new one; a peer that has read all its answers gets the error."""
