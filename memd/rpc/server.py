@@ -35,7 +35,7 @@ __all__ = ["Hub", "contain", "serve"]
 # Nobody waits to be accepted, or the peer has left again.
 _PEER_GONE = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
-_ACCEPTED_AT_ONCE = 256  # then the event loop serves other connections
+_ACCEPTED_AT_ONCE = 64  # then the event loop serves other connections
 _FIRST_BACK_OFF = 0.01  # seconds until an accept that failed is tried again; doubled each time
 _LAST_BACK_OFF = 0.25  # short enough to serve peers within a second once there is room
 
