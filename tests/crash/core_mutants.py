@@ -132,13 +132,6 @@ MUTANTS = (
         DIED,
     ),
     Mutant(
-        "what an open change needs is cleared",
-        WRITE,
-        "        if record.state == OPEN:  # it may",
-        "        if record.state == CONFLICT:  # it may",
-        DIED,
-    ),
-    Mutant(
         "a file of an older state file is taken for a late save",
         WRITE,
         "(each for each in record.steps if each.temp == f\"{match['name']}.tmp\")",

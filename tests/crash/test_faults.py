@@ -72,11 +72,14 @@ class Trial:
     def wrong(self, *, moving: bool) -> str:
         """Run it, end the fault, and say what is not as promised."""
         self.core.pause = 1 / 3
-        done = [self.ask() for _ in range(3)]
         sides = (self.case.before[0], self.case.after[0])
+        done, seen = list[bool](), list[object]()
+        for _ in range(3):
+            done.append(self.ask())
+            seen.append(visible(self.core.path))
         checks = {"reads fail": not self.readable()}
         if not moving:
-            checks["seen in between"] = visible(self.core.path) not in sides
+            checks["seen in between"] = any(each not in sides for each in seen)
         if any(done):
             checks["acknowledged and lost"] = visible(self.core.path) != sides[1]
         reached, self.countdown.fail_at = self.countdown.reached, 0

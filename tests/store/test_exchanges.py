@@ -91,6 +91,7 @@ def test_a_save_at_the_moment_of_the_undo(bench: Bench) -> None:
     failing = Countdown(1, only=("sync_folder",), ever=True)
     with pytest.raises((MemdError, OSError)):
         bench.using(FaultyDisk(failing, before=before)).write("a.md", NEW)
+    assert bench.topics() == {"a.md": PERSON}
     bench.writer.recover()
     bench.clock.advance(1)
     bench.look(last=True)
