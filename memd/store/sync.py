@@ -105,7 +105,8 @@ class KnownDirectory(Struct):
     opened: int = 0  # which opening of the state file they are of
     none_open_in: int = 0  # the opening of the state file in which no change was open
     is_new: bool = False  # nobody has looked at the directory yet
-    stamps: set[str] = field(default_factory=set)  # paths whose new stamp is not written yet
+    # Paths whose new stamp, time or mode is not written yet.
+    stamps: set[str] = field(default_factory=set)
     problems: dict[str, str] = field(default_factory=dict)
     looked: float = float("-inf")  # the last look at all files, in monotonic seconds
     # Paths of memd's own temporary files, with the change that replaced them where that is known.
@@ -220,7 +221,7 @@ class Rows:
             known.stamps |= {
                 path
                 for path, row in scan.rows.items()
-                if path in rows and rows[path].stamp != row.stamp
+                if path in rows and rows[path] is not row and rows[path] != row
             }
             known.rows, known.headers = scan.rows, None
             if len(known.stamps) >= _STAMPS:

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.net.kit import Home, Project
+from tests.net.kit import Home, Project, until
 from tests.net.wire import RpcError
 
 
@@ -52,7 +52,11 @@ def test_a_removal_that_was_seen_is_no_change_of_the_moved_files(own: Home) -> N
     own.stop()
     new = moved(project)
     own.start()
-    assert project.call("memory.history")["changes"][0]["files"][0]["action"] == "deleted"
+
+    def newest() -> str:
+        return str(project.call("memory.history")["changes"][0]["files"][0]["action"])
+
+    until(lambda: newest() == "deleted", "the start has seen the removal")
     new.call("memory.list")
     assert new.call("memory.take_over")["changes"] == 1
     assert [change["id"] for change in new.call("memory.history")["changes"]] == [first]
