@@ -308,12 +308,12 @@ class Store:
 
         def work() -> tuple[list[ChangeRecord], bool]:
             """Look. Blocks."""
+            if not only_replaced:
+                self._watch.add(real)  # before the look, which then sees all that was before it
             with self._rows.of(real).lock:
                 if only_replaced:
                     return self._writer.clear(real)
-                result = self._writer.scan(real, patient=patient)
-            self._watch.add(real)
-            return result
+                return self._writer.scan(real, patient=patient)
 
         try:
             async with self._lock(real):
