@@ -121,6 +121,7 @@ class Jobs:
 
         Raises NotFound, StateUnusableError, and the disk's error if that holds up the job.
         """
+        until = math.inf
         while True:
             changed = self._changed  # before the row is read, so that no end is missed
             if job not in self._runs:  # else its row is read when it ends: it may be large
@@ -128,14 +129,14 @@ class Jobs:
                 if row.over:
                     return row
             waits_outside()
-            await self._wait_for(changed, job)
+            until = await self._wait_for(changed, job, until)
 
     async def cancel(self, job: str) -> bool:
         """Cancel a job, wait for its end, and return whether it ended as ``killed``.
 
         Raises what ``wait`` raises.
         """
-        is_requested = False
+        is_requested, until = False, math.inf
         while True:
             changed = self._changed
             kill = partial(self._table.kill_queued, job, self._clock.now())
@@ -149,7 +150,7 @@ class Jobs:
             if job in self._runs:
                 self._runs[job].pausing = False
                 self._runs[job].scope.cancel()
-            await self._wait_for(changed, job)
+            until = await self._wait_for(changed, job, until)
 
     async def get(self, job: str) -> Job:
         """Return the present state of a job. Raises NotFound and StateUnusableError."""
@@ -396,13 +397,19 @@ class Jobs:
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_SAVE_PAUSE)
 
-    async def _wait_for(self, changed: anyio.Event, job: str) -> None:
-        """Wait for a change, two seconds at most if the disk holds up a job; then raise why."""
+    async def _wait_for(self, changed: anyio.Event, job: str, until: float = math.inf) -> float:
+        """Wait for a change, two seconds at most if the disk holds up a job; then raise why.
+
+        Return until when the next wait for the same job may last, in seconds of the event loop.
+        """
         refusal = self._refusals.get(job) or self._refusals.get(_ALL)
-        with anyio.move_on_after(math.inf if refusal is None else _REFUSED_SECONDS) as scope:
+        now = anyio.current_time()
+        until = math.inf if refusal is None else min(until, now + _REFUSED_SECONDS)
+        with anyio.move_on_after(until - now) as scope:
             await changed.wait()
         if refusal is not None and scope.cancelled_caught:
             raise refusal.with_traceback(None)
+        return until
 
     def _report(self, row: Job, run: _JobRun, phase: str, **facts: Any) -> None:
         """Record a report of a job's runner and publish it."""
