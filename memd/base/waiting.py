@@ -7,10 +7,10 @@ makes room for the next.
 from collections.abc import Callable
 from contextvars import ContextVar
 
-# What makes room; work that no client asked for has no room to make.
-give_way: ContextVar[Callable[[], object]] = ContextVar("give_way", default=lambda: None)
+# Ends the turn of the request; work that no client asked for has none.
+end_turn: ContextVar[Callable[[], object]] = ContextVar("end_turn", default=lambda: None)
 
 
 def waits_outside() -> None:
     """Let the next request of the same process begin; call it on the loop before the wait."""
-    give_way.get()()
+    end_turn.get()()

@@ -37,7 +37,7 @@ from memd.rpc.server import contain
 from memd.state.database import StateUnusableError
 from memd.state.docs import Docs
 
-CHECK_SECONDS = 30.0  # the only timer that wakes an idle daemon
+CHECK_SECONDS = 30.0  # how often an idle machine is woken for this
 _EVENTS = 200  # read at once; hooks store no more
 _EVENT_BYTES = 4096  # of one event; a larger file is no event
 _OLDEST_SECONDS = 7 * 86_400.0  # a transcript that last changed before is not read

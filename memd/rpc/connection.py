@@ -34,7 +34,7 @@ from memd.base.agents import SystemProcess
 from memd.base.errors import MemdError
 from memd.base.events import Event
 from memd.base.values import Caller
-from memd.base.waiting import give_way
+from memd.base.waiting import end_turn
 from memd.rpc import messages
 from memd.rpc.errors import InvalidRequestError, error_reply, frame_too_slow, too_many
 from memd.rpc.framing import FrameReader, encode
@@ -345,7 +345,7 @@ class PeerConnection(Connection):
         self, work: list[Call | RefusedRequest], turn: Turn, *, is_batch: bool
     ) -> None:
         """Run the requests of a frame one after the other and send their answers together."""
-        give_way.set(turn.end)
+        end_turn.set(turn.end)
         calls = [each for each in work if isinstance(each, Call)]
         answers = []
         try:
