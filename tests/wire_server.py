@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from memd.base import limits
-from memd.rpc.connection import Handler
+from memd.rpc.call import Handler
 from memd.rpc.listener import make_listener
 from memd.rpc.server import Hub, serve
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memd.api.discover import openrpc
-from memd.api.method import Method
 from memd.base.errors import MemdError
+from memd.methods.discover import openrpc
+from memd.methods.method import Method
 
 _STANDARD = (
     (-32700, "parse error", "the frame is no strict JSON"),
@@ -17,7 +17,7 @@ _STANDARD = (
 )
 
 
-def markdown(rows: Sequence[Method[Any, Any]], errors: Iterable[type[MemdError]]) -> str:
+def markdown(rows: Sequence[Method], errors: Iterable[type[MemdError]]) -> str:
     """Return docs/protocol.md's tables: each method with its shapes, and all error codes."""
     document = openrpc(rows)
     parts = ["## Methods\n"]

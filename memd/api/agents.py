@@ -5,13 +5,13 @@ from typing import Annotated, Any
 import msgspec
 from anyio import to_thread
 
-from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
 from memd.base.agents import Agent
 from memd.base.text import iso_time
 from memd.messages.service import Speaker
 from memd.messages.values import AgentEnded, AgentRow, Registered, Registration
-from memd.rpc.connection import Call, Connection
+from memd.methods.method import Result, SessionId, method
+from memd.rpc.call import Call, Connection
 from memd.store.secret import scrub
 
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -46,7 +46,7 @@ async def agent_register(
     connection is open, and for two minutes after its last call.
     """
     caller = call.caller
-    project, *_ = await services.where(call, cwd)
+    project, *_ = await services.callers.find(call, cwd)
     registration = Registration(
         root=project.root,
         directory=project.memory_dir,
@@ -73,7 +73,7 @@ async def agent_list(
     """The agents of a project, or all agents: their state and how many messages are unread."""
     root = None
     if cwd and not all_:
-        root = (await services.where(call, cwd))[0].root
+        root = (await services.callers.find(call, cwd))[0].root
     rows = await to_thread.run_sync(_rows, services, root)
     return AgentRows(agents=rows)
 
@@ -108,6 +108,3 @@ def _rows(services: Services, root: str | None) -> tuple[AgentRow, ...]:
         )
 
     return tuple(row(agent) for agent in register.agents(root))
-
-
-METHODS = (agent_register, agent_list, agent_end)

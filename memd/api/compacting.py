@@ -9,7 +9,6 @@ from anyio import to_thread
 from msgspec import Struct
 
 from memd.api.context import Place, Window, context_request
-from memd.api.method import Result, SessionId, method
 from memd.api.notes import about
 from memd.api.services import Services
 from memd.api.work import nothing_to_read, request_of
@@ -19,8 +18,9 @@ from memd.context.errors import breaker_open, messages_refused, summary_failed
 from memd.context.requests import COMPACTION, ContextEdit, ContextRequest
 from memd.context.service import compacting, local, restoring, results, summary, window_of
 from memd.conversation.history import CompactionBoundary, CompactionPlan, boundary
+from memd.methods.method import Result, SessionId, method
 from memd.model.errors import CapReachedError, PromptTooLongError
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.transcripts import reading
 
 Strategy = Literal["notes", "api", "model", "local"]
@@ -335,5 +335,3 @@ _STRATEGIES: Mapping[str, Callable[[_Work], Awaitable[CompactedContext | str]]] 
     compacting.MODEL: _by_model,
     compacting.LOCAL: _by_local,
 }
-
-METHODS = (context_compact,)

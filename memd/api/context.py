@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memd.api.method import SessionId, method
 from memd.api.services import Services
 from memd.base.errors import Invalid
 from memd.base.names import is_text
@@ -18,7 +17,8 @@ from memd.context.service import (
     PlannedContext,
     SpilledResult,
 )
-from memd.rpc.connection import Call
+from memd.methods.method import SessionId, method
+from memd.rpc.call import Call
 
 Place = Annotated[int, msgspec.Meta(ge=0)]
 Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
@@ -123,7 +123,7 @@ async def context_request(
     No result is stored while memory is switched off. Raises Invalid.
     """
     environment = call.caller.environment
-    project, settings, _ = await services.where(call, cwd)
+    project, settings, _ = await services.callers.find(call, cwd)
     usual = environment.get(_WINDOW_VARIABLE, "")
     window = int(usual) if _TOKEN_COUNT.fullmatch(usual) else 0
     if not project.enabled:
@@ -138,6 +138,3 @@ def _checked(decisions: Iterable[Decision]) -> Iterable[Decision]:
             place = f"decisions.{index}"
             raise messages_refused(place, _NO_TEXT)
         yield each
-
-
-METHODS = (context_plan, context_spill)

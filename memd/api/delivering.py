@@ -20,7 +20,6 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.api.dialects import Event, Payload
-from memd.api.method import Method, Result, method
 from memd.api.services import Services
 from memd.base import limits
 from memd.base.agents import Agent, SystemProcess
@@ -30,7 +29,8 @@ from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.messages.service import ShownBlock, name_from
 from memd.messages.values import Registration
-from memd.rpc.connection import Call, Connection
+from memd.methods.method import Result
+from memd.rpc.call import Call, Connection
 
 _AGENTS = 1024  # whose hooks that have not printed are remembered
 _PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would block all later messages
@@ -227,16 +227,3 @@ def _client_of(find: Callable[[int], SystemProcess | None], pid: int) -> int:
         if process.name not in _SHELLS:
             return process.pid
     return 0
-
-
-def printed_row(deliveries: MessageDeliveries) -> Method[..., Printed]:
-    """Return the method ``hook.printed``, which notes in ``deliveries`` what was printed."""
-
-    async def printed(_services: Services, call: Call) -> Printed:
-        """Note that a hook has printed the answer that came on this connection.
-
-        Messages in it count as read at the session's next event; otherwise they come again.
-        """
-        return Printed(messages=deliveries.printed(call.connection))
-
-    return method("hook.printed", "write")(printed)

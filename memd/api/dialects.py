@@ -24,8 +24,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from memd.api.method import Named
 from memd.base.names import printable
+from memd.methods.method import hidden
 from memd.projects.switches import CLAUDE_CODE
 from memd.text import tags
 
@@ -48,7 +48,7 @@ class Event(Enum):
     TOOL_ASKED = auto()
 
 
-class Payload(Named):
+class Payload(Struct):
     """The members of a hook's payload that memd uses, by Claude Code's names; others are ignored.
 
     ``agent_id`` is set for what a sub-agent does, ``agent_type`` is the sub-agent's name.
@@ -66,7 +66,7 @@ class Payload(Named):
     session_title: str = ""
     tool_name: str = ""
     tool_use_id: str = ""
-    tool_input: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies an empty default
+    tool_input: dict[str, Any] = {}
     tool_response: Any = None
     seconds_since_last_response: float | None = None
 
@@ -147,6 +147,7 @@ def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | N
     except msgspec.ValidationError:
         return None
     facts.prompt = tags.strip(facts.prompt).strip()
+    facts.session_id, facts.prompt_id = hidden(facts.session_id), hidden(facts.prompt_id)
     event = dialect.events.get(name) or dialect.events.get(f"{name} {facts.trigger}")
     return (event, facts) if event else None
 

@@ -8,8 +8,6 @@ import msgspec
 from anyio import to_thread
 
 from memd.api.instruction_checks import fault_line
-from memd.api.memory import project_of
-from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.base import limits
 from memd.base.errors import MemdError, Off
@@ -18,10 +16,11 @@ from memd.base.settings import Settings
 from memd.base.text import decode, sha256
 from memd.base.values import Project, Snapshot
 from memd.jobs.service import Jobs
+from memd.methods.method import Result, method
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.agents import missing_ignore_line
 from memd.projects.projects import Projects
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.state.jobs import Job, JobState
 from memd.store.store import Store
 
@@ -192,7 +191,7 @@ async def _project_checks(
     ``known_problems`` are faults in the settings that were reported already.
     """
     try:
-        project = await project_of(services, call, cwd)
+        project = await services.callers.project(call, cwd)
         snapshot = await services.store.snapshot(project.memory_dir)
     except MemdError as error:
         return [Check("project", "failed", error.sentence, error.hint)]
@@ -387,6 +386,3 @@ async def _model_check(services: Services, settings: Settings) -> Check:
     if is_bad or models.ignored:
         return Check("model", "warning", detail, remedy)
     return Check("model", "ok", detail)
-
-
-METHODS = (doctor,)

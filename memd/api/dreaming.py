@@ -4,15 +4,14 @@ from typing import Any
 
 import msgspec
 
-from memd.api.memory import project_of
-from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
 from memd.dream.service import DirectorySize, Reasoned
+from memd.methods.method import Result, method
 from memd.model.port import LOCAL
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 
 
 class Merged(Result):
@@ -95,7 +94,7 @@ async def dream(
     With ``force`` only another dream that runs prevents it. With ``wait`` the answer comes once the
     dream has ended.
     """
-    project, settings, _ = await services.where(call, cwd)
+    project, settings, _ = await services.callers.find(call, cwd)
     visit = visit_of(call, cwd, "")
     requested = await services.starter.request(project, settings, visit, force=force)
     if requested.gate:
@@ -108,7 +107,7 @@ async def dream(
 @method("dream.last", "read")
 async def dream_last(services: Services, call: Call, *, cwd: str) -> LastDream:
     """What the newest dream did, as data and as a page for people."""
-    project = await project_of(services, call, cwd)
+    project = await services.callers.project(call, cwd)
     job = await services.jobs.newest(project.memory_dir, "dream")
     if job is None:
         return LastDream()
@@ -126,7 +125,7 @@ async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStat
 
     The gates are checked as for a dream, but none is started.
     """
-    project, settings, _ = await services.where(call, cwd)
+    project, settings, _ = await services.callers.find(call, cwd)
     prospect = await services.starter.prospect(project, settings)
     outlook = prospect.outlook
     uses_model = settings.dream.use_model and services.models.for_(settings) is not None
@@ -144,6 +143,3 @@ async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStat
         running=prospect.running,
         proposals=await services.reviews.waiting_in(project.memory_dir),
     )
-
-
-METHODS = (dream, dream_status, dream_last)

@@ -5,13 +5,13 @@ from functools import partial
 from anyio import to_thread
 from msgspec.structs import asdict
 
-from memd.api.memory import AgentName, SubagentScope, readable, writable
-from memd.api.method import Limit, Result, Time, invalid_params, method, moment, seconds, shaped
 from memd.api.services import Services
 from memd.base.errors import NotFound
 from memd.base.text import iso_time
 from memd.base.values import Actor, Change, Plan, Provenance
-from memd.rpc.connection import Call
+from memd.methods.callers import AgentName, SubagentScope
+from memd.methods.method import Limit, Result, Time, invalid_params, method, moment, seconds, shaped
+from memd.rpc.call import Call
 from memd.store.check import no_memory
 from memd.store.forget import Purged, purge_request
 from memd.store.past import FileDiff, FileVersion, Filter, Past, Range
@@ -150,7 +150,7 @@ async def memory_history(
     """
     directory = ""
     if not all_projects:
-        directory = (await readable(services, call, cwd, agent, scope)).memory_dir
+        directory = (await services.callers.readable(call, cwd, agent, scope)).memory_dir
     only = Filter(
         actor=actor,
         session=session,
@@ -173,7 +173,7 @@ async def memory_take_over(services: Services, call: Call, *, cwd: str) -> Taken
 
     There is one where nothing lies at the old path any more and most texts are the same.
     """
-    directory = (await writable(services, call, cwd, "", None)).memory_dir
+    directory = (await services.callers.writable(call, cwd, "", None)).memory_dir
     former = await services.store.take_over(directory)
     if former is None:
         raise NotFound(f"no history of another path fits the memories in {directory}")
@@ -200,7 +200,7 @@ async def memory_diff(
     before the last change up to ``to``.
     """
     old, new = moment("from", from_), moment("to", to)
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     directory = project.memory_dir
     names_version = old is not None or new is not None
     if not names_version and (change is not None or not path):
@@ -243,7 +243,7 @@ async def memory_undo(
     target = _undo_target(change, from_, to, seconds("as_of", as_of))
     if path and isinstance(target, Range | float):
         raise invalid_params(*_ONE_KIND_OF_UNDO)
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     directory, version, reason = project.memory_dir, change or "", ""
     if path:
         reason = f"{path} restored from {version}" if version else f"{path} restored"
@@ -273,7 +273,7 @@ async def memory_why(
     scope: SubagentScope | None = None,
 ) -> Why:
     """Where a memory comes from: who wrote it first and last, and when it was used."""
-    directory = (await readable(services, call, cwd, agent, scope)).memory_dir
+    directory = (await services.callers.readable(call, cwd, agent, scope)).memory_dir
     exists, origin = True, ""
     try:
         origin = (await services.store.read(directory, path)).header.origin
@@ -318,7 +318,7 @@ async def memory_purge(
     searched in the history of all projects: as plain text without regard to case, or with
     ``regex`` as a regular expression.
     """
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     request = purge_request(project.memory_dir, path, pattern, is_regex=regex)
     return await services.store.purge(request, dry_run=dry_run)
 
@@ -344,6 +344,3 @@ def _facts_of_change(change: Change) -> ChangeFacts:
         files=shaped(change.files, list[FileRecorded]),
         **asdict(change.by),
     )
-
-
-METHODS = (memory_history, memory_take_over, memory_diff, memory_undo, memory_why, memory_purge)

@@ -31,16 +31,17 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.api import delivering, dialects, ruling, subagents, tool_uses, turn_ends
+from memd.api.delivering import Printed
 from memd.api.dialects import DIALECTS, Event, Payload, answer
-from memd.api.method import Method, forwarded, method
 from memd.api.received import Received
 from memd.api.services import Services
 from memd.base import limits
 from memd.base.errors import Invalid, MemdError
 from memd.base.names import INDEX, TEAM_INDEX
 from memd.base.recent import Recent
+from memd.methods.method import forwarded, method
 from memd.recall.service import Prompt
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.state.ledger import Parents
 from memd.text import quoting, tags
 from memd.transcripts.sessions import parents
@@ -58,21 +59,22 @@ _REPEATABLE = (Event.TOOL_USED, Event.SUBAGENT_START, Event.SUBAGENT_END)
 _SHARE = 0.75  # of a hook's time for memd; the rest is for its start and the connection
 
 
-class HookMethod:
-    """The handler of ``hook``, which answers a repeated event once and remembers sessions."""
+class Hooks:
+    """Answers the events of hooks, a repeated one once, and remembers sessions."""
 
-    def __init__(self) -> None:
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
         # The memories that a prompt of a session added.
         self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
         self._sections: Recent[str, str] = Recent(_SESSIONS)  # memory sections
         self._used_units: Recent[str, int] = Recent(_SESSIONS)  # of the next prompt's room
         self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs shown to the person
-        self.deliveries = delivering.MessageDeliveries()
+        self._deliveries = delivering.MessageDeliveries()
 
+    @method("hook", "write")
     async def answer(
         self,
-        services: Services,
         call: Call,
         *,
         client: str,
@@ -98,89 +100,91 @@ class HookMethod:
         known_event = dialects.read(dialect, event, payload)
         if known_event is None:
             return None
-        programs = services.models.programs
+        programs = self._services.models.programs
         if programs and await programs.runs_below(call.caller.pid):
             return None  # memd itself runs the caller as its model: it gets no memories
         kind, facts = known_event
-        until = services.clock.monotonic() + max(0.01, deadline_ms * _SHARE / 1000)
+        until = self._services.clock.monotonic() + max(0.01, deadline_ms * _SHARE / 1000)
         caller = call.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
         if kind is Event.TOOL_ASKED:
-            return await ruling.before_a_tool(services, call, dialect, event, facts, until=until)
-        project, settings, _ = await services.where(call, facts.cwd)
+            return await ruling.before_a_tool(
+                self._services, call, dialect, event, facts, until=until
+            )
+        project, settings, _ = await self._services.callers.find(call, facts.cwd)
         if not project.enabled:
             return None
         received = Received(dialect, event, facts, project, settings, messages=messages)
-        return await self._answer_event(services, call, kind, received, until)
+        return await self._answer_event(call, kind, received, until)
 
     async def _answer_event(
-        self, services: Services, call: Call, kind: Event, received: Received, until: float
+        self, call: Call, kind: Event, received: Received, until: float
     ) -> dict[str, Any] | str | None:
         """Return what a hook prints for an event of a conversation, once for each prompt id."""
         facts, project = received.payload, received.project
         key = (received.name, facts.session_id, facts.prompt_id)
         if kind not in _REPEATABLE and (facts.agent_id or key in self._events):
             return None  # of a sub-agent, or answered before
-        services.visited(call, project, facts.session_id)
+        self._services.callers.visited(call, project, facts.session_id)
         if received.messages:
             about = (facts, project, received.settings)
-            await self.deliveries.note_event(services, call, kind, *about)
+            await self._deliveries.note_event(self._services, call, kind, *about)
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
-            with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
-                sentence = await turn_ends.after_turn(services, call, kind, received, until)
+            with (
+                self._services.priority.uncounted()
+            ):  # no prompt waits for this: a due dream may begin
+                sentence = await turn_ends.after_turn(self._services, call, kind, received, until)
         if facts.prompt_id:  # only now: an end whose hook got no answer is sent once more
             self._events[key] = None
         if ends:
             return sentence or None
-        return await self._output(services, call, kind, received, until)
+        return await self._output(call, kind, received, until)
 
     async def _output(
-        self, services: Services, call: Call, kind: Event, received: Received, until: float
+        self, call: Call, kind: Event, received: Received, until: float
     ) -> dict[str, Any] | None:
         """Return what a hook prints for an event that adds texts, or ``None`` for nothing."""
         notice, texts, response = "", tuple[str, ...](), None
         if kind is Event.COMPACTED:
-            await self._reset(services, received.payload)
+            await self._reset(received.payload)
         elif kind is Event.SUBAGENT_START:
             about = (received.project, received.settings, received.payload.agent_type)
             environment = call.caller.environment
-            texts = (await subagents.section(services, *about, environment),)
+            texts = (await subagents.section(self._services, *about, environment),)
         elif kind is Event.TOOL_USED:
-            messages = await self._deliver(services, call, received)
-            texts = (messages, await tool_uses.take_in_written(services, call, received))
-            response = await tool_uses.spill_result(services, received, until)
+            messages = await self._deliver(call, received)
+            texts = (messages, await tool_uses.take_in_written(self._services, call, received))
+            response = await tool_uses.spill_result(self._services, received, until)
         elif kind is Event.SESSION_START:
-            texts = await self._start_texts(services, call, received, until)
-            notice = await self._saved_line(services, received)
+            texts = await self._start_texts(call, received, until)
+            notice = await self._saved_line(received)
         elif kind is Event.PROMPT:
-            messages = await self._deliver(services, call, received)
-            texts = (messages, *await self._prompt_texts(services, call, received, until))
-            notice = await self._saved_line(services, received)
+            messages = await self._deliver(call, received)
+            texts = (messages, *await self._prompt_texts(received, until))
+            notice = await self._saved_line(received)
         return answer(received.dialect, received.name, *texts, notice=notice, response=response)
 
-    async def _deliver(self, services: Services, call: Call, received: Received) -> str:
+    async def _deliver(self, call: Call, received: Received) -> str:
         """Return the agent's unread messages; with a prompt, its memories get so much less room."""
         if not (received.messages and received.settings.messages.enabled):
             return ""
         used = 0 if received.payload.agent_id else self._used_units.get(received.session) or 0
         room = limits.BLOCK_CHARACTERS - used
-        text = await self.deliveries.block(services, call, received.payload, room)
+        text = await self._deliveries.block(self._services, call, received.payload, room)
         if text and received.payload.prompt and not received.payload.tool_name:
             self._used_units[received.session] = used + quoting.units(text)
         return text
 
-    async def _start_texts(
-        self, services: Services, call: Call, received: Received, until: float
-    ) -> tuple[str, ...]:
+    async def _start_texts(self, call: Call, received: Received, until: float) -> tuple[str, ...]:
         """Return memory section (the team's part if the client loads it), notes and suggestions."""
-        await self._update_ledger(services, received.payload)
+        await self._update_ledger(received.payload)
         project, settings = received.project, received.settings
-        suggested = await services.suggestions.surface(
+        suggested = await self._services.suggestions.surface(
             project, settings, received.session, _START_SECONDS
         )
         load = partial(
-            services.prompts.load,
+            self._services.prompts.load,
             project,
             settings,
             room=limits.BLOCK_CHARACTERS - subagents.TAGS,
@@ -190,10 +194,10 @@ class HookMethod:
         shown = section = loaded.prompt or ""  # what is printed, and what the session then has
         client_loads = received.dialect.loads_memory and project.client_dir == project.memory_dir
         if client_loads:
-            shown = await to_thread.run_sync(services.prompts.shared, project, settings)
+            shown = await to_thread.run_sync(self._services.prompts.shared, project, settings)
         room = limits.BLOCK_CHARACTERS - _NEXT_PROMPT_UNITS
         notes_room = room // 2 if shown else room
-        noted = await turn_ends.compacted_notes(services, call, received, notes_room, until)
+        noted = await turn_ends.compacted_notes(self._services, call, received, notes_room, until)
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
             index = TEAM_INDEX if client_loads else INDEX
@@ -206,12 +210,10 @@ class HookMethod:
         self._used_units[received.session] = sum(map(quoting.units, brought)) if noted else 0
         return brought
 
-    async def _prompt_texts(
-        self, services: Services, _call: Call, received: Received, until: float
-    ) -> tuple[str, str]:
+    async def _prompt_texts(self, received: Received, until: float) -> tuple[str, str]:
         """Return the block of relevant memories, and the suggestions that fit into the time."""
         project, settings, payload = received.project, received.settings, received.payload
-        seconds = max(0.0, until - services.clock.monotonic())
+        seconds = max(0.0, until - self._services.clock.monotonic())
         prompt = Prompt(
             session=received.session,
             query=payload.prompt,
@@ -220,51 +222,54 @@ class HookMethod:
             index=self._sections.get(received.session, ""),
             room=limits.BLOCK_CHARACTERS - self._used_units.pop(received.session, 0),
         )
-        prefetched = await services.recall.prefetch(lambda: (project, settings), prompt)
+        prefetched = await self._services.recall.prefetch(lambda: (project, settings), prompt)
         if payload.prompt_id:
             brought = [memory.path for memory in prefetched.memories]
             self._prompts[received.session, payload.prompt_id] = brought
-        seconds_left = min(until - services.clock.monotonic(), _SUGGESTED_SHARE * seconds)
-        suggest = services.suggestions.surface
+        seconds_left = min(until - self._services.clock.monotonic(), _SUGGESTED_SHARE * seconds)
+        suggest = self._services.suggestions.surface
         return prefetched.block, await suggest(project, settings, received.session, seconds_left)
 
-    async def _saved_line(self, services: Services, received: Received) -> str:
+    async def _saved_line(self, received: Received) -> str:
         """Return one line on memories saved here and not shown yet; "" for none or if unwanted."""
         if not (received.dialect.notices and received.settings.extract.notify):
             return ""
-        began = services.clock.now() - (services.clock.monotonic() - services.started)
+        began = self._services.clock.now() - (
+            self._services.clock.monotonic() - self._services.started
+        )
         results = []
-        with services.clock.move_on_after(_SAVED_SECONDS), suppress(MemdError):
-            for job in await services.jobs.list(received.project.memory_dir, _JOBS_SEARCHED):
+        with self._services.clock.move_on_after(_SAVED_SECONDS), suppress(MemdError):
+            for job in await self._services.jobs.list(received.project.memory_dir, _JOBS_SEARCHED):
                 has_ended = job.kind == "extract" and (job.ended or 0) >= began
                 if has_ended and job.id not in self._reported:
                     self._reported[job.id] = None
                     results.append(job.result or {})
         return dialects.saved_line(results)
 
-    async def _reset(self, services: Services, payload: Payload) -> None:
+    async def _reset(self, payload: Payload) -> None:
         """Forget what a session was given, except with its last prompt: it may not be sent yet."""
         brought = self._prompts.get((payload.session_id, payload.prompt_id), ())
         self._sections.pop(payload.session_id, None)
-        await services.recall.reset(payload.session_id, brought)
+        await self._services.recall.reset(payload.session_id, brought)
 
-    async def _update_ledger(self, services: Services, payload: Payload) -> None:
+    async def _update_ledger(self, payload: Payload) -> None:
         """Update the ledger to what the session has in its context at its start."""
         if payload.source in {"compact", "clear"}:
-            await self._reset(services, payload)
+            await self._reset(payload)
         elif payload.source in {"fork", "resume"}:
             since = payload.seconds_since_last_response
-            last_reply = None if since is None else services.clock.now() - since
-            await services.recall.begin(payload.session_id, _parents(payload, last_reply))
+            last_reply = None if since is None else self._services.clock.now() - since
+            await self._services.recall.begin(payload.session_id, _parents(payload, last_reply))
+
+    @method("hook.printed", "write")
+    async def printed(self, call: Call) -> Printed:
+        """Note that a hook has printed the answer that came on this connection.
+
+        Messages in it count as read at the session's next event; otherwise they come again.
+        """
+        return Printed(messages=self._deliveries.printed(call.connection))
 
 
 def _parents(payload: Payload, last_reply: float | None = None) -> Parents:
     """Return a function that finds the sessions from which an event's session was forked."""
     return partial(parents, payload.transcript_path, payload.session_id, last_reply)
-
-
-def rows() -> tuple[Method[..., Any], ...]:
-    """Return the methods ``hook`` and ``hook.printed``, which share one new ``HookMethod``."""
-    hook = HookMethod()
-    answered = method("hook", "write")(hook.answer)
-    return answered, delivering.printed_row(hook.deliveries)

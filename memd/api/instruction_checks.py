@@ -4,7 +4,7 @@ from memd.api.instructions import instruction_request
 from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.names import printable
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 
 _NAME = "instruction files"
 _SHOWN_FAULTS = 3  # the others are only counted

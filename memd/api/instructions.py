@@ -4,8 +4,6 @@ from typing import Annotated
 
 import msgspec
 
-from memd.api.callers import started_by_an_assistant
-from memd.api.method import method
 from memd.api.services import Services
 from memd.base.errors import Refused
 from memd.base.names import printable
@@ -13,7 +11,8 @@ from memd.instructions.service import (
     InstructionList,
     InstructionRequest,
 )
-from memd.rpc.connection import Call
+from memd.methods.method import method
+from memd.rpc.call import Call
 
 # Files that a conversation read or changed.
 Touched = Annotated[
@@ -50,7 +49,7 @@ async def instructions(
     not allow.
     """
     request = await instruction_request(services, call, cwd, touched)
-    if allow and await started_by_an_assistant(services, call):
+    if allow and await services.callers.started_by_an_assistant(call):
         raise approval_refused(request.project.root)
     return await services.instructions.list(request, allow=allow)
 
@@ -59,8 +58,5 @@ async def instruction_request(
     services: Services, call: Call, cwd: str, touched: tuple[str, ...] = ()
 ) -> InstructionRequest:
     """Return a request about the instruction files of a directory. Raises Invalid."""
-    project, _, _ = await services.where(call, cwd)
+    project, _, _ = await services.callers.find(call, cwd)
     return InstructionRequest(project, call.caller.environment, touched)
-
-
-METHODS = (instructions,)

@@ -8,15 +8,16 @@ from typing import Annotated, Literal
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import AgentName, AnyScope, MemoryFacts, facts_of, readable
-from memd.api.method import Limit, Result, method, shaped
+from memd.api.memory import MemoryFacts, facts_of
 from memd.api.services import Services
 from memd.base import limits
 from memd.base.errors import Invalid
 from memd.base.names import TEAM
 from memd.base.values import Header, newest_first
+from memd.methods.callers import AgentName, AnyScope
+from memd.methods.method import Limit, Result, method, shaped
 from memd.prompt.service import IndexFacts
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.store.index import load
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest of the frame is for other members
@@ -62,7 +63,7 @@ async def memory_list(
     ``type`` selects those of a type, and ``none`` those without one.
     """
     start = _sort_key(after) if after else None
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     snapshot = await services.store.snapshot(project.memory_dir)
     headers = list(snapshot.headers)
     if scope is not None and not agent:
@@ -136,6 +137,3 @@ def _sort_key(cursor: str) -> tuple[int, str]:
             "after is not what a page has as next",
             hint="give what the page before has as next, or leave after out",
         ) from None
-
-
-METHODS = (memory_list,)

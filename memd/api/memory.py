@@ -1,51 +1,27 @@
 """memory.read, write, delete, search and tool: direct use of memories."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from anyio import to_thread
 from msgspec.structs import asdict, replace
 
-from memd.api.callers import is_for_an_assistant, started_by_an_assistant
-from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
-from memd.base.agents import AgentScope
-from memd.base.errors import Invalid, Off
-from memd.base.names import TEAM, printable
+from memd.base.errors import Invalid
+from memd.base.names import TEAM
 from memd.base.text import age, decode, iso_time
-from memd.base.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance, Scope
+from memd.base.values import ASSISTANT, PERSON, Header, Project, Scope
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
     Writing,
 )
-from memd.projects.project import agent_directory
+from memd.methods.callers import AgentName, AnyScope, SubagentScope, by_client
+from memd.methods.method import Limit, Result, SessionId, Time, method, moment
 from memd.recall.search import Hit
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.team.errors import team_not_joined, team_refused
 
 _TEAM_OFF = "team.enabled is false"
-# A sub-agent's name, "" for the project's own memories. The scope says where its memories are.
-AgentName = Annotated[str, msgspec.Meta(max_length=1000)]
-SubagentScope = Literal["user", "project", "local"]
-AnyScope = Literal["private", "team", "user", "project", "local"]
-
-
-def wrong_scope(scope: str, agent: str) -> Invalid:
-    """Return the error that a scope of sub-agents is given without a sub-agent."""
-    memory = f"the memory of the agent {printable(agent)}" if agent else "the project's memory"
-    return Invalid(
-        f"{memory} has no scope {scope}",
-        hint="user, project and local go with agent, private and team without it",
-        scope=scope,
-    )
-
-
-def memory_off(reason: str) -> Off:
-    """Return the error that memory is off for this caller in the project."""
-    return Off(
-        f"memory is off here: {reason}", hint="memctl doctor says which switch it is", reason=reason
-    )
 
 
 class MemoryFacts(Result):
@@ -102,7 +78,7 @@ async def memory_read(
     sub-agent, in its ``scope`` (by default user).
     """
     when = moment("at", at)
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     if when is None:
         file = await services.store.read(project.memory_dir, path)
     else:
@@ -153,7 +129,7 @@ async def memory_write(
             hint="content is the whole file; name, description, type and body are its parts",
             path=path,
         )
-    project = await writable(services, call, cwd, agent, scope)
+    project = await services.callers.writable(call, cwd, agent, scope)
     origin = PERSON
     shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
     if shared is Scope.TEAM:
@@ -162,7 +138,7 @@ async def memory_write(
     if said is not None:
         text, origin = await services.extract.proven(project, body or "", said)
         body = text if body else body  # a statement alone makes no body
-    elif await started_by_an_assistant(services, call):
+    elif await services.callers.started_by_an_assistant(call):
         origin = ASSISTANT
     by_person = said is None and origin == PERSON and shared is Scope.PRIVATE
     writing = Writing(
@@ -193,7 +169,7 @@ async def memory_delete(
 
     A memory of a team that the project has joined is refused: ``team.remove`` removes it for all.
     """
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     by = by_client(call, "memory.delete")
     joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     result = await services.memories.delete(
@@ -214,7 +190,7 @@ async def memory_search(
     scope: SubagentScope | None = None,
 ) -> Hits:
     """Search the memories of a project, or with ``agent`` those of that sub-agent alone."""
-    project = await readable(services, call, cwd, agent, scope)
+    project = await services.callers.readable(call, cwd, agent, scope)
     hits = await services.recall.search(project, query, limit)
     return Hits(hits=hits)
 
@@ -236,66 +212,9 @@ async def memory_tool(
     ``command`` is the tool's input as the model sent it. With ``agent`` the directory is that
     sub-agent's, in its ``scope`` (by default user).
     """
-    project = await writable(services, call, cwd, agent, scope)  # to look, too: a model asks
+    project = await services.callers.writable(call, cwd, agent, scope)  # to look, too: a model asks
     by = by_client(call, "memory.tool", session_id, "assistant")
     return await services.memories.tool(project, command, by, request_id=request_id)
-
-
-async def project_of(
-    services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
-) -> Project:
-    """Return the project of a working directory, with the variables of the caller's environment.
-
-    With ``agent`` its memory directory is that of the sub-agent. Raises Invalid and
-    what ``agent_directory`` raises.
-    """
-    is_agents_scope = scope in {*AgentScope}
-    if scope is not None and is_agents_scope != bool(agent):
-        raise wrong_scope(scope, agent)
-    project, *_ = await services.where(call, cwd)
-    if agent:
-        return await of_agent(project, agent, scope or "", call.caller.environment)
-    return project
-
-
-async def of_agent(
-    project: Project, agent: str, scope: str, environment: Mapping[str, str]
-) -> Project:
-    """Return a project whose memory directory is that of a sub-agent.
-
-    A ``scope`` of "" means ``user``. Raises what ``agent_directory`` raises.
-    """
-    scope = scope or AgentScope.USER
-    directory = await to_thread.run_sync(agent_directory, project, agent, scope, environment)
-    return replace(project, memory_dir=directory, client_dir="", source=f"agent, scope {scope}")
-
-
-async def readable(
-    services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
-) -> Project:
-    """Return the project, as ``project_of`` does, to look at its memories or to remove some.
-
-    Raises Off where memory is off and the caller is no person.
-    """
-    project = await project_of(services, call, cwd, agent, scope)
-    await check_reader(services, call, project)
-    return project
-
-
-async def check_reader(services: Services, call: Call, project: Project) -> None:
-    """Raise Off where memory is off and an assistant or its program asks."""
-    if not project.enabled and await is_for_an_assistant(services, call):
-        raise memory_off(project.reason)
-
-
-async def writable(
-    services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
-) -> Project:
-    """Return the project, as ``project_of`` does. Raises Off where memory is off."""
-    project = await project_of(services, call, cwd, agent, scope)
-    if not project.enabled:
-        raise memory_off(project.reason)
-    return project
 
 
 async def check_team(services: Services, project: Project, path: str = "") -> None:
@@ -313,11 +232,6 @@ async def check_team(services: Services, project: Project, path: str = "") -> No
         raise team_not_joined(project.memory_dir)
 
 
-def by_client(call: Call, reason: str, session: str = "", origin: str = PERSON) -> Provenance:
-    """Return the provenance of a change that a client requested."""
-    return Provenance(Actor.CLIENT, call.caller.client, session, "", reason, origin)
-
-
 def facts_of(header: Header, now: float) -> MemoryFacts:
     """Return the facts about a memory that callers get."""
     return MemoryFacts(
@@ -331,6 +245,3 @@ def facts_of(header: Header, now: float) -> MemoryFacts:
         size=header.size,
         origin=header.origin,
     )
-
-
-METHODS = (memory_read, memory_write, memory_delete, memory_search, memory_tool)

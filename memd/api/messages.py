@@ -5,14 +5,13 @@ from typing import Annotated
 import msgspec
 
 from memd.api.agents import Key, Name, connected
-from memd.api.callers import started_by_an_assistant
-from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.base.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
 from memd.messages.errors import message_refused
 from memd.messages.service import LeaseHolder, Speaker
 from memd.messages.values import HeldMessage, LoggedMessage, Received, SendRequest, Sent
-from memd.rpc.connection import Call
+from memd.methods.method import Limit, Result, method
+from memd.rpc.call import Call
 
 _READ_BY_THE_PERSON = "the person reads what is held, in a terminal of their own"
 _NOT_THE_PERSON = "the person decides, in a terminal of their own"
@@ -73,7 +72,7 @@ async def message_send(
     speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
     root = ""
     if speaker is None:
-        root = (await services.where(call, cwd))[0].root
+        root = (await services.callers.find(call, cwd))[0].root
     return await services.messages.send(
         SendRequest(
             to=to,
@@ -145,7 +144,7 @@ async def message_log(
     limit: Limit = 50,
 ) -> Logged:
     """The messages of a project, or of one agent, newest first and without bodies."""
-    project, *_ = await services.where(call, cwd)
+    project, *_ = await services.callers.find(call, cwd)
     entries = await services.messages.log(project.root, agent, state or "", before, limit)
     return Logged(messages=entries)
 
@@ -159,9 +158,9 @@ async def message_held(
     They are those of the project of ``cwd``, or without it of all; ``id`` selects one of any
     project. A program that an assistant started does not read them.
     """
-    if await started_by_an_assistant(services, call):
+    if await services.callers.started_by_an_assistant(call):
         raise message_refused(_READ_BY_THE_PERSON)
-    root = (await services.where(call, cwd))[0].root if cwd else ""
+    root = (await services.callers.find(call, cwd))[0].root if cwd else ""
     return Held(messages=await services.messages.held(root, id_, limit))
 
 
@@ -173,7 +172,7 @@ async def message_decide(
 
     A program that an assistant started does not decide for the person.
     """
-    if await started_by_an_assistant(services, call):
+    if await services.callers.started_by_an_assistant(call):
         raise message_refused(_NOT_THE_PERSON)
     return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
 
@@ -185,14 +184,3 @@ def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:
     """
     pid = call.caller.pid if as_parent and not key else 0
     return Speaker(key, pid)
-
-
-METHODS = (
-    message_send,
-    message_receive,
-    message_ack,
-    message_status,
-    message_log,
-    message_held,
-    message_decide,
-)

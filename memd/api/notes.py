@@ -6,17 +6,16 @@ from typing import Annotated, Any
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import check_reader, project_of
-from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, ended, nothing_to_read
 from memd.base.errors import Invalid, Refused, Storage, TooLarge
 from memd.base.settings import Settings
 from memd.base.values import Project
+from memd.methods.method import Limit, Result, SessionId, method
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import transcript_folders
 from memd.projects.switches import CLAUDE_NAMES
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.transcripts import reading
 
 Characters = Annotated[int, msgspec.Meta(ge=500, le=1_000_000)]
@@ -77,7 +76,7 @@ async def notes_read(
     than 5,000 tokens since, the notes are first brought up to date without a model.
     """
     request = await notes_request(services, call, cwd, session_id)
-    await check_reader(services, call, request.project)
+    await services.callers.check_reader(call, request.project)
     return await services.session_notes.read(request, characters=max_chars)
 
 
@@ -130,7 +129,7 @@ async def notes_list(
     if cwd is None:
         base = await to_thread.run_sync(services.projects.base, call.caller.environment)
     else:
-        project = await project_of(services, call, cwd)
+        project = await services.callers.project(call, cwd)
         base = project.transcripts
         keys = [os.path.basename(folder) for folder in transcript_folders(project)]
     return NotesPage(notes=await services.session_notes.list(base, keys, limit))
@@ -149,7 +148,7 @@ async def notes_request(
     services: Services, call: Call, cwd: str, session: str, **members: Any
 ) -> NotesRequest:
     """Return a request about a session's notes, with the project and settings of ``cwd``."""
-    project, settings, _ = await services.where(call, cwd)
+    project, settings, _ = await services.callers.find(call, cwd)
     return about(call, project, settings, session, **members)
 
 
@@ -196,6 +195,3 @@ async def delete(services: Services, request: NotesRequest) -> bool:
             break
         await services.jobs.cancel(job)
     return await services.session_notes.delete(request)
-
-
-METHODS = (notes_read, notes_update, notes_list, notes_delete)

@@ -1,19 +1,19 @@
 """hello, subscribe, pause, resume and shutdown."""
 
 import os
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
 
 from memd import __version__
-from memd.api.memory import project_of
-from memd.api.method import Method, Result, forwarded, method
 from memd.api.services import Services
 from memd.base import events
 from memd.base.errors import Invalid
 from memd.jobs.breaker import WorkState
-from memd.rpc.connection import Call
+from memd.methods.discover import openrpc, rows
+from memd.methods.method import Result, forwarded, method
+from memd.rpc.call import Call
 
 CAPABILITIES = (
     "batch",
@@ -95,7 +95,7 @@ async def subscribe(
                 hint=f"topics are {', '.join(events.TOPICS)}",
                 topic=topic,
             )
-    directory = None if cwd is None else (await project_of(services, call, cwd)).memory_dir
+    directory = None if cwd is None else (await services.callers.project(call, cwd)).memory_dir
     call.connection.subscribe(wanted, directory)
     if events.AGENT_PROGRESS in wanted:
         services.progress.subscribed()
@@ -127,15 +127,13 @@ async def shutdown(services: Services, _call: Call) -> Stopping:
     return Stopping(stopping=True)
 
 
-def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, Any]]:
-    """Return the method ``rpc.discover``, which calls ``document`` for its result."""
-
-    @method("rpc.discover", "read")
-    async def discover(_services: Services, _call: Call) -> dict[str, Any]:
-        """All methods, as an OpenRPC document."""
-        return document()
-
-    return discover
+@method("rpc.discover", "read")
+async def discover(_services: Services, _call: Call) -> dict[str, Any]:
+    """All methods, as an OpenRPC document."""
+    return _document()
 
 
-METHODS = (hello, subscribe, shutdown, pause, resume)
+@cache
+def _document() -> dict[str, Any]:
+    """Return what ``rpc.discover`` answers: all methods but itself."""
+    return openrpc([row for row in rows() if row.name != "rpc.discover"])

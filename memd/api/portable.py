@@ -8,12 +8,11 @@ from typing import Annotated
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import project_of, writable
-from memd.api.method import method
 from memd.api.services import Services
 from memd.base.errors import Invalid, MemdError
 from memd.base.names import printable
 from memd.base.text import one_line, sha256
+from memd.methods.method import method
 from memd.portable.errors import kind_unknown
 from memd.portable.service import (
     ImportReading,
@@ -25,7 +24,7 @@ from memd.portable.service import (
 from memd.portable.values import ExportPart, ExportRequest, ExportResult, SourceKind
 from memd.projects.known import known_project
 from memd.projects.remotes import repository_of
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 
 _KIND_CHARACTERS = 40  # of an unknown kind in an error
 Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
@@ -64,7 +63,7 @@ async def export(
     if all_:
         projects = await services.exports.projects()
     else:
-        here = await project_of(services, call, project or cwd)
+        here = await services.callers.project(call, project or cwd)
         projects = (await to_thread.run_sync(known_project, here),)
     request = ExportRequest(dest, projects, frozenset(with_), whole=all_)
     return await services.exports.export(request, partial(_report, call))
@@ -142,7 +141,7 @@ async def _targets(
 
 async def _target(services: Services, call: Call, directory: str) -> ImportTarget:
     """Return the project of a directory as a target. Raises what ``writable`` raises."""
-    project = await writable(services, call, directory)
+    project = await services.callers.writable(call, directory)
     joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     return ImportTarget(project, call.caller.environment, joined)
 
@@ -168,6 +167,3 @@ def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) 
 async def _report(call: Call, done: int, total: int) -> None:
     """Report how many projects are done."""
     await call.progress({"projects": done, "of": total})
-
-
-METHODS = (export, import_)

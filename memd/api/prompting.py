@@ -7,7 +7,6 @@ from anyio import to_thread
 from msgspec.structs import fields
 
 from memd.api import notes
-from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
 from memd.base.errors import Invalid
@@ -15,11 +14,12 @@ from memd.base.settings import Settings
 from memd.base.text import one_line
 from memd.base.values import Project
 from memd.instructions.service import InstructionRequest, InstructionText
+from memd.methods.method import Limit, Result, SessionId, method
 from memd.notes.service import NotesRequest
 from memd.projects.projects import Located
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import PROMPT_SECONDS, Prefetched, Prompt
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 
 _INSTRUCTIONS = ("claude", "union")  # both mean the files that Claude Code loads
 _NAME_CHARACTERS = 100
@@ -72,7 +72,7 @@ async def load_prompt(
 
     def load() -> tuple[Located, LoadedPrompt]:
         """Return the project and its prompt. Blocks."""
-        located = services.located(call, cwd)
+        located = services.callers.where(call, cwd)
         loaded = services.prompts.load(
             *located[:2],
             mode=mode,
@@ -85,7 +85,7 @@ async def load_prompt(
         return located, loaded
 
     (project, _, problems), loaded = await to_thread.run_sync(load)
-    services.visited(call, project, session_id)
+    services.callers.visited(call, project, session_id)
     members = {each.name: getattr(loaded, each.name) for each in fields(loaded)}
     members["problems"] = (*project.problems, *problems, *loaded.problems)
     if instructions in _INSTRUCTIONS:
@@ -124,21 +124,21 @@ async def prefetch(
 
     def locate() -> tuple[Project, Settings]:
         """Find the project and its settings. Blocks."""
-        project, settings, _ = services.located(call, cwd)
+        project, settings, _ = services.callers.where(call, cwd)
         located.append(project)
         return project, settings
 
     prefetched = await services.recall.prefetch(locate, prompt)
     if located and not explain:  # with ``explain`` a person looks, and no session works there
-        services.visited(call, located[0], session_id)
+        services.callers.visited(call, located[0], session_id)
     return prefetched
 
 
 @method("session.start", "read")
 async def session_start(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """Note that a client session begins."""
-    project, *_ = await services.where(call, cwd)
-    services.visited(call, project, session_id)
+    project, *_ = await services.callers.find(call, cwd)
+    services.callers.visited(call, project, session_id)
     return Done()
 
 
@@ -165,6 +165,3 @@ async def over(services: Services, call: Call, session: NotesRequest) -> None:
     """Let a due dream begin after a session's end."""
     visit = visit_of(call, session.project.cwd, session.session)
     await services.starter.consider(session.project, session.settings, visit)
-
-
-METHODS = (load_prompt, prefetch, session_start, session_reset, session_end)

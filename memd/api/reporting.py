@@ -8,12 +8,11 @@ from typing import Annotated
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import project_of
-from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.base.text import iso_time
+from memd.methods.method import Result, method
 from memd.projects.known import KnownProject
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.state.ledger import Surfacings
 from memd.state.period import FileEvent, Span, SuggestionFates
 from memd.state.spend import SpendRow, Sum
@@ -106,7 +105,7 @@ async def report(
     It is for the project of ``cwd`` or for all. Changes are stored as long as the history, what was
     surfaced for the 1,000 sessions used last. This request does not count as a use.
     """
-    directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
+    directory = (await services.callers.project(call, cwd)).memory_dir if cwd else ""
     known = await services.exports.projects()
     now = services.clock.now()
     often_surfaced = services.recall.ledger.often_surfaced
@@ -205,6 +204,3 @@ def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[st
     """Return the members of a row that name a project: its name and its two directories."""
     known = projects.get(directory) or KnownProject(directory, "", (), "")
     return {"project": known.name, "cwd": known.cwd or known.root, "directory": directory}
-
-
-METHODS = (report,)

@@ -4,12 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from memd.api.memory import project_of, writable
-from memd.api.method import Result, method
 from memd.api.services import Services
+from memd.methods.method import Result, method
 from memd.review.service import Accepted, Rejected
 from memd.review.view import ProposalView
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
@@ -29,7 +28,7 @@ async def dream_review(
 
     Open proposals are returned, or with ``all`` decided ones too, or the one named ``proposal``.
     """
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await services.callers.project(call, cwd)).memory_dir
     proposals = await services.reviews.review(directory, proposal, decided=all_)
     return Proposals(proposals=proposals)
 
@@ -42,7 +41,7 @@ async def dream_accept(
 
     Without ``paths`` it is carried out for all open files.
     """
-    directory = (await writable(services, call, cwd)).memory_dir
+    directory = (await services.callers.writable(call, cwd)).memory_dir
     return await services.reviews.accept(directory, proposal, paths, client=call.caller.client)
 
 
@@ -57,8 +56,5 @@ async def dream_reject(
     reason: Reason = "",
 ) -> Rejected:
     """Reject a dream's proposal, whole or for some files; the next dream gets the ``reason``."""
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await services.callers.project(call, cwd)).memory_dir
     return await services.reviews.reject(directory, proposal, paths, reason=reason)
-
-
-METHODS = (dream_review, dream_accept, dream_reject)

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memd.api.callers import started_by_an_assistant
 from memd.api.dialects import Dialect, Payload, decided
-from memd.api.memory import by_client, project_of, writable
-from memd.api.method import method
 from memd.api.services import Services
 from memd.base.errors import Invalid, MemdError, Refused
-from memd.rpc.connection import Call
+from memd.methods.callers import by_client
+from memd.methods.method import method
+from memd.rpc.call import Call
 from memd.rules.values import (
     PlannedCall,
     RuleAdded,
@@ -41,7 +40,7 @@ async def rule_list(services: Services, call: Call, *, cwd: str) -> RuleList:
     A rule holds while its ``state`` is ``on``; it changes when its memory's text differs from the
     one that the person consented to. A candidate is a memory with a line ``check:``.
     """
-    return await services.rules.list((await project_of(services, call, cwd)).memory_dir)
+    return await services.rules.list((await services.callers.project(call, cwd)).memory_dir)
 
 
 @method("rule.add", "write")
@@ -60,8 +59,8 @@ async def rule_add(
     If ``check`` is given, it is written into the memory first. A program that an assistant started
     is refused.
     """
-    project = await writable(services, call, cwd)
-    if await started_by_an_assistant(services, call):
+    project = await services.callers.writable(call, cwd)
+    if await services.callers.started_by_an_assistant(call):
         raise rule_refused()
     by = by_client(call, "rule.add")
     directory = project.memory_dir
@@ -76,7 +75,7 @@ async def rule_test(
 
     ``input`` is what an assistant gives the tool, such as ``{"command": "git push"}`` for Bash.
     """
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await services.callers.project(call, cwd)).memory_dir
     return await services.rules.test(directory, PlannedCall(tool, input_, cwd))
 
 
@@ -86,8 +85,8 @@ async def rule_off(services: Services, call: Call, *, cwd: str, rule: str) -> To
 
     A rule whose memory is gone is deleted.
     """
-    project = await project_of(services, call, cwd)
-    if await started_by_an_assistant(services, call):
+    project = await services.callers.project(call, cwd)
+    if await services.callers.started_by_an_assistant(call):
         raise rule_refused()
     return await services.rules.off(project.memory_dir, rule)
 
@@ -123,6 +122,3 @@ def _memory_directories(
             project, *_ = services.projects.where(cwd, environment)  # on or off
             result.append(project.memory_dir)
     return tuple(dict.fromkeys(result))
-
-
-METHODS = (rule_list, rule_add, rule_test, rule_off)

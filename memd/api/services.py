@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import anyio
-from anyio import to_thread
 from msgspec import Struct, field
 
 from memd.agent.runs import Runs
 from memd.base.clock import Clock
 from memd.base.places import Places
-from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.context.service import Contexts, Summaries
@@ -21,16 +19,16 @@ from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.messages.service import Messages
+from memd.methods.callers import Callers
 from memd.model.configured import Models
 from memd.notes.service import Notes
 from memd.portable.service import Exports, Imports
 from memd.progress.service import ProgressLines
 from memd.projects.known import Visit
-from memd.projects.projects import Located, Projects
+from memd.projects.projects import Projects
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
-from memd.rpc.connection import Call
 from memd.rpc.server import Hub
 from memd.rules.service import ToolRules
 from memd.state.period import Period
@@ -38,9 +36,6 @@ from memd.state.spend import SpendTable
 from memd.store.store import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
-
-_SESSIONS = 20  # the last active ones, which ``status`` shows
-_SESSION_CHARACTERS = 200  # of the name of a session
 
 
 class Requested(Struct, frozen=True):
@@ -80,24 +75,16 @@ class Starter(Protocol):
         ...
 
 
-class SeenSession(Struct, frozen=True):
-    """A client's session and the project that it worked on, ``at`` in seconds since 1970."""
-
-    client: str
-    session: str
-    project: str
-    at: float
-
-
 class Services(Struct, frozen=True):
     """Everything a handler may need.
 
     ``started`` is in monotonic seconds. ``notes`` are sentences about repairs; more may come while
     the daemon runs. ``ending`` is set to end the daemon. ``failing`` has a sentence about each
-    background service that failed and waits to be started again, by its name. ``sessions`` are the
-    last active ones, the newest last. These three are used on the event loop only.
+    background service that failed and waits to be started again, by its name. These two are used on
+    the event loop only.
     """
 
+    callers: Callers
     store: Store
     prompts: Prompts
     recall: Recall
@@ -131,29 +118,3 @@ class Services(Struct, frozen=True):
     ending: anyio.Event
     hub: Hub
     failing: dict[str, str] = field(default_factory=dict)
-    sessions: Recent[tuple[str, str], SeenSession] = field(
-        default_factory=lambda: Recent(_SESSIONS)
-    )
-
-    async def where(self, call: Call, cwd: str) -> Located:
-        """Return the caller's project, its settings and a sentence for each problem in their files.
-
-        ``project.enabled`` is the one answer to whether memory is on for this caller there. Raises
-        Invalid.
-        """
-        return await to_thread.run_sync(self.located, call, cwd)
-
-    def located(self, call: Call, cwd: str) -> Located:
-        """Return what ``where`` returns. Blocks."""
-        caller = call.caller
-        return self.projects.where(cwd, caller.environment, caller.client, caller.pid)
-
-    def visited(self, call: Call, project: Project, session: str) -> None:
-        """Note that a session works on a project, so that its team's entries are pulled."""
-        if project.enabled:
-            self.team.visited(project.memory_dir)
-        if session:
-            client, name = call.caller.client, session[:_SESSION_CHARACTERS]
-            self.sessions.pop((client, name), None)  # the newest comes last
-            session_now = SeenSession(client, name, project.root, self.clock.now())
-            self.sessions[client, name] = session_now

@@ -5,9 +5,9 @@ from functools import partial
 from anyio import to_thread
 from msgspec.structs import replace
 
-from memd.api.method import Result
 from memd.api.services import Services
 from memd.base.settings import Settings
+from memd.methods.method import Result
 from memd.model.configured import COMMAND
 from memd.state.spend import Sum
 

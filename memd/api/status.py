@@ -11,14 +11,15 @@ from anyio import to_thread
 from memd import __version__
 from memd.api import spending
 from memd.api.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
-from memd.api.method import Result, method
-from memd.api.services import SeenSession, Services
+from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.jobs.breaker import Breaker
+from memd.methods.callers import SeenSession
+from memd.methods.method import Result, method
 from memd.model.configured import ModelState
 from memd.projects.known import working_directory
 from memd.projects.project import is_of_agent
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.rules.values import RuleCounts
 from memd.state.jobs import Job
 from memd.state.suggestions import SuggestionCounts
@@ -128,7 +129,7 @@ async def status(services: Services, call: Call) -> Status:
         teams=teams,
         conflicts=conflicts,
         rules=await services.rules.counts(),
-        sessions=list(reversed(services.sessions.values())),
+        sessions=list(reversed(services.callers.sessions.values())),
         last_dream=await _last_dream(services),
         model=services.models.state(settings),
         spend=await spending.today(services, settings),
@@ -198,6 +199,3 @@ async def _teams(services: Services) -> tuple[dict[str, str], dict[str, int]]:
             if waiting:
                 conflicts[membership.directory] = waiting
     return states, conflicts
-
-
-METHODS = (status,)

@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import project_of, readable, writable
-from memd.api.method import Result, SessionId, method
 from memd.api.services import Services
-from memd.rpc.connection import Call
+from memd.methods.method import Result, SessionId, method
+from memd.rpc.call import Call
 from memd.state.suggestions import OpenSuggestion
 from memd.suggestions.service import Taken
 
@@ -41,7 +40,7 @@ async def suggestion_list(services: Services, call: Call, *, cwd: str) -> Waitin
     A suggestion with the ``origin`` ``user`` is a quotation. Any other is a model's wording without
     evidence in the conversation, or with the origin ``outside`` perhaps another's text.
     """
-    project = await readable(services, call, cwd)
+    project = await services.callers.readable(call, cwd)
     return Waiting(suggestions=await services.suggestions.waiting(project.memory_dir))
 
 
@@ -60,7 +59,7 @@ async def suggestion_accept(
     ``text`` replaces the suggested wording and ``type`` the guessed type. The quotation stays in
     the memory.
     """
-    directory = (await writable(services, call, cwd)).memory_dir
+    directory = (await services.callers.writable(call, cwd)).memory_dir
     return await services.suggestions.accept(
         directory, suggestion, client=call.caller.client, text=text, kind=type_ or ""
     )
@@ -71,7 +70,7 @@ async def suggestion_dismiss(
     services: Services, call: Call, *, cwd: str, suggestion: str
 ) -> Dismissed:
     """Drop a suggestion; the same text is not suggested again."""
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await services.callers.project(call, cwd)).memory_dir
     await services.suggestions.dismiss(directory, suggestion)
     return Dismissed(suggestion=suggestion)
 
@@ -85,14 +84,6 @@ async def suggestion_surface(
     They are at most three in 600 characters, and each is shown to at most two sessions. A hook gets
     them with its own answer and need not call this.
     """
-    project, settings, _ = await services.where(call, cwd)
+    project, settings, _ = await services.callers.find(call, cwd)
     block = await services.suggestions.surface(project, settings, session_id, _SURFACE_SECONDS)
     return Offered(block=block)
-
-
-METHODS = (
-    suggestion_list,
-    suggestion_accept,
-    suggestion_dismiss,
-    suggestion_surface,
-)

@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import ChangeMade, by_client, check_team, project_of, writable
-from memd.api.method import Limit, Result, method
+from memd.api.memory import ChangeMade, check_team
 from memd.api.services import Services
 from memd.base.names import TEAM, check_name
-from memd.rpc.connection import Call
+from memd.methods.callers import by_client
+from memd.methods.method import Limit, Result, method
+from memd.rpc.call import Call
 from memd.team.service import (
     Joined,
     JoinPreview,
@@ -68,7 +69,7 @@ async def team_join(
     ``code`` of an invitation is needed where this device has no token for the server. The project's
     memory directory joins; no file of a repository can make it join.
     """
-    project = await writable(services, call, cwd)
+    project = await services.callers.writable(call, cwd)
     expected = await services.team.preview(project, url, repo)
     if preview:
         return TeamJoin(preview=expected, joined=None)
@@ -82,7 +83,7 @@ async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool =
 
     The team's files stay here, or with ``remove`` are deleted, as a change.
     """
-    project = await project_of(services, call, cwd)
+    project = await services.callers.project(call, cwd)
     return await services.team.leave(project.memory_dir, remove=remove)
 
 
@@ -92,7 +93,7 @@ async def team_status(services: Services, call: Call, *, cwd: str, path: str = "
 
     With ``path`` it also says in ``files`` how that memory differs from what was fetched last.
     """
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await services.callers.project(call, cwd)).memory_dir
     return await services.team.status(directory, _path(path) if path else "")
 
 
@@ -102,7 +103,7 @@ async def team_sync(services: Services, call: Call, *, cwd: str) -> SyncResult:
 
     Also what the server refused before is sent. Progress has the number of ``files`` that came.
     """
-    directory = (await writable(services, call, cwd)).memory_dir
+    directory = (await services.callers.writable(call, cwd)).memory_dir
     return await services.team.sync(directory, partial(_report_files, call))
 
 
@@ -120,7 +121,7 @@ async def team_log(
 
     Without ``path`` the members whose memories are here; that asks no server.
     """
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await services.callers.project(call, cwd)).memory_dir
     if not path:
         return TeamLog(members=await services.team.members(directory))
     versions = await services.team.log(directory, _path(path), before=before, limit=limit)
@@ -132,7 +133,7 @@ async def team_share(
     services: Services, call: Call, *, cwd: str, path: str, request_id: str = ""
 ) -> Shared:
     """Move a private memory below ``team/``, as one change."""
-    project = await writable(services, call, cwd)
+    project = await services.callers.writable(call, cwd)
     await check_team(services, project)
     by = by_client(call, "team.share")
     result = await services.memories.share(project, path, by, request_id=request_id)
@@ -144,7 +145,7 @@ async def team_remove(
     services: Services, call: Call, *, cwd: str, path: str, reason: Reason
 ) -> SyncResult:
     """Remove a memory for all members; it stays in the server's history."""
-    directory = (await writable(services, call, cwd)).memory_dir
+    directory = (await services.callers.writable(call, cwd)).memory_dir
     return await services.team.remove(directory, _path(path), reason)
 
 
@@ -166,7 +167,7 @@ async def team_resolve(
     history: the last one before a removal, or that of the ``revision``. ``accept`` needs no path:
     it goes on with a server that removes many memories or looks wrong.
     """
-    directory = (await writable(services, call, cwd)).memory_dir
+    directory = (await services.callers.writable(call, cwd)).memory_dir
     if how == "accept":
         return await services.team.accept(directory)
     return await services.team.resolve(directory, _path(path), how, text, revision)
@@ -181,15 +182,3 @@ def _path(path: str) -> str:
     """Return a memory's path below ``team/``. Raises Refused."""
     team_path = path if path.startswith(TEAM) else f"{TEAM}{path}"
     return check_name(team_path)
-
-
-METHODS = (
-    team_join,
-    team_leave,
-    team_status,
-    team_sync,
-    team_log,
-    team_share,
-    team_remove,
-    team_resolve,
-)

@@ -11,7 +11,7 @@ from memd.base.names import INDEXES
 from memd.base.values import Actor, Provenance
 from memd.context.service import ContextRequest
 from memd.conversation.history import tool_kind
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.text import tags
 
 _LINE_ADDED = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."

@@ -8,7 +8,7 @@ from memd.api.received import Received
 from memd.api.services import Services
 from memd.base.errors import MemdError, Refused
 from memd.notes.service import NotesRequest
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.text import quoting
 
 _GATE_SECONDS = 0.02  # for the gates of notes at a turn's end; the job checks them again

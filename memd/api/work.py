@@ -6,16 +6,15 @@ from typing import Any, TypeVar
 import msgspec
 from anyio import to_thread
 
-from memd.api.memory import project_of
-from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.base.covered import CoveredText
 from memd.base.errors import Invalid
 from memd.base.settings import Settings
 from memd.base.values import Project
+from memd.methods.method import Limit, Result, SessionId, method, shaped
 from memd.projects.known import Visit
 from memd.projects.project import transcript_folders
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.transcripts import reading
 
 E = TypeVar("E", bound="Ended")
@@ -112,7 +111,7 @@ async def extract(
     """Look for memories in a conversation, by a job; answers at once unless ``wait`` is given."""
     if (transcript_path is None) == (messages is None):  # both or neither
         raise nothing_to_read()
-    project, settings, _ = await services.where(call, cwd)
+    project, settings, _ = await services.callers.find(call, cwd)
     about = {
         "cwd": cwd,
         "session": session_id,
@@ -182,7 +181,7 @@ async def job_list(
         return JobPage(jobs=[facts])
     directory, below = "", tuple[str, ...]()
     if cwd is not None:
-        project = await project_of(services, call, cwd)
+        project = await services.callers.project(call, cwd)
         directory = project.memory_dir
         below = transcript_folders(project)  # jobs of notes have their folders there
     jobs = await services.jobs.list(directory, limit, parked=parked, below=below)
@@ -218,6 +217,3 @@ async def ended(services: Services, job: str, shape: type[E]) -> E:
     if finished.error:
         facts["reason"] = finished.error.get("message")
     return msgspec.convert(facts | (finished.result or {}), type=shape)
-
-
-METHODS = (extract, job_list, job_wait, job_cancel)

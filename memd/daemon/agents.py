@@ -6,6 +6,7 @@ from memd.base.clock import Clock
 from memd.base.events import AGENT_PROGRESS
 from memd.daemon import machine
 from memd.messages.service import Messages, Register
+from memd.methods.callers import Callers
 from memd.model.configured import Models
 from memd.progress.service import AgentSource, ProgressLines
 from memd.projects.configuration import Configuration
@@ -16,11 +17,17 @@ from memd.state.messages import MessageTable
 
 
 def messages(
-    database: Database, clock: Clock, hub: Hub, configuration: Configuration, socket: str
+    database: Database,
+    clock: Clock,
+    hub: Hub,
+    configuration: Configuration,
+    socket: str,
+    *,
+    callers: Callers,
 ) -> Messages:
-    """Return the mailboxes of all agents, with the agents' register."""
+    """Return the mailboxes of all agents, whose register ``callers`` gets."""
     register = Register(Docs(database), machine.process, clock.now, clock.monotonic)
-    return Messages(
+    mailboxes = Messages(
         register,
         MessageTable(database),
         clock,
@@ -28,6 +35,8 @@ def messages(
         settings=lambda root: configuration.current(root)[0],
         socket=socket,
     )
+    callers.has_agent = mailboxes.has_agent
+    return mailboxes
 
 
 def progress_lines(

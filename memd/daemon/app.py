@@ -18,6 +18,7 @@ from anyio.abc import TaskStatus
 from msgspec import Struct, field
 
 from memd.agent.runs import Runs
+from memd.api.dialects import DIALECTS
 from memd.api.services import Services
 from memd.api.table import handlers
 from memd.base import limits
@@ -41,6 +42,7 @@ from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.mcp import server as mcp
 from memd.memories.service import Memories
+from memd.methods.callers import Callers
 from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
@@ -49,7 +51,7 @@ from memd.projects.switches import CLAUDE_PROGRAM, is_below
 from memd.prompt.service import Prompts
 from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
-from memd.rpc.connection import Handler
+from memd.rpc.call import Handler
 from memd.rpc.server import Hub, serve
 from memd.rules.service import ToolRules
 from memd.state import search
@@ -162,7 +164,7 @@ async def _compose(
     """Return the services of the handlers, the starter of dreams, and a runner by kind of job."""
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
-    store, team, projects = _shared(ports, database, relay, memberships, configuration)
+    store, team, projects, callers = _shared(ports, database, relay, memberships, configuration)
     spent, docs = SpendTable(database), Docs(database)
     models, records = _models(ports, database, spent), Runs(docs)
     instructions, proposals = Instructions(docs, projects.client_folders), ProposalTable(database)
@@ -173,15 +175,15 @@ async def _compose(
     make_extract = partial(Extractions, store, docs, clock, models, records, note=log.note)
     make_extract = partial(make_extract, joined=joined, new_suggestions=suggested.count_new)
     extract = make_extract(waiting=suggestions.new_quotations, covered=covered)
-    make_dreams = partial(Dreams, store, database, proposals, clock, models=models, runs=records)
-    dreams = make_dreams(note=log.note)
+    dreams = Dreams(store, database, proposals, clock, models=models, runs=records, note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
     database.file.tell = partial(_add_note, notes, log)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
-    mailboxes = messages(database, clock, hub, configuration, places.socket)
+    mailboxes = messages(database, clock, hub, configuration, places.socket, callers=callers)
     services = Services(
+        callers=callers,
         store=store,
         projects=projects,
         prompts=Prompts(store.reading, joined),
@@ -231,8 +233,8 @@ def _shared(
     relay: ChangeRelay,
     memberships: Memberships,
     configuration: Configuration,
-) -> tuple[Store, TeamSyncs, Projects]:
-    """Return the store, the team syncs, which get its changes, and the projects."""
+) -> tuple[Store, TeamSyncs, Projects, Callers]:
+    """Return the store, the team syncs, which get its changes, the projects and the callers."""
     clock, places = ports.clock, ports.places
     projects = Projects(
         configuration,
@@ -241,6 +243,7 @@ def _shared(
         places.home,
         lambda pid: is_below(machine.process, pid, (CLAUDE_PROGRAM,)),
     )
+    callers = Callers(projects, machine.process, clock, hooked=DIALECTS)
     table = TeamTable(database, ChangeLog(database).team_text)
     store = Store(database, clock, relay, author=table.author)
     team = TeamSyncs(
@@ -254,7 +257,8 @@ def _shared(
         on_unexpected=ports.log.unexpected,
     )
     relay.noticed = team.noticed
-    return store, team, projects
+    callers.on_visit = team.visited
+    return store, team, projects, callers
 
 
 def _recall(

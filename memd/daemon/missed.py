@@ -32,7 +32,8 @@ from memd.daemon.log import Log
 from memd.extract.cursors import transcript_cursors
 from memd.projects.known import Visit, visits_by_directory
 from memd.projects.switches import by_files
-from memd.rpc.connection import Call, Connection, Handler, ServerLog
+from memd.rpc.call import Call, Connection, Handler
+from memd.rpc.connection import ServerLog
 from memd.rpc.server import contain
 from memd.state.database import StateUnusableError
 from memd.state.docs import Docs

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from memd import __version__
 from memd.base.errors import Invalid, NotFound
-from memd.rpc.connection import Call, Handler
+from memd.rpc.call import Call, Handler
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"

@@ -29,7 +29,7 @@ from memd.base.waiting import waits_outside
 from memd.mcp import protocol, resources, tools
 from memd.mcp.messages import MessageTools
 from memd.mcp.protocol import McpRequest, MethodCaller, object_of, text_of
-from memd.rpc.connection import Call, Connection, Handler
+from memd.rpc.call import Call, Connection, Handler
 
 _ROOTS_SECONDS = 2.0  # to wait for the client's roots
 _ROOTS_REQUEST = {"method": "roots/list"}

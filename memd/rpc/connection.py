@@ -1,4 +1,4 @@
-"""One client: what handlers see of it, its socket, and the way of a request from bytes to answer.
+"""One client: its socket, and the way of a request from bytes to answer.
 
 Rules of this file
 - A connection is a socket and callbacks of the event loop; only requests have tasks. Streams and
@@ -21,106 +21,29 @@ Rules of this file
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-import anyio
 import msgspec
-from msgspec import Struct, field
 
 from memd.base import limits, strict_json
-from memd.base.agents import SystemProcess
 from memd.base.errors import MemdError
-from memd.base.events import Event
 from memd.base.values import Caller
 from memd.base.waiting import end_turn
 from memd.rpc import messages
+from memd.rpc.call import Call, Connection
 from memd.rpc.errors import InvalidRequestError, error_reply, frame_too_slow, too_many
 from memd.rpc.framing import FrameReader, encode
 from memd.rpc.hub import Hub, Turn
-from memd.rpc.messages import Cancel, Item, RefusedRequest, RequestId, RpcRequest
+from memd.rpc.messages import Cancel, Item, RefusedRequest, RequestId
 from memd.rpc.peer import is_gone
 
-EVERY_DIRECTORY = None  # in place of a memory directory in a subscription
 LINGER_SECONDS = 1.0  # for the last bytes of a connection, in each direction
 _HANGUP_CHECK_SECONDS = 0.25  # how often a half-closed connection is checked for its peer
 _MEMORY_RETRY_SECONDS = 0.05  # until bytes are read for which there was no memory
 _CHUNK_BYTES = 64 * 1024  # read at once
 _CANCEL_BYTES = 2 * 1024  # of a frame that cancels
-
-
-class Connection:
-    """A client as handlers see it; ``caller`` says who it is, ``hello`` adds what the client tells.
-
-    This class is a client that hears nothing: the daemon itself, which calls methods too.
-    """
-
-    is_open = True
-    is_ending = False  # because the daemon ends
-
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
-        # The processes above the caller, and whether one of them is an assistant's program. Who
-        # started a process does not change; both are looked up when they are first needed.
-        self.ancestors: tuple[SystemProcess, ...] | None = None
-        self.below_assistant = False
-        self._topics: dict[str, set[str | None]] = {}  # the subscribed directories of each topic
-
-    def subscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
-        """Send events of these topics from now on, of one memory directory or of all."""
-        for topic in topics:
-            self._topics.setdefault(topic, set()).add(directory)
-
-    @property
-    def topics(self) -> Collection[str]:
-        """The topics with a subscription."""
-        return self._topics.keys()
-
-    def wants(self, event: Event) -> bool:
-        """Return whether the client subscribed to this event."""
-        directories = self._topics.get(event.topic)
-        return directories is not None and (
-            EVERY_DIRECTORY in directories or event.directory in directories
-        )
-
-    def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Send a notification; never blocks. Raises TypeError for values that are not JSON."""
-        self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
-
-    def send(self, body: bytes) -> None:
-        """Send one JSON text, now or when the peer reads on; never blocks."""
-
-
-class Call(Struct, frozen=True, eq=False):
-    """One call of a method: the client, and its request, ``None`` for calls of the daemon itself.
-
-    Who cancels ``scope`` cancels the request. What a handler adds to ``afterwards`` is called after
-    the answer was sent or queued.
-    """
-
-    connection: Connection
-    request: RpcRequest | None = None
-    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-
-    @property
-    def caller(self) -> Caller:
-        """The client and process that sent the request."""
-        return self.connection.caller
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """What the parameters of the request had as ``_meta``."""
-        return self.request.meta if self.request is not None else {}
-
-    async def progress(self, value: Mapping[str, Any]) -> None:
-        """Report progress on the token that the client gave; without one this does nothing."""
-        if self.request is not None and self.request.token is not None:
-            self.connection.notify(*self.request.token.notification(value))
-
-
-Handler = Callable[[Call, dict[str, Any]], Awaitable[Any]]
 
 
 class ServerLog(Protocol):

@@ -20,7 +20,8 @@ import msgspec
 
 from memd.base import limits
 from memd.base.errors import MemdError
-from memd.rpc.connection import Call, Handler, ServerLog, refusal
+from memd.rpc.call import Call, Handler
+from memd.rpc.connection import ServerLog, refusal
 from memd.rpc.errors import (
     UnknownMethodError,
     cancelled,

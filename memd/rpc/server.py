@@ -24,7 +24,8 @@ from anyio.abc import TaskStatus
 
 from memd.base import limits
 from memd.base.values import Caller
-from memd.rpc.connection import LINGER_SECONDS, Call, Handler, PeerConnection, ServerLog, refusal
+from memd.rpc.call import Call, Handler
+from memd.rpc.connection import LINGER_SECONDS, PeerConnection, ServerLog, refusal
 from memd.rpc.dispatch import Dispatcher, contain
 from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub

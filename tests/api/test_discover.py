@@ -1,7 +1,7 @@
 """The table as documents."""
 
-from memd.api.discover import openrpc
 from memd.api.table import methods
+from memd.methods.discover import openrpc
 
 
 def test_every_method_is_described() -> None:

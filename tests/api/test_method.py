@@ -2,9 +2,9 @@
 
 import pytest
 
-from memd.api.method import IDENTIFIERS, moment, seconds
 from memd.api.table import methods
 from memd.base.errors import Invalid
+from memd.methods.method import IDENTIFIERS, moment, seconds
 from tests.api.caller import Caller
 from tests.traces import traces
 

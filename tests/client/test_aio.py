@@ -8,7 +8,7 @@ import pytest
 from memd.base.events import Event
 from memd.client.aio import AsyncClient
 from memd.client.errors import DaemonUnavailableError
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from tests.wire_server import serving
 
 

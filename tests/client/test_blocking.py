@@ -16,7 +16,7 @@ from memd.client.blocking import (
     Client,
     DaemonUnavailableError,
 )
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from memd.rpc.errors import too_many
 from tests.wire_server import Serving, serving
 

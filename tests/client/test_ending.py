@@ -9,7 +9,7 @@ from anyio import to_thread
 from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.rpc.connection import Call
+from memd.rpc.call import Call
 from tests.wire_server import serving
 
 pytestmark = pytest.mark.anyio

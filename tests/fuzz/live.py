@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from anyio.from_thread import start_blocking_portal
 
-from memd.api.method import Method
 from memd.api.table import methods
 from memd.base import strict_json
+from memd.methods.method import Method
 from tests.fuzz.target import Target, Use
 from tests.rpc.answers import assert_body
 from tests.support.daemon import daemon_here, throw_away_home
@@ -97,7 +97,7 @@ def _frame(data: bytes, project: str, known: set[str]) -> bytes | None:
     return None
 
 
-def _seed(row: Method[Any, Any]) -> bytes:
+def _seed(row: Method) -> bytes:
     """Return a call of a method with parameters that make sense where they are known."""
     names = [field.encode_name for field in msgspec.structs.fields(row.params)]
     params = {name: _VALUES[name] for name in names if name in _VALUES}

@@ -16,7 +16,8 @@ from sniffio import current_async_library_cvar
 from memd.base import limits, strict_json
 from memd.base.values import Caller
 from memd.rpc import messages
-from memd.rpc.connection import Call, PeerConnection, refusal
+from memd.rpc.call import Call
+from memd.rpc.connection import PeerConnection, refusal
 from memd.rpc.dispatch import Dispatcher
 from memd.rpc.framing import FrameReader, Framing, encode
 from memd.rpc.hub import Hub

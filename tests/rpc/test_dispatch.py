@@ -8,7 +8,7 @@ import pytest
 
 from memd.base.errors import MemdError
 from memd.base.values import Caller
-from memd.rpc.connection import Call, Connection
+from memd.rpc.call import Call, Connection
 from memd.rpc.dispatch import Dispatcher, contain
 from memd.rpc.messages import RpcRequest
 from tests.wire_server import RecordingLog

@@ -14,7 +14,7 @@ from memd.base import limits
 from memd.base.events import Event
 from memd.base.values import Caller
 from memd.base.waiting import waits_outside
-from memd.rpc.connection import Call, Connection
+from memd.rpc.call import Call, Connection
 from tests.wire_server import Serving, serving
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,70 @@
+"""The table of methods as an OpenRPC document."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memd import __version__
+from memd.methods.method import TABLE, Method
+
+# The order in which methods are listed.
+ORDER = str.split(
+    """
+    hello subscribe shutdown pause resume status doctor report
+    load_prompt prefetch session.start session.compacted session.end
+    extract job.list job.wait job.cancel
+    dream dream.status dream.last dream.review dream.accept dream.reject
+    memory.list memory.read memory.write memory.delete memory.search memory.tool
+    memory.history memory.take_over memory.diff memory.undo memory.why memory.purge
+    notes.read notes.update notes.list notes.delete
+    context.plan context.spill context.compact
+    suggestion.list suggestion.accept suggestion.dismiss suggestion.offer
+    rule.list rule.add rule.test rule.off
+    instructions
+    team.join team.leave team.status team.sync team.log team.share team.remove team.resolve
+    agent.register agent.list agent.end
+    export import
+    message.send message.receive message.ack message.status message.log message.held message.decide
+    hook hook.printed
+    rpc.discover
+    """
+)
+
+
+def rows() -> tuple[Method, ...]:
+    """Return all methods in their order."""
+    return tuple(sorted(TABLE.values(), key=lambda row: ORDER.index(row.name)))
+
+
+def openrpc(methods: Sequence[Method]) -> dict[str, Any]:
+    """Return an OpenRPC 1.3 document of these methods."""
+    shapes = [shape for row in methods for shape in (row.params, row.result)]
+    schemas, components = msgspec.json.schema_components(
+        shapes, ref_template="#/components/schemas/{name}"
+    )
+    document: dict[str, Any] = {
+        "openrpc": "1.3.2",
+        "info": {"title": "memd", "version": __version__, "license": {"name": "MIT"}},
+        "methods": [],
+        "components": {"schemas": components},
+    }
+    for number, row in enumerate(methods):
+        params = components.pop(row.params.__name__)  # listed member by member instead
+        required = params.get("required", [])
+        document["methods"].append(
+            {
+                "name": row.name,
+                "summary": row.summary,
+                "description": row.description,
+                "paramStructure": "by-name",
+                "params": [
+                    {"name": name, "required": name in required, "schema": schema}
+                    for name, schema in params.get("properties", {}).items()
+                ],
+                # The schemas of a method are two: of its parameters and of its result.
+                "result": {"name": "result", "schema": schemas[2 * number + 1]},
+                "x-permission": row.permission,
+            }
+        )
+    return document
