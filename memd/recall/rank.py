@@ -11,8 +11,10 @@ Rules of this file
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +27,7 @@ from memd.text.words import stemmed_lists
 BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
-_FEW_FORMS = 12  # so few are counted faster without a set of the words of a memory
+_FEW_WORDS = 12  # so few are counted faster without a set of the words of a memory
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
 _SYNONYM_SHARE = 0.45  # of a word's weight
 _PAIR_SHARE = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
@@ -67,22 +69,22 @@ class Ranked(Struct, frozen=True):
         return {name: round(part, 6) for name, part in parts.items() if part}
 
 
-class _Term(Struct, frozen=True):
-    """A word of the prompt, with its synonyms."""
+class _Form(NamedTuple):
+    """A word of the prompt, or a synonym of one."""
 
     word: str
-    # The word, then its synonyms, each also between spaces, and with its weight in the score.
-    forms: tuple[tuple[str, str, float], ...]
-    weight: float  # of the word itself
-    floor_factor: float  # of the weights, that counts towards the floor
+    spaced: str  # the word between spaces
+    weight: float  # in the score
+    value: float  # towards the floor
 
 
 class Terms(Struct, frozen=True):
     """What a prompt is scored with, for a directory."""
 
-    terms: tuple[_Term, ...]
-    forms: frozenset[str]  # the words of all terms and their synonyms
-    pairs: tuple[tuple[str, str, float], ...]  # neighbouring words with their weights
+    terms: Mapping[str, Sequence[_Form]]  # by word of the prompt: it and its synonyms
+    words: frozenset[str]  # of all forms
+    # Neighbouring words, the two between spaces, and their weights.
+    pairs: tuple[tuple[str, str, str, float], ...]
     names: frozenset[str]  # words of names
     rule_floor: float  # the least value of a result that is a rule
     floor: float  # the least value of any other result
@@ -119,49 +121,57 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     """
     memories += _ASSUMED_MEMORIES
     unique = _rarity(1, memories)
-    terms = []
+    terms: dict[str, list[_Form]] = {}
+    floor_weights = []
     for word, factor in query.factors.items():
         weight = factor * _rarity(counts.get(word, 0), memories)
-        synonyms = [
-            (
-                other,
-                f" {other} ",
-                _SYNONYM_SHARE * min(weight, _rarity(counts.get(other, 0), memories)),
-            )
-            for other in query.synonyms.get(word, ())
-        ]
         floor_factor = _DULL_FACTOR if word in _dull_words() else 1.0
-        forms = ((word, f" {word} ", weight), *synonyms)
-        terms.append(_Term(word, forms, weight, floor_factor))
-    # A word that no memory has weighs as much as one that only one memory has.
-    floor_weights = [
-        term.floor_factor * min(term.weight, query.factors[term.word] * unique) for term in terms
-    ]
+        weights = {word: weight}
+        for other in query.synonyms.get(word, ()):
+            rarity = _rarity(counts.get(other, 0), memories)
+            weights[other] = _SYNONYM_SHARE * min(weight, rarity)
+        terms[word] = [
+            _Form(form, f" {form} ", each, each * floor_factor) for form, each in weights.items()
+        ]
+        # A word that no memory has weighs as much as one that only one memory has.
+        floor_weights.append(floor_factor * min(weight, factor * unique))
     covered = _COVERED_SHARE * sum(sorted(floor_weights, reverse=True)[:_COVERED_WORDS])
     rule_floor = max(_RULE_FLOOR_SHARE * unique, covered)
     floor = max(_FLOOR_SHARE * unique, covered)
     # The most that each word adds to the value of a memory; the lightest ones cannot reach the
     # floor, not even all together.
     most = dict.fromkeys(counts, 0.0)
-    for term in terms:
-        for word, _, weight in term.forms:
-            if word in most:
-                most[word] += weight * term.floor_factor
+    for form in chain.from_iterable(terms.values()):
+        if form.word in most:
+            most[form.word] += form.value
     bringing, total = [], 0.0
     for word in sorted(most, key=most.__getitem__):
         total += most[word]
         if total >= _FOLLOWING_SHARE * min(rule_floor, floor):
             bringing.append(word)
-    weights = {term.word: term.weight for term in terms}
     return Terms(
-        terms=tuple(terms),
-        forms=query.words,
-        pairs=tuple((one, two, weights[one] + weights[two]) for one, two in query.pairs),
+        terms=terms,
+        words=query.words,
+        pairs=tuple(
+            (one, two, f" {one} {two} ", terms[one][0].weight + terms[two][0].weight)
+            for one, two in query.pairs
+        ),
         names=query.names,
         rule_floor=rule_floor,
         floor=floor,
         bringing=tuple(bringing),
     )
+
+
+def highest_score(terms: Terms, words: Collection[str]) -> float:
+    """Return what no memory scores more than that has none but these words of the prompt."""
+    heaviest = {
+        word: max((form.weight for form in forms if form.word in words), default=0.0)
+        for word, forms in terms.terms.items()
+    }
+    pairs = sum(weight for one, two, _, weight in terms.pairs if heaviest[one] and heaviest[two])
+    subject = _SUBJECT_BONUS if terms.names else 0.0
+    return (_K1 + 1) * sum(heaviest.values()) + _PAIR_SHARE * pairs + subject
 
 
 def _rarity(count: int, memories: int) -> float:
@@ -172,30 +182,32 @@ def _rarity(count: int, memories: int) -> float:
 
 def _score(prompt: Terms, row: SearchRow) -> Ranked | None:
     """Return a memory with the parts of its score, ``None`` if it has no word of the prompt."""
-    text = row.words
-    many_forms = len(prompt.forms) > _FEW_FORMS
-    present = prompt.forms.intersection(text.split()) if many_forms else prompt.forms
+    text, heading_end = row.words, row.heading + 1
+    many_words = len(prompt.words) > _FEW_WORDS
+    present = prompt.words.intersection(text.split()) if many_words else prompt.words
     matched: list[str] = []  # the words of the prompt that the memory has, in their order
     bm25 = value = 0.0
-    for term in prompt.terms:
+    for word, forms in prompt.terms.items():
         # Of a word and its synonyms, the one that counts most is used.
         gain = term_value = 0.0
-        for word, form, weight in term.forms:
-            if word in present and (times := text.count(form)):
+        for form, spaced, weight, form_value in forms:
+            if form in present and (times := text.count(spaced)):
                 gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
-                is_in_heading = text.find(form, 0, row.heading + 1) >= 0
+                is_in_heading = text.find(spaced, 0, heading_end) >= 0
                 factor = 1.0 if is_in_heading else _BODY_FACTOR
-                term_value = max(term_value, weight * term.floor_factor * factor)
+                term_value = max(term_value, form_value * factor)
         if gain:
-            matched.append(term.word)
+            matched.append(word)
             bm25 += gain
             value += term_value
     if not matched:
         return None
     pairs = _PAIR_SHARE * sum(
-        weight
-        for one, two, weight in prompt.pairs
-        if one in matched and two in matched and f" {one} {two} " in text
+        [
+            weight
+            for one, two, spaced, weight in prompt.pairs
+            if one in matched and two in matched and spaced in text
+        ]
     )
     begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
     subject = _SUBJECT_BONUS if begins_with_name else 0.0

@@ -19,14 +19,15 @@ from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project
 from memd.recall import block, select
 from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, Terms, rank, weigh
+from memd.recall.rank import Ranked, Terms, highest_score, rank, weigh
 from memd.recall.select import Prompt, Rules, SurfacedMemory
 from memd.state.ledger import Item
-from memd.state.search import SearchRow, WordSearch
+from memd.state.search import SearchRow, WordSearch, rarest
 from memd.text.words import words
 
 _CANDIDATES = 300  # memories that are ranked; more gave no better results on five sets
 _LEAST_CANDIDATES = 50  # of these that no rule excludes, if there are so many
+_RARE = 50  # memories that a search ranks first
 _MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
 
 
@@ -198,8 +199,17 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        terms, rows, _ = self._rows(real, parse(query), len(headers), floor=False)
-        ranked = [item for item in rank(terms, rows, most, floor=False) if not item.cut]
+        analysed = parse(query)
+        counts = self._search.count(real, analysed.words)
+        terms = weigh(analysed, counts, len(headers))
+        # Mostly the memories with the rarest words are the best, and the others need not be ranked.
+        ranked: list[Ranked] = []
+        for wanted in (rarest(counts, _RARE), counts):
+            rows = self._search.find(real, wanted, _CANDIDATES, len(headers))
+            ranked = [item for item in rank(terms, rows, most, floor=False) if not item.cut]
+            others = counts.keys() - wanted.keys()
+            if len(ranked) == most and ranked[-1].score > highest_score(terms, others):
+                break
         files = self._reader.read_many(directory, [item.row.path for item in ranked], real)
         file_of = {file.header.path: file for file in files}
         return tuple(
@@ -213,7 +223,7 @@ class Finder:
         real: str,
         query: Query,
         memories: int,
-        rules: Rules | None = None,
+        rules: Rules,
         *,
         floor: bool,
     ) -> tuple[Terms, list[SearchRow], Mapping[str, tuple[str, str]]]:
@@ -231,7 +241,7 @@ class Finder:
             rows = self._search.find(real, wanted, most, memories)
             allowed = []
             for row in rows:
-                reason = rules.reason(row) if rules is not None else ""
+                reason = rules.reason(row)
                 if reason:
                     excluded[row.path] = (row.name, reason)
                 else:

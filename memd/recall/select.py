@@ -201,9 +201,10 @@ def surfaced_memory(
 def snippet(body: str, terms: Collection[str]) -> str:
     """Return the line of a body with the most words of ``terms``, shortened."""
     lines = [line for line in body.splitlines() if line.strip()][: limits.SURFACED_LINES]
-    searched = set(terms)
-    best = max(lines, key=lambda line: len(searched.intersection(words(line))), default="")
-    return snippet_of_line(best)
+    if len(lines) > 1:
+        searched = set(terms)
+        lines.sort(key=lambda line: -len(searched.intersection(words(line))))
+    return snippet_of_line(lines[0] if lines else "")
 
 
 def snippet_of_line(line: str) -> str:

@@ -10,7 +10,7 @@ Rules of this file
 
 import json
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import accumulate, islice
 
 from msgspec import Struct
 
@@ -115,3 +115,10 @@ class WordSearch:
         Their bytes are gone once the state file is compacted.
         """
         self._database.write("INSERT INTO search (search) VALUES ('optimize')")
+
+
+def rarest(counts: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return the rarest of the words that ``count`` returned, as ``most`` memories have in all."""
+    words = sorted(counts, key=counts.__getitem__)
+    totals = accumulate(counts[word] for word in words)
+    return {word: counts[word] for word, total in zip(words, totals, strict=True) if total <= most}
