@@ -110,7 +110,7 @@ def _has_memories(directory: str) -> bool:
     with suppress(OSError, MemdError):
         check_component(os.path.basename(directory))
         with Directory(directory) as opened:
-            beginning = opened.read_head(INDEX, head.HEAD_BYTES)
+            beginning = opened.read(INDEX, head.HEAD_BYTES, whole=False)
             if beginning and index.own_lines(beginning[0]):
                 return True
             return next(opened.walk(), None) is not None  # it has a file

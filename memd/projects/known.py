@@ -151,7 +151,7 @@ def _cwds_named(folder: str) -> Iterator[str]:
     with suppress(OSError, MemdError), Directory(folder) as opened:
         names = [name for name in os.listdir(opened.fd) if name.endswith(".jsonl")]
         for name in sorted(names)[:_TRANSCRIPTS]:
-            head = opened.read_head(name, _HEAD_BYTES)
+            head = opened.read(name, _HEAD_BYTES, whole=False)
             match = _CWD.search(head[0]) if head else None
             cwd = read_json(match[1]) if match else None
             if cwd is not None:

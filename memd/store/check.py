@@ -15,7 +15,6 @@ from memd.base.names import (
     check_name,
     check_odd_name,
     check_stored_name,
-    clash,
     in_catalogue,
 )
 from memd.base.text import decode, sha256
@@ -97,13 +96,6 @@ def name_clash(path: str, other: str) -> Refused:
         path=path,
         other=other,
     )
-
-
-def check_clashes(created: Iterable[str], existing: Iterable[str]) -> None:
-    """Refuse new names that some systems take for another one. Raises Refused."""
-    clashing_pair = clash(created, existing)
-    if clashing_pair is not None:
-        raise name_clash(*clashing_pair)
 
 
 def conflict(path: str, expected: str, actual: str, change: str = "") -> Conflict:

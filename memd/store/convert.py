@@ -21,7 +21,7 @@ from memd.store import memory
 from memd.store.log import CONFLICT, DEPTH, DONE
 from memd.store.packing import pack
 from memd.store.sync import header_of
-from memd.store.words import words_by_path
+from memd.store.words import words_of
 
 OLD_FORMAT = 3
 SENTENCE = (
@@ -147,7 +147,7 @@ def _copy_directories(old: sqlite3.Connection, new: sqlite3.Connection) -> dict[
             (
                 *(ids[row["directory"]], row["path"], row["hash"], mtime_ns, row["mode"] or 0o600),
                 *(len(text), header.name, header.description, header.type, header.origin),
-                *(header.damaged, *words_by_path([header], {header.path: parsed})[header.path]),
+                *(header.damaged, *words_of(header, parsed)),
             ),
         )
     return ids

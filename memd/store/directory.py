@@ -17,8 +17,7 @@ import os
 import signal
 import stat
 from collections.abc import Container, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from typing import Self
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from memd.base import names
 from memd.base.errors import MemdError, NotFound, Refused, Storage, TooLarge
@@ -44,7 +43,7 @@ def ensure(directory: str, path: str = names.INDEX) -> str:
         return error.sentence
 
 
-class Directory:
+class Directory(AbstractContextManager["Directory"]):
     """An open memory directory; a context manager that closes it.
 
     With ``create`` the missing part of the path is made, mode 0700. Raises NotFound for a missing
@@ -75,9 +74,6 @@ class Directory:
             raise Storage(sentence, hint=_HINT, path=shown, cause=cause) from error
         # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
         self._owners = frozenset((0, os.geteuid(), os.fstat(self.fd).st_uid))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -194,7 +190,8 @@ class Directory:
         except NotFound:
             return None
         except OSError as error:
-            _raise_unless_absent(name, error)
+            if error.errno not in _ABSENT:
+                raise _not_opened(name, error) from error
             return None
         self._check(name, status)
         return status
@@ -207,20 +204,14 @@ class Directory:
         except (MemdError, OSError):
             return False
 
-    def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+    def read(
+        self, name: str, limit: int, *, whole: bool = True
+    ) -> tuple[bytes, os.stat_result] | None:
         """Return a file's bytes and its status from before reading, ``None`` when there is none.
 
-        Raises Refused, Storage, and TooLarge above ``limit`` bytes.
+        Raises Refused, Storage, and TooLarge above ``limit`` bytes. Unless it must be the ``whole``
+        file, one byte more than the limit comes of a larger one.
         """
-        result = self.read_head(name, limit + 1)  # one byte more shows that it has grown
-        if result is not None and max(result[1].st_size, len(result[0])) > limit:
-            shown, size = names.printable(name), max(result[1].st_size, len(result[0]))
-            sentence = f"{shown} has {size} bytes; at most {limit} are loaded"
-            raise TooLarge(sentence, path=shown, size=size, limit=limit)
-        return result
-
-    def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
-        """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
         opened = self.open(name)
         if opened is None:
             return None
@@ -229,17 +220,23 @@ class Directory:
             # Python allocates what is requested: asking for much more than the file has would
             # leave holes in the heap.
             content = b""
-            requested = min(status.st_size + 1, limit)
+            most = limit + 1  # one byte more shows that it has grown
+            requested = min(status.st_size + 1, most)
             while requested > 0:
                 chunk = os.read(fd, requested)
                 content += chunk
                 if len(chunk) < requested and (not chunk or len(content) >= status.st_size):
                     break
-                requested = min(_BYTES_AFTER_END, limit - len(content))
+                requested = min(_BYTES_AFTER_END, most - len(content))
         except OSError as error:
             raise unreadable(name, error) from error
         finally:
             os.close(fd)
+        size = max(status.st_size, len(content))
+        if whole and size > limit:
+            shown = names.printable(name)
+            sentence = f"{shown} has {size} bytes; at most {limit} are loaded"
+            raise TooLarge(sentence, path=shown, size=size, limit=limit)
         return content, status
 
     def digest(self, name: str) -> tuple[str, os.stat_result] | None:
@@ -310,7 +307,8 @@ class Directory:
         except OSError as error:
             if error.errno == errno.ENOTDIR and _has_link(self.fd, parts):
                 raise refused("/".join(parts), "a part of it is a link") from error
-            _raise_unless_absent("/".join(parts), error)
+            if error.errno not in _ABSENT:
+                raise _not_opened("/".join(parts), error) from error
             return None
         finally:
             if folder != self.fd:
@@ -387,17 +385,15 @@ def _has_link(root: int, parts: list[str]) -> bool:
     return False
 
 
-def _raise_unless_absent(name: str, error: OSError) -> None:
-    """Return if an error of opening means that there is no such file; else raise its family."""
-    if error.errno in _ABSENT:
-        return
+def _not_opened(name: str, error: OSError) -> Refused | Storage:
+    """Return the error of a file or folder that is there and cannot be opened."""
     if error.errno in _LINK:
-        raise refused(name, "a part of it is a link") from error
+        return refused(name, "a part of it is a link")
     if error.errno == errno.ENAMETOOLONG:
-        raise refused(name, "it is too long") from error
+        return refused(name, "it is too long")
     if error.errno == errno.ENXIO:
-        raise refused(name, "it is no regular file") from error
-    raise unreadable(name, error) from error
+        return refused(name, "it is no regular file")
+    return unreadable(name, error)
 
 
 def _make_directory(path: str) -> None:

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.base import limits
-from memd.base.errors import MemdError
-from memd.base.names import INDEX, INDEXES, TEAM, TEAM_INDEX, in_catalogue
+from memd.base.errors import MemdError, TooLarge
+from memd.base.names import INDEX, INDEXES, TEAM, TEAM_INDEX, clash, in_catalogue
 from memd.base.text import sha256
 from memd.base.values import (
     FOREIGN,
@@ -97,7 +97,9 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
             made.memories[edit.path] = (old, new)
     created = {step.path for step in made.steps if step.before is None}
     deleted = {step.path for step in made.steps if step.after is None}
-    check.check_clashes(created, (tree.files() | created) - deleted if created else ())
+    clashing = clash(created, (tree.files() | created) - deleted) if created else None
+    if clashing is not None:
+        raise check.name_clash(*clashing)
     if made.steps or index_edits or draft.pointers or draft.mend_index:
         paths = (*index_edits, *made.memories, *tree.rows)
         has_team = any(path.startswith(TEAM) for path in paths)
@@ -276,10 +278,11 @@ def _own_index(
 
     ``wanted`` is the draft's own edit of the index, on which the result is based.
     """
-    trouble = tree.index_trouble()
-    if trouble:
-        return None, trouble
-    live = tree.index()
+    try:
+        file = tree.file(INDEX)
+    except TooLarge as error:
+        return None, error.sentence
+    live = file.content if file else None
     content, note = wanted.content if wanted else live, ""
     # If files came or went without memd, an older index would be wrong as well.
     is_exact = (
@@ -308,7 +311,8 @@ def _with_lines(
         if old and new and (old.name, old.description) != (new.name, new.description)
     }
     parsed = index.Index(content)
-    parsed.follow(heads)
+    if heads:
+        parsed.follow(heads)
     written = {path for path, (_, new) in changed.items() if new}
     deleted = changed.keys() - written
     named = {path for entry in parsed.entries for path in entry.paths}

@@ -123,7 +123,7 @@ class Index:
         of a memory the first counts, and what a person wrote in it stays.
         """
         remaining = dict(heads)
-        for entry in self.entries if heads else ():
+        for entry in self.entries:
             if entry.path not in remaining:
                 continue
             old, new = remaining.pop(entry.path)

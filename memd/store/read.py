@@ -116,8 +116,9 @@ class MemoryReader:
         """
         rows = self.rows(directory)
         real = os.path.realpath(directory)
+        unclear = "" in self._rows.of(real).problems
         with Directory(real) as opened:
-            yield LiveTree(real, opened, rows, self._rows.log, unclear=self._rows.of(real).unclear)
+            yield LiveTree(real, opened, rows, self._rows.log, unclear=unclear)
 
     def _read(
         self, directory: str, real: str = ""

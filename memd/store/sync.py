@@ -40,10 +40,9 @@ from memd.store.log import DONE, ChangeLog, ChangeRecord, Step
 from memd.store.memory import Memory
 from memd.store.stamp import Stamp, now_of, stamp_of
 from memd.store.watch import Watch
-from memd.store.words import words_by_path
+from memd.store.words import words_of
 from memd.text.invisible import without_directions
 
-_NO_WORDS = ("", 0)
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS file (
     id INTEGER PRIMARY KEY, directory INTEGER NOT NULL, path TEXT NOT NULL,
@@ -107,16 +106,12 @@ class KnownDirectory(Struct):
     is_new: bool = False  # nobody has looked at the directory yet
     # Paths whose new stamp, time or mode is not written yet.
     stamps: set[str] = field(default_factory=set)
+    # By path: why it cannot be read; under "" why a folder cannot, so that files may be missing.
     problems: dict[str, str] = field(default_factory=dict)
     looked: float = float("-inf")  # the last look at all files, in monotonic seconds
     # Paths of memd's own temporary files, with the change that replaced them where that is known.
     replaced: dict[str, ChangeRecord | None] = field(default_factory=dict)
     headers: tuple[Header, ...] | None = None  # newest first, as long as no row changes
-
-    @property
-    def unclear(self) -> bool:
-        """Whether the last look could not list a folder, so that files may be missing."""
-        return "" in self.problems
 
 
 class Rows:
@@ -246,10 +241,12 @@ class Rows:
         Raises Storage.
         """
         changed = {step.path: scan.rows.get(step.path) for step in scan.steps}
-        headers, bodies = headers_of(changed), scan.bodies
-        known_texts = [header for header in headers if header.hash in bodies]
-        memories = {each.path: memory.parse(bodies[each.hash], each.path) for each in known_texts}
-        words = words_by_path(headers, memories)  # before others have to wait
+        words = {}  # before others have to wait
+        for path, row in changed.items():
+            content = scan.bodies.get(row.header.hash) if row else None
+            if row is not None:
+                parsed = None if content is None else memory.parse(content, path)
+                words[path] = words_of(row.header, parsed)
         with self.log.database.transaction() as cursor:
             if scan.steps and not known.is_new:
                 by, steps = self._by(scan), tuple(scan.steps)
@@ -271,7 +268,7 @@ class Rows:
     ) -> None:
         """Write rows in the transaction of the caller; ``None`` is a file that is gone.
 
-        ``words`` are those of ``words_by_path``; the index has none.
+        ``words`` are those of ``words_of``.
         """
         number = self.log.directory_id(cursor, directory)
         for path, row in rows.items():
@@ -291,7 +288,7 @@ class Rows:
                     *(number, path, header.hash, stamp.to_text(row.stamp)),
                     *(max(-_LARGEST, min(header.mtime_ns, _LARGEST)), row.mode, header.size),
                     *(header.name, header.description, header.type, header.origin),
-                    *(header.damaged, *words.get(path, _NO_WORDS)),
+                    *(header.damaged, *words[path]),
                 ),
             )
 
@@ -455,7 +452,7 @@ def _read(
 
     ``row`` is what it said last.
     """
-    result = opened.read_head(path, limits.READ_BYTES + 1)
+    result = opened.read(path, limits.READ_BYTES, whole=False)
     if result is None:
         return None, None
     content, status = result

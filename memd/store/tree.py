@@ -7,6 +7,7 @@ again, still says what its row says.
 
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -74,24 +75,30 @@ class LiveTree:
 
     def index(self) -> bytes | None:
         """Return the raw index, or ``None`` if there is none or it is too large to be loaded."""
-        if self.index_trouble():
-            return None
-        file = self.file(INDEX)
-        return None if file is None else file.content
-
-    def index_trouble(self) -> str:
-        """Return why the index cannot be rewritten, or "" if it can."""
-        try:
-            self.file(INDEX)
-        except TooLarge as error:
-            return error.sentence
-        return ""
+        with suppress(TooLarge):
+            file = self.file(INDEX)
+            return None if file is None else file.content
+        return None
 
     def file(self, path: str) -> StoredFile | None:
         """Return a file as it was when this tree first read it, or ``None`` if there was none."""
-        if path not in self._files:
-            self._files[path] = self._read(path)
-        return self._files[path]
+        if path in self._files:
+            return self._files[path]
+        directory, row = self._directory, self.rows.get(path)
+        result = directory.read(path, limits.READ_BYTES) if directory else None
+        if result is None or directory is None:
+            self._files[path] = None
+            return None
+        content, status = result
+        mode = status.st_mode & 0o777  # the permissions
+        file = StoredFile(content, sha256(content), status.st_mtime_ns, mode)
+        is_emptied = not content and row is not None and row.header.size > 0
+        if row is not None and is_emptied and directory.is_open_for_writing(path):
+            text, header = self._log.body(row.header.hash), row.header
+            if text is not None:
+                file = StoredFile(text, header.hash, header.mtime_ns, row.mode, emptied=True)
+        self._files[path] = file
+        return file
 
     def paths_read(self) -> tuple[str, ...]:
         """Return the paths that this tree has read, also those without a file."""
@@ -142,22 +149,6 @@ class LiveTree:
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
         """Return those of ``paths`` under which memd never knew of a memory."""
         return frozenset(paths) - self._log.knows(self.path, paths)
-
-    def _read(self, path: str) -> StoredFile | None:
-        """Return a file as it is now, or ``None``."""
-        result = self._directory and self._directory.read(path, limits.READ_BYTES)
-        if not result or self._directory is None:
-            return None
-        content, status = result
-        row = self.rows.get(path)
-        is_emptied = not content and row is not None and row.header.size > 0
-        if row is not None and is_emptied and self._directory.is_open_for_writing(path):
-            text = self._log.body(row.header.hash)
-            if text is not None:
-                header = row.header
-                return StoredFile(text, header.hash, header.mtime_ns, row.mode, emptied=True)
-        mode = status.st_mode & 0o777  # the permissions
-        return StoredFile(content, sha256(content), status.st_mtime_ns, mode)
 
 
 _TEAM = f"{TEAM}{INDEX}"

@@ -4,8 +4,6 @@ When ``memd.text.words`` gives other words than it did when the rows were writte
 of them anew.
 """
 
-from collections.abc import Iterable, Mapping
-
 from msgspec import Struct
 
 from memd.base.names import INDEXES
@@ -24,23 +22,17 @@ class Analysis(Struct, frozen=True):
     version: int
 
 
-def words_by_path(
-    headers: Iterable[Header], memories: Mapping[str, Memory]
-) -> dict[str, tuple[str, int]]:
-    """Return the words of memories for the search, and how many characters each heading has.
+def words_of(header: Header, parsed: Memory | None) -> tuple[str, int]:
+    """Return the words of a memory for the search, and how many characters its heading has.
 
-    ``memories`` and the words are by path; without a memory only its heading has words, and an
-    index has none.
+    Without the memory only its heading has words; an index has none.
     """
-    result = {}
-    for header in headers:
-        yield_to_requests()
-        parsed = memories.get(header.path)
-        body = parsed.body if parsed is not None else ""
-        kind = header.type.value if header.type else ""
-        facts = (header.path, header.name, header.description, kind, body)
-        result[header.path] = ("", 0) if header.path in INDEXES else search_text(*facts)
-    return result
+    yield_to_requests()
+    if header.path in INDEXES:
+        return "", 0
+    body = parsed.body if parsed is not None else ""
+    kind = header.type.value if header.type else ""
+    return search_text(header.path, header.name, header.description, kind, body)
 
 
 def renew_words(log: ChangeLog) -> None:

@@ -46,9 +46,9 @@ from memd.store.disk import FILE_MODE, NOT_A_MEMORY, Content, Disk, write_new
 from memd.store.draft import Prepared, delayed_save_plan, prepare, prepare_refused
 from memd.store.exchange import ForeignSaveError, is_torn, open_folders, put_back, swap
 from memd.store.log import CONFLICT, DONE, OPEN, UNDONE, ChangeLog, ChangeRecord, More, Step
-from memd.store.sync import BY, FileRow, Rows, header_of, headers_of
+from memd.store.sync import BY, FileRow, Rows, header_of
 from memd.store.tree import LiveTree
-from memd.store.words import words_by_path
+from memd.store.words import words_of
 
 FSYNCS_PER_CHANGE = 5
 LATE_SAVE = replace(BY, reason="saved while memd was writing the same file")
@@ -63,6 +63,7 @@ class ChangeRequest(Struct, frozen=True):
     A request whose ``id`` the same client sent before is answered with the earlier result. With
     ``wait`` files that a program has open for writing are not replaced (BeingWrittenError).
     ``paths`` are the only files whose texts the plan reads or changes; ``None`` stands for all.
+    ``named`` is the path by which the writer reaches the directory.
     """
 
     directory: str
@@ -71,10 +72,15 @@ class ChangeRequest(Struct, frozen=True):
     id: str = ""
     wait: bool = False
     paths: tuple[str, ...] | None = None
+    named: str = ""
 
 
 class BeingWrittenError(Exception):
     """Another program has files open for writing that a change would replace."""
+
+
+class LeadsElsewhereError(Exception):
+    """The path by which a writer names a directory is that of another one by now."""
 
 
 class Writer:
@@ -121,9 +127,12 @@ class Writer:
         """Run the plan on the live directory and make all of what it wants, or nothing.
 
         The list is what others had changed meanwhile. Raises what ``check.py`` refuses, Conflict,
-        BeingWrittenError, Storage, and what the plan and opening the directory raise.
+        BeingWrittenError, LeadsElsewhereError, Storage, and what the plan and opening the directory
+        raise.
         """
         directory = request.directory
+        if request.named and os.path.realpath(request.named) != directory:
+            raise LeadsElsewhereError
         with self._rows.of(directory).lock:
             try:
                 if request.id:
@@ -148,13 +157,11 @@ class Writer:
             opened = None
             with suppress(NotFound):
                 opened = stack.enter_context(Directory(directory))
-            unclear = self._rows.of(directory).unclear
+            unclear = "" in self._rows.of(directory).problems
             tree = LiveTree(directory, opened, rows, self._log, unclear=unclear)
             draft = request.plan(tree)
             made = prepare(draft, tree, self._log, request.by.origin)
-            more = _more(draft, made)
-            record = ChangeRecord(0, directory, OPEN, 0.0, request.by, tuple(made.steps), more)
-            return replace(record.result(), change=None)
+            return replace(self._record_of(request, draft, made).result(), change=None)
 
     def recover(self) -> tuple[str, ...]:
         """Undo what a crash left, in all directories; return sentences about what happened.
@@ -179,7 +186,8 @@ class Writer:
         for _ in range(_ATTEMPTS):
             known = self._rows.of(request.directory)
             rows = known.rows or {}
-            tree = LiveTree(request.directory, opened, rows, self._log, unclear=known.unclear)
+            unclear = "" in known.problems
+            tree = LiveTree(request.directory, opened, rows, self._log, unclear=unclear)
             draft, made = self._plan(request, opened, tree)
             stale = [
                 step.path
@@ -193,7 +201,10 @@ class Writer:
             if not made.steps:
                 return self._record_effects(request, draft)
             opening, known.none_open_in = known.none_open_in, 0
-            record = self._begin(request, draft, made)
+            record = self._record_of(request, draft, made)
+            # On the medium, with its texts, before its first file is touched.
+            with self._log.database.transaction() as cursor:
+                record = self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
             try:
                 rows_after = self._make(opened, record, made)
             except ForeignSaveError as error:
@@ -254,16 +265,21 @@ class Writer:
                     self._log.save_answer(cursor, request.directory, request.by, request.id, result)
         return result
 
-    def _begin(self, request: ChangeRequest, draft: Draft, made: Prepared) -> ChangeRecord:
-        """Record a change with its texts on the medium, before its first file is touched."""
+    def _record_of(self, request: ChangeRequest, draft: Draft, made: Prepared) -> ChangeRecord:
+        """Return a change that is ready as the log has it, without a number."""
         by = request.by
         if draft.undid:  # the plan may have chosen it only now
             by = replace(by, reason=f"undo of {draft.undid[0]}")
-        record = ChangeRecord(
-            0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)
+        more = More(
+            merged=tuple(sorted(made.merged)),
+            conflicts=draft.conflicts,
+            undid=tuple((each.first, each.last) for each in draft.undid),
+            transcript=draft.transcript,
+            message=draft.message,
+            note="; ".join(made.notes),
         )
-        with self._log.database.transaction() as cursor:
-            return self._log.add(cursor, record, made.bodies, token=tokens.token_hex(4))
+        steps = tuple(made.steps)
+        return ChangeRecord(0, request.directory, OPEN, self._clock.now(), by, steps, more)
 
     def _make(
         self, opened: Directory, record: ChangeRecord, made: Prepared
@@ -305,8 +321,11 @@ class Writer:
         rows: dict[str, FileRow | None],
     ) -> None:
         """Mark a change done, with the rows of its files and its effects, in one transaction."""
-        memories = {path: new for path, (_, new) in made.memories.items() if new}
-        words = words_by_path(headers_of(rows), memories)
+        words = {
+            path: words_of(row.header, made.memories.get(path, (None, None))[1])
+            for path, row in rows.items()
+            if row is not None
+        }
         try:
             with self._log.database.transaction() as cursor:
                 self._log.mark(cursor, record, DONE)
@@ -388,8 +407,8 @@ class Writer:
         record = ChangeRecord(0, directory, DONE, self._clock.now(), BY, (by_others,))
         parsed = memory.parse(file.content, step.path)
         facts = (step.path, parsed, file.hash, file.mtime_ns, len(file.content))
-        rows: dict[str, FileRow | None] = {step.path: FileRow(header_of(*facts), (), file.mode)}
-        words = words_by_path(headers_of(rows), {step.path: parsed})
+        row = FileRow(header_of(*facts), (), file.mode)
+        rows, words = {step.path: row}, {step.path: words_of(row.header, parsed)}
         with suppress(Storage):  # what is under the temporary name is looked at all the same
             with self._log.database.transaction() as cursor:
                 self._log.add(cursor, record, {file.hash: file.content})
@@ -465,15 +484,3 @@ class Writer:
         record = ChangeRecord(0, opened.path, DONE, self._clock.now(), LATE_SAVE, steps)
         with self._log.database.transaction() as cursor:
             return self._log.add(cursor, record, {text_hash: body})
-
-
-def _more(draft: Draft, made: Prepared) -> More:
-    """Return what the log keeps of a draft beside its files."""
-    return More(
-        merged=tuple(sorted(made.merged)),
-        conflicts=draft.conflicts,
-        undid=tuple((each.first, each.last) for each in draft.undid),
-        transcript=draft.transcript,
-        message=draft.message,
-        note="; ".join(made.notes),
-    )

@@ -33,8 +33,8 @@ MUTANTS = (
     Mutant(
         "a change is done before its files are in place",
         WRITE,
-        "0, request.directory, OPEN, self._clock.now(), by, tuple(made.steps), _more(draft, made)",
-        "0, request.directory, DONE, self._clock.now(), by, tuple(made.steps), _more(draft, made)",
+        "ChangeRecord(0, request.directory, OPEN, self._clock.now(), by, steps, more)",
+        "ChangeRecord(0, request.directory, DONE, self._clock.now(), by, steps, more)",
         KILL,
     ),
     Mutant(
