@@ -275,7 +275,7 @@ def _index_check(store: Store, project: Project) -> Check:
 async def _rules_check(services: Services, directory: str) -> Check:
     """Return a check of whether the rules that a person switched on still hold."""
     try:
-        listed = await services.rules.list(directory)
+        listed = await services.rules.list_in(directory)
     except MemdError as error:
         return Check("rules", "warning", error.sentence, error.hint)
     states = [rule.state for rule in listed.rules]

@@ -1,9 +1,9 @@
 """doctor's check of instruction files: which are too long, broken or include a missing file."""
 
-from memd.api.instructions import instruction_request
 from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.names import printable
+from memd.instructions.service import InstructionRequest
 from memd.rpc.call import Call
 
 _NAME = "instruction files"
@@ -14,7 +14,8 @@ _CHARACTERS = 400  # of each fault
 async def fault_line(services: Services, call: Call, cwd: str) -> tuple[str, str, str, str]:
     """Return the check of a project's instruction files: its name, state, detail and remedy."""
     try:
-        request = await instruction_request(services, call, cwd)
+        project, *_ = await services.callers.find(call, cwd)
+        request = InstructionRequest(project, call.caller.environment)
         listed = await services.instructions.list(request)
     except MemdError as error:
         return _NAME, "warning", error.sentence, error.hint

@@ -17,6 +17,7 @@ from memd.extract.service import Extractions
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
+from memd.memories.journal import Journal
 from memd.memories.service import Memories
 from memd.messages.service import Messages
 from memd.methods.callers import Callers
@@ -93,6 +94,7 @@ class Services(Struct, frozen=True):
     starter: Starter
     reviews: Reviews
     memories: Memories
+    journal: Journal
     suggestions: Suggestions
     rules: ToolRules
     instructions: Instructions

@@ -8,10 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import ChangeMade, check_team
 from memd.api.services import Services
 from memd.base.names import TEAM, check_name
-from memd.methods.callers import by_client
 from memd.methods.method import Limit, Result, method
 from memd.rpc.call import Call
 from memd.team.service import (
@@ -44,12 +42,6 @@ class TeamLog(Result):
 
     versions: tuple[TeamVersion, ...] = ()
     members: tuple[TeamMember, ...] = ()
-
-
-class Shared(ChangeMade):
-    """The change that moved a memory, and its new path."""
-
-    path: str
 
 
 @method("team.join", "write")
@@ -126,18 +118,6 @@ async def team_log(
         return TeamLog(members=await services.team.members(directory))
     versions = await services.team.log(directory, _path(path), before=before, limit=limit)
     return TeamLog(versions=versions)
-
-
-@method("team.share", "write")
-async def team_share(
-    services: Services, call: Call, *, cwd: str, path: str, request_id: str = ""
-) -> Shared:
-    """Move a private memory below ``team/``, as one change."""
-    project = await services.callers.writable(call, cwd)
-    await check_team(services, project)
-    by = by_client(call, "team.share")
-    result = await services.memories.share(project, path, by, request_id=request_id)
-    return Shared(change=result.change, path=f"{TEAM}{path}")
 
 
 @method("team.remove", "write")

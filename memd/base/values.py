@@ -130,6 +130,14 @@ class Snapshot(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
+class IndexFacts(Struct, frozen=True):
+    """The size of the index, and the limit that cut it: ``""``, ``lines`` or ``bytes``."""
+
+    lines: int = 0
+    bytes: int = 0
+    cut: str = ""
+
+
 class Provenance(Struct, frozen=True):
     """Who made a change and why, as the journal stores it."""
 

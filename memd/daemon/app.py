@@ -41,6 +41,7 @@ from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.mcp import server as mcp
+from memd.memories.journal import Journal
 from memd.memories.service import Memories
 from memd.methods.callers import Callers
 from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
@@ -165,35 +166,35 @@ async def _compose(
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team, projects, callers = _shared(ports, database, relay, memberships, configuration)
-    spent, docs = SpendTable(database), Docs(database)
+    spent, docs, suggested = SpendTable(database), Docs(database), SuggestionTable(database)
     models, records = _models(ports, database, spent), Runs(docs)
-    instructions, proposals = Instructions(docs, projects.client_folders), ProposalTable(database)
-    covered, log = instructions.covered, ports.log
+    instructions = Instructions(docs, projects.client_folders, callers)
+    covered, proposals, log = instructions.covered, ProposalTable(database), ports.log
     joined, priority = memberships.joined, RequestPriority()
-    suggested = SuggestionTable(database)
-    suggestions = Suggestions(store, suggested, clock, covered)
+    suggestions = Suggestions(store, suggested, clock, callers, covered)
     make_extract = partial(Extractions, store, docs, clock, models, records, note=log.note)
     make_extract = partial(make_extract, joined=joined, new_suggestions=suggested.count_new)
     extract = make_extract(waiting=suggestions.new_quotations, covered=covered)
     dreams = Dreams(store, database, proposals, clock, models=models, runs=records, note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
-    database.file.tell = partial(_add_note, notes, log)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration, places.socket, callers=callers)
+    recall = _recall(ports, database, store, models, joined, priority=priority, callers=callers)
     services = Services(
         callers=callers,
         store=store,
         projects=projects,
-        prompts=Prompts(store.reading, joined),
-        recall=_recall(ports, database, store, models, joined, priority=priority),
+        prompts=Prompts(store.reading, joined, callers, instructions.text),
+        recall=recall,
+        journal=Journal(store, callers, recall.last_surfaced),
         extract=extract,
         starter=starter,
-        reviews=Reviews(store, proposals, clock),
-        memories=Memories(store, clock),
+        reviews=Reviews(store, proposals, clock, callers),
+        memories=Memories(store, clock, callers, team, extract.proven),
         suggestions=suggestions,
-        rules=ToolRules(store, docs, clock),
+        rules=ToolRules(store, docs, clock, callers),
         exports=exports(database, store, projects, places),
         imports=imports(store, clock, places, priority),
         instructions=instructions,
@@ -269,6 +270,7 @@ def _recall(
     joined: Callable[[str], bool],
     *,
     priority: RequestPriority,
+    callers: Callers,
 ) -> Recall:
     """Return the service that finds memories.
 
@@ -284,6 +286,7 @@ def _recall(
         models,
         priority=priority,
         authorship=authorship,
+        callers=callers,
     )
 
 
@@ -307,6 +310,7 @@ async def _recover(
     notes += database.file.notes
     for note in notes:
         log.warning("recovered", detail=note)
+    database.file.tell = partial(_add_note, notes, log)
     return notes
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.base.globs import Matcher
+from memd.base.instruction_files import InstructionFile
 from memd.base.names import printable
 from memd.instructions import includes, rules
 from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
@@ -21,7 +22,6 @@ from memd.instructions.values import (
     MENTIONS,
     FilesRequest,
     InstructionDisk,
-    InstructionFile,
     Resolution,
 )
 

@@ -14,13 +14,13 @@ Rules of this file
 import re
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.base.instruction_files import InstructionFile, InstructionText
 from memd.base.names import printable
 from memd.base.prose import fill, inert, template
 from memd.base.text import sha256
-from memd.instructions.values import TEXT_CHARACTERS, InstructionFile, Resolution
+from memd.instructions.values import TEXT_CHARACTERS, Resolution
 from memd.text import quoting
 
 _MANAGED = "managed"
@@ -32,19 +32,6 @@ _FILE = template("file", "memd.instructions")
 # The quote's own tag, also with other brackets or with signs before its name.
 _TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+instruction[\W_]?file)", re.IGNORECASE)
 _LEFT_OUT = f"it is left out: all files together have more than {TEXT_CHARACTERS:,} characters"
-
-
-class InstructionText(Struct, frozen=True):
-    """The text for a client's prompt, "" if no file is loaded.
-
-    ``etag`` changes with the text. ``files`` are all files, also those that are not
-    loaded. ``problems`` are sentences for a person.
-    """
-
-    text: str
-    etag: str
-    files: tuple[InstructionFile, ...]
-    problems: tuple[str, ...]
 
 
 def compose(resolution: Resolution) -> InstructionText:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from memd.base import globs
 from memd.base.errors import Invalid
+from memd.base.instruction_files import InstructionFile
 from memd.base.names import is_text, printable
 from memd.base.yielding import yield_to_requests
 from memd.instructions.values import (
@@ -28,7 +29,6 @@ from memd.instructions.values import (
     DiskEntry,
     FilesRequest,
     InstructionDisk,
-    InstructionFile,
     Resolution,
 )
 

@@ -18,11 +18,12 @@ from typing import TypeVar
 from msgspec import Struct
 
 from memd.base.covered import Covered
+from memd.base.instruction_files import InstructionText
 from memd.base.names import is_text
 from memd.base.recent import Recent
 from memd.base.values import Project
 from memd.instructions import claude, repeats
-from memd.instructions.compose import InstructionText, compose
+from memd.instructions.compose import compose
 from memd.instructions.values import (
     DiskEntry,
     DiskText,

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from memd.base.instruction_files import InstructionFile
+
 FILE_BYTES = 1024 * 1024  # a larger file is never read
 LONG_CHARACTERS = 40_000  # a longer file is loaded, and a problem names it
 TEXT_CHARACTERS = 100_000  # of all files together in a prompt
@@ -18,28 +20,6 @@ LOADED_CHARACTERS = 1024 * 1024  # of all loaded files together
 MENTIONS = 20_000  # of files by other files
 TOUCHED_FILES = 200  # only the first ones count
 GLOBS = 500  # of all rules together
-
-
-class InstructionFile(Struct, frozen=True):
-    """One instruction file, in the order of loading; a later file counts more.
-
-    ``path`` is the absolute path under which it was found. ``kind`` is managed, user, project,
-    local, rule, include or agents (an AGENTS.md). ``scope`` is managed, user
-    or project: that of the file itself, or of the file that includes it. ``depth`` is the number of
-    includes that lead to it, and ``included_by`` the path of the file that includes it, "" for
-    none. ``condition`` are the globs of a rule that is loaded for matching files. ``chars`` are the
-    characters that the model gets. ``why_not`` says in words why it is not ``loaded``.
-    """
-
-    path: str
-    kind: str
-    scope: str
-    depth: int = 0
-    included_by: str = ""
-    condition: tuple[str, ...] = ()
-    chars: int = 0
-    loaded: bool = True
-    why_not: str = ""
 
 
 class Resolution(Struct, frozen=True):

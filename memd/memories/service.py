@@ -1,22 +1,54 @@
-"""Write, delete and share memories, and run the commands of the memory tool."""
+"""Read, write, list, delete and share memories, and run the commands of the memory tool."""
 
-from collections.abc import Mapping
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, Protocol
 
+import msgspec
+from anyio import to_thread
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, Invalid, MemdError, NotFound, Refused, Secret, TooLarge
-from memd.base.names import INDEX, INDEXES
-from memd.base.text import iso_time
-from memd.base.values import Actor, CommitResult, FileChange, Project, Provenance
+from memd.base.names import INDEX, INDEXES, TEAM
+from memd.base.text import decode, iso_time
+from memd.base.values import (
+    ASSISTANT,
+    PERSON,
+    Actor,
+    Header,
+    IndexFacts,
+    Project,
+    Provenance,
+    Scope,
+    newest_first,
+)
 from memd.memories import tool
+from memd.memories.facts import (
+    ChangeMade,
+    Listed,
+    MemoryRead,
+    Shared,
+    cursor,
+    facts_of,
+    filtered,
+    first_problems,
+    page_of,
+    sort_key,
+)
 from memd.memories.sharing import plan_share
 from memd.memories.tool import Editing, Stamp, ToolCommand
 from memd.memories.writing import Writing, plan_delete, plan_write
+from memd.methods.callers import AgentName, AnyScope, Callers, SubagentScope, by_client
+from memd.methods.method import Limit, SessionId, Time, method, moment
+from memd.rpc.call import Call
+from memd.store.index import load
 from memd.store.store import Store
 
+Words = Annotated[str, msgspec.Meta(max_length=1000)]
+AnyType = Literal["", "user", "feedback", "project", "reference", "none"]
 # Errors that a model can react to: it gets their text as the result.
 _ERRORS_FOR_MODELS = (Invalid, Refused, Secret, TooLarge, Conflict, NotFound)
 
@@ -45,96 +77,229 @@ class ToolAnswer(Struct, frozen=True):
     change: str | None = None
 
 
-class Memories:
-    """Writes memories for people and plugins."""
+class Teams(Protocol):
+    """What memories need to know of teams."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def joined(self, directory: str) -> bool:
+        """Return whether a memory directory joined a team. Blocks."""
+        ...
+
+    async def check_used(self, project: Project) -> None:
+        """Check that a project uses a team's memories. Raises Off, Refused."""
+        ...
+
+
+class Memories:
+    """Reads and writes memories for people, assistants and plugins.
+
+    ``proven`` returns an assistant's text with what the person said, and its origin
+    (``Extractions.proven``).
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        callers: Callers,
+        teams: Teams,
+        proven: Callable[[Project, str, str], Awaitable[tuple[str, str]]],
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._callers = callers
+        self._teams = teams
+        self._proven = proven
 
+    @method("memory.read", "read")
+    async def read(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        path: str,
+        at: Time | None = None,
+        agent: AgentName = "",
+        scope: SubagentScope | None = None,
+    ) -> MemoryRead:
+        """One whole memory, as it is now or as it was ``at`` a change or a time.
+
+        ``at`` is a change's id, ISO 8601 or seconds since 1970. With ``agent`` it is a memory of
+        that sub-agent, in its ``scope`` (by default user).
+        """
+        when = moment("at", at)
+        project = await self._callers.readable(call, cwd, agent, scope)
+        if when is None:
+            file = await self._store.read(project.memory_dir, path)
+        else:
+            directory = project.memory_dir
+            file = await self._store.consult(
+                lambda past, real: past.version(real, path, when), directory
+            )
+        facts = asdict(facts_of(file.header, self._clock.now()))
+        return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
+
+    @method("memory.write", "write")
     async def write(
-        self, project: Project, writing: Writing, by: Provenance, *, request_id: str = ""
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        path: str,
+        content: str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        type_: Literal["user", "feedback", "project", "reference"] | None = None,
+        body: str | None = None,
+        title: str | None = None,
+        hook: str | None = None,
+        base_hash: str | None = None,
+        request_id: str = "",
+        scope: AnyScope | None = None,
+        session_id: SessionId = "",
+        said: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None,
+        agent: AgentName = "",
+    ) -> Written:
+        """Write one memory and its line in the index.
+
+        Give either the whole ``content`` or the parts of a memory. The index, ``MEMORY.md``, is
+        written with ``content`` and the ``base_hash`` of the text that was read. A client that
+        writes for an assistant gives ``said``: the person's statement word for word, or "" where
+        the body quotes it or there is none. The memory counts as the person's only if a recent
+        conversation of the project has these words. The body then ends with them; words that no
+        conversation has are not added. Without ``said`` it is the person who saves, so the memory
+        is theirs whoever wrote it before; a program that an assistant started counts as the
+        assistant. With ``scope`` team the ``path`` is below ``team/``. With ``agent`` it is a
+        memory of that sub-agent, in the ``scope`` user, project or local (by default user).
+        """
+        if content is not None and body is not None:
+            raise Invalid(
+                f"the write of {path} has both content and body",
+                hint="content is the whole file; name, description, type and body are its parts",
+                path=path,
+            )
+        project = await self._callers.writable(call, cwd, agent, scope)
+        origin = PERSON
+        shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
+        if shared is Scope.TEAM:
+            path = f"{TEAM}{path.removeprefix(TEAM)}"
+            await self._check_team_path(project, path)
+        if said is not None:
+            text, origin = await self._proven(project, body or "", said)
+            body = text if body else body  # a statement alone makes no body
+        elif await self._callers.started_by_an_assistant(call):
+            origin = ASSISTANT
+        by_person = said is None and origin == PERSON and shared is Scope.PRIVATE
+        writing = Writing(
+            path, content, name, description, type_, body, title, hook, base_hash, shared, by_person
+        )
+        by = by_client(call, "memory.write", session_id, origin)
+        return await self._write(project, writing, by, request_id)
+
+    @method("memory.delete", "write")
+    async def delete(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        path: str,
+        base_hash: str | None = None,
+        request_id: str = "",
+        agent: AgentName = "",
+        scope: SubagentScope | None = None,
+    ) -> ChangeMade:
+        """Delete one memory and its line in the index; with ``agent`` a memory of that sub-agent.
+
+        A memory of a team that the project has joined is refused: ``team.remove`` removes it for
+        all.
+        """
+        project = await self._callers.readable(call, cwd, agent, scope)
+        joined = await to_thread.run_sync(self._teams.joined, project.memory_dir)
+        result = await self._store.commit(
+            project.memory_dir,
+            plan_delete(path, base_hash, joined=joined),
+            by_client(call, "memory.delete"),
+            request_id=request_id,
+            paths=(path, *INDEXES),
+        )
+        return ChangeMade(change=result.change)
+
+    @method("team.share", "write")
+    async def share(self, call: Call, *, cwd: str, path: str, request_id: str = "") -> Shared:
+        """Move a private memory below ``team/``, as one change."""
+        project = await self._callers.writable(call, cwd)
+        await self._teams.check_used(project)
+        plan, by = plan_share(path, iso_time(self._clock.now())), by_client(call, "team.share")
+        result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+        return Shared(change=result.change, path=f"{TEAM}{path}")
+
+    @method("memory.tool", "write")
+    async def tool(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        command: dict[str, Any],
+        request_id: str = "",
+        session_id: str = "",
+        agent: AgentName = "",
+        scope: SubagentScope | None = None,
+    ) -> ToolAnswer:
+        """Run one command of the Messages API's memory tool; `/memories` is the memory directory.
+
+        ``command`` is the tool's input as the model sent it. With ``agent`` the directory is that
+        sub-agent's, in its ``scope`` (by default user).
+        """
+        project = await self._callers.writable(
+            call, cwd, agent, scope
+        )  # to look, too: a model asks
+        by = by_client(call, "memory.tool", session_id, "assistant")
+        try:
+            parsed = tool.parse(command)
+            if parsed.name == "view":
+                return ToolAnswer(await self._view(project, parsed))
+            return await self._edit(project, parsed, by, request_id)
+        except _ERRORS_FOR_MODELS as error:
+            return ToolAnswer(_sentence_and_hint(error), is_error=True)
+
+    async def _check_team_path(self, project: Project, path: str) -> None:
+        """Check that a team's memory may be written. Raises Off, Refused.
+
+        One that stayed when the project left its team may be changed without a team.
+        """
+        joined = await to_thread.run_sync(self._teams.joined, project.memory_dir)
+        if joined or not await self._store.read_many(project.memory_dir, (path,)):
+            await self._teams.check_used(project)
+
+    async def _write(
+        self, project: Project, writing: Writing, by: Provenance, request_id: str
     ) -> Written:
         """Write one memory and its line in the index as one change, or the index itself.
 
         What the person saves is theirs from then on, also where the text stays as another program
-        wrote it.
-        Raises Invalid and the errors of ``Store.commit``, as Conflict if
-        ``base_hash`` is not the live file's hash and the texts cannot be merged.
+        wrote it. Raises Invalid and the errors of ``Store.commit``, as Conflict if ``base_hash`` is
+        not the live file's hash and the texts cannot be merged.
         """
+        directory, path = project.memory_dir, writing.path
         modified = iso_time(self._clock.now())
-
-        async def commit(writing: Writing) -> tuple[CommitResult, FileChange | None]:
-            """Commit the write; return the result, and what it changed of the memory."""
-            plan = plan_write(writing, session=by.session, modified=modified, origin=by.origin)
-            paths = (writing.path, *INDEXES)
-            result = await self._store.commit(
-                project.memory_dir, plan, by, request_id=request_id, paths=paths
-            )
-            return result, next((file for file in result.files if file.path == writing.path), None)
-
-        result, changed = await commit(writing)
-        if changed is None and writing.by_person and writing.path != INDEX:
-            last = await self._last_actor(project.memory_dir, writing.path)
+        plan = partial(plan_write, session=by.session, modified=modified, origin=by.origin)
+        paths = (path, *INDEXES)
+        commit = partial(self._store.commit, directory, by=by, request_id=request_id, paths=paths)
+        result = await commit(plan(writing))
+        changed = next((file for file in result.files if file.path == path), None)
+        if changed is None and writing.by_person and path != INDEX:
+            last = await self._last_actor(directory, path)
             if last in (Actor.EXTERNAL, Actor.ASSISTANT):
                 # A new time makes it a change of its own, which says from now on who wrote it.
-                result, changed = await commit(replace(writing, new_time=True))
+                result = await commit(plan(replace(writing, new_time=True)))
+                changed = next((file for file in result.files if file.path == path), None)
         if changed is not None:
-            status = "merged" if changed.path in result.merged else changed.action
-            return Written(changed.path, changed.after or "", result.change, status, result.note)
-        current = await self._store.read(project.memory_dir, writing.path)
+            status = "merged" if path in result.merged else changed.action
+            return Written(path, changed.after or "", result.change, status, result.note, by.origin)
+        current = await self._store.read(directory, path)
         status = "unchanged"
-        if writing.path == INDEX and result.change:
+        if path == INDEX and result.change:
             status = "merged" if INDEX in result.merged else "updated"
-        return Written(writing.path, current.hash, result.change, status)
-
-    async def delete(
-        self,
-        project: Project,
-        path: str,
-        by: Provenance,
-        *,
-        joined: bool,
-        base_hash: str | None = None,
-        request_id: str = "",
-    ) -> CommitResult:
-        """Delete one memory and its line in the index as one change.
-
-        ``joined`` says whether the project has joined a team, whose memories only the team removes.
-        Raises NotFound if it does not exist, Refused and Conflict.
-        """
-        plan = plan_delete(path, base_hash, joined=joined)
-        paths = (path, *INDEXES)
-        return await self._store.commit(
-            project.memory_dir, plan, by, request_id=request_id, paths=paths
-        )
-
-    async def share(
-        self, project: Project, path: str, by: Provenance, *, request_id: str = ""
-    ) -> CommitResult:
-        """Move a private memory below ``team/`` as one change.
-
-        Raises NotFound, Invalid, and Conflict if the
-        team has a memory of that name.
-        """
-        plan = plan_share(path, iso_time(self._clock.now()))
-        return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
-
-    async def tool(
-        self, project: Project, raw: Mapping[str, Any], by: Provenance, *, request_id: str = ""
-    ) -> ToolAnswer:
-        """Run one command of the Messages API's memory tool.
-
-        Errors that the model can react to are a result with ``is_error``. Raises the store's other
-        errors, of the disk and the state file.
-        """
-        try:
-            command = tool.parse(raw)
-            if command.name == "view":
-                return ToolAnswer(await self._view(project, command))
-            return await self._edit(project, command, by, request_id)
-        except _ERRORS_FOR_MODELS as error:
-            return ToolAnswer(_sentence_and_hint(error), is_error=True)
+        return Written(path, current.hash, result.change, status, origin=by.origin)
 
     async def _last_actor(self, directory: str, path: str) -> str:
         """Return who wrote a memory last; without a change of it, another program did."""
@@ -164,6 +329,53 @@ class Memories:
         files = await self._store.read_many(project.memory_dir, (tool.relative(command.path),))
         text = tool.repeated_answer(command, files[0].content if files else None)
         return ToolAnswer(text, change=result.change)
+
+    @method("memory.list", "read")
+    async def list(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        scope: AnyScope | None = None,
+        limit: Limit | None = None,
+        after: str | None = None,
+        agent: AgentName = "",
+        contains: Words = "",
+        type_: AnyType = "",
+    ) -> Listed:
+        """The memories of a project, newest first, a page at a time.
+
+        ``after`` is the ``next`` of the previous page. With ``agent`` the memories of that
+        sub-agent are listed, in the ``scope`` user, project or local (by default user).
+        ``contains`` selects memories with each of its words in their path, name or description,
+        without regard to case. ``type`` selects those of a type, and ``none`` those without one.
+        """
+        start = sort_key(after) if after else None
+        project = await self._callers.readable(call, cwd, agent, scope)
+        snapshot = await self._store.snapshot(project.memory_dir)
+        headers: Sequence[Header] = snapshot.headers
+        if scope is not None and not agent:
+            wants_team = scope == "team"
+            headers = [h for h in headers if h.path.startswith(TEAM) == wants_team]
+        if contains or type_:
+            # 10,000 headers take some 10 ms: too long for the event loop.
+            headers = await to_thread.run_sync(filtered, headers, contains, type_)
+        count = len(headers)
+        if start is not None:
+            first = bisect_right(headers, start, key=newest_first)
+            headers = headers[first:]
+        page = page_of(headers, limit, self._clock.now())
+        has_more = len(page) < len(headers)
+        following = cursor(headers[len(page) - 1]) if has_more else None
+        loaded = load(snapshot.index)
+        return Listed(
+            memory_dir=project.memory_dir,
+            memories=page,
+            count=count,
+            next=following,
+            index=IndexFacts(loaded.lines, loaded.bytes, loaded.cut),
+            problems=first_problems(snapshot.problems),
+        )
 
 
 def _sentence_and_hint(error: MemdError) -> str:

@@ -1,6 +1,8 @@
 """The table of methods as an OpenRPC document."""
 
+import textwrap
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -8,6 +10,7 @@ import msgspec
 from memd import __version__
 from memd.methods.method import TABLE, Method
 
+_LINE_CHARACTERS = 96  # of a description
 # The order in which methods are listed.
 ORDER = str.split(
     """
@@ -56,7 +59,7 @@ def openrpc(methods: Sequence[Method]) -> dict[str, Any]:
             {
                 "name": row.name,
                 "summary": row.summary,
-                "description": row.description,
+                "description": _wrapped(row.description),
                 "paramStructure": "by-name",
                 "params": [
                     {"name": name, "required": name in required, "schema": schema}
@@ -68,3 +71,10 @@ def openrpc(methods: Sequence[Method]) -> dict[str, Any]:
             }
         )
     return document
+
+
+def _wrapped(description: str) -> str:
+    """Return the paragraphs of a description in lines of its own, not of its source."""
+    fill = partial(textwrap.fill, width=_LINE_CHARACTERS, break_on_hyphens=False)
+    paragraphs = (" ".join(each.split()) for each in description.split("\n\n"))
+    return "\n\n".join(map(fill, paragraphs))

@@ -49,6 +49,12 @@ class Result(Struct, kw_only=True):
     """A result; later versions may add members."""
 
 
+class Done(Struct, frozen=True):
+    """The method was carried out and has no other result."""
+
+    ok: bool = True
+
+
 class Method(Struct, frozen=True):
     """One method of the API.
 
@@ -102,7 +108,7 @@ def method(name: str, permission: str) -> Callable[[F], F]:
 
     The function's keyword arguments are the method's parameters, without a ``_`` at the end (names
     that Python reserves) or at the beginning (unused ones). It gets ``request_id`` as the key of
-    the whole request. Its docstring's first line is the summary, the rest the description.
+    the whole request. Its docstring's first paragraph is the summary, the rest the description.
     """
 
     def add(function: F) -> F:
@@ -119,6 +125,7 @@ def method(name: str, permission: str) -> Callable[[F], F]:
         shape = msgspec.defstruct(f"{title}Params", fields, bases=(Params,), kw_only=True)
         params = cast("type[Params]", shape)
         summary, _, description = (inspect.getdoc(function) or "").partition("\n\n")
+        summary = " ".join(summary.split())
         result = function.__annotations__["return"]
         named = tuple(IDENTIFIERS.intersection(params.__struct_fields__))
         row = Method(name, summary, description, permission, params, result, function, named)

@@ -4,24 +4,33 @@ A prompt is computed once for each client session. It depends only on the projec
 parameters and the indexes, so that equal inputs give equal bytes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, Protocol
 
+import msgspec
+from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.errors import Invalid
+from memd.base.instruction_files import InstructionText
 from memd.base.names import INDEX, INDEXES, TEAM
 from memd.base.settings import Settings
-from memd.base.values import MemoryFile, Project
+from memd.base.text import one_line
+from memd.base.values import IndexFacts, MemoryFile, Project
+from memd.methods.callers import Callers
+from memd.methods.method import SessionId, method
 from memd.projects.project import agent_directory, slug
 from memd.prompt import compose
 from memd.prompt.compose import IndexText, Parts, Variant
+from memd.rpc.call import Call
 from memd.store.directory import ensure
 from memd.store.index import load
 from memd.text import quoting
 
 AUTO = "auto"
+_INSTRUCTIONS = ("claude", "union")  # both mean the files that Claude Code loads
+_NAME_CHARACTERS = 100  # of a name in an error
 _TEAM_FOLDER = TEAM.rstrip("/")
 _DEFAULT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
 _GUIDELINE_VARIABLES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
@@ -32,6 +41,16 @@ def _unknown_mode(mode: str) -> Invalid:
     return Invalid(f"there is no prompt mode {mode!r}; the modes are {known}", mode=mode)
 
 
+def _unknown_instructions(name: str) -> Invalid:
+    """Return the error that a client asked for the instruction files of another assistant."""
+    shown = one_line(name, _NAME_CHARACTERS)
+    return Invalid(
+        f"instructions are none or claude, not {shown!r}",
+        hint="claude stands for CLAUDE.md, rules and AGENTS.md",
+        instructions=shown,
+    )
+
+
 class IndexReader(Protocol):
     """The method of the store that prompts use."""
 
@@ -40,40 +59,82 @@ class IndexReader(Protocol):
         ...
 
 
-class IndexFacts(Struct, frozen=True):
-    """The size of the index, and the limit that cut it: ``""``, ``lines`` or ``bytes``."""
+class PromptLoaded(Struct, frozen=True):
+    """The memory section, and the text of the instruction files if the client asked for it."""
 
-    lines: int = 0
-    bytes: int = 0
-    cut: str = ""
-
-
-class LoadedPrompt(Struct, frozen=True):
-    """The memory section of a system prompt; ``prompt`` is ``None`` with a ``reason`` if off.
-
-    ``problems`` are sentences for the user about directories that could not be created.
-    """
-
-    prompt: str | None
+    prompt: str | None  # None, with a reason, if memory is off
     enabled: bool
     reason: str | None
     memory_dir: str
     index: IndexFacts
     etag: str
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # sentences about settings and about folders
+    instructions: InstructionText | msgspec.UnsetType = msgspec.UNSET
 
 
 class Prompts:
-    """Builds the memory sections of prompts. Methods block.
+    """Builds the memory sections of prompts.
 
-    ``joined`` returns whether a memory directory belongs to a team.
+    ``joined`` returns whether a memory directory belongs to a team. ``instructions`` returns the
+    text of a project's instruction files.
     """
 
     def __init__(
-        self, reader: IndexReader, joined: Callable[[str], bool] = lambda _: False
+        self,
+        reader: IndexReader,
+        joined: Callable[[str], bool],
+        callers: Callers,
+        instructions: Callable[[Project, Mapping[str, str]], Awaitable[InstructionText]],
     ) -> None:
         self._reader = reader
         self._joined = joined
+        self._callers = callers
+        self._instructions = instructions
+
+    @method("load_prompt", "read")
+    async def load_prompt(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        session_id: SessionId = "",
+        mode: Literal["auto", "agent", "daily_log"] = "auto",
+        agent: str = "",
+        scope: Literal["user", "project", "local"] | None = None,
+        skip_index: bool = False,
+        extra_guidelines: str = "",
+        instructions: str = "none",
+    ) -> PromptLoaded:
+        """The memory section of a system prompt, the same bytes for the same inputs.
+
+        A client that loads no CLAUDE.md or AGENTS.md by itself gives ``instructions: claude``: the
+        files that Claude Code would load come as a second text. ``union`` means the same.
+        """
+        if instructions not in ("none", *_INSTRUCTIONS):
+            raise _unknown_instructions(instructions)
+        environment = call.caller.environment
+
+        def load() -> tuple[Project, PromptLoaded]:
+            """Return the project and its prompt. Blocks."""
+            project, settings, problems = self._callers.where(call, cwd)
+            loaded = self.load(
+                project,
+                settings,
+                mode=mode,
+                agent=agent,
+                scope=scope or "",
+                skip_index=skip_index,
+                extra_guidelines=extra_guidelines,
+                environment=environment,
+            )
+            problems = (*project.problems, *problems, *loaded.problems)
+            return project, replace(loaded, problems=problems)
+
+        project, loaded = await to_thread.run_sync(load)
+        self._callers.visited(call, project, session_id)
+        if instructions in _INSTRUCTIONS:
+            return replace(loaded, instructions=await self._instructions(project, environment))
+        return loaded
 
     def load(
         self,
@@ -87,18 +148,18 @@ class Prompts:
         extra_guidelines: str = "",
         room: int | None = None,
         environment: Mapping[str, str],
-    ) -> LoadedPrompt:
+    ) -> PromptLoaded:
         """Create the directories and return the prompt; a failure to create one is a problem.
 
         ``environment`` has the variables that the client forwarded. A prompt of more than ``room``
         UTF-16 units is built without examples.
 
-        Raises Invalid and the errors of ``agent_directory``.
+        Blocks. Raises Invalid and the errors of ``agent_directory``.
         """
         variant = _variant(mode, settings)
         if not project.enabled:
             off = (False, project.reason, project.memory_dir)
-            return LoadedPrompt(None, *off, IndexFacts(), "")
+            return PromptLoaded(None, *off, IndexFacts(), "")
         directory, scope = project.memory_dir, scope or _DEFAULT_SCOPE
         if variant is Variant.AGENT:
             if not agent:
@@ -128,7 +189,7 @@ class Prompts:
         prompt = compose.compose(parts)
         if room is not None and quoting.units(prompt) > room:
             prompt = compose.compose(replace(parts, brief=True))
-        return LoadedPrompt(
+        return PromptLoaded(
             prompt=prompt,
             enabled=True,
             reason=None,
@@ -141,7 +202,7 @@ class Prompts:
     def shared(self, project: Project, settings: Settings) -> str:
         """Return only the part about the team directory, "" if none is used.
 
-        It is for a client that loads the private directory's index itself.
+        It is for a client that loads the private directory's index itself. Blocks.
         """
         directory = project.memory_dir
         is_enabled = project.enabled

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import anyio
+import msgspec
 from anyio import CapacityLimiter, to_thread
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ from memd.base.settings import Settings
 from memd.base.text import iso_time
 from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
+from memd.methods.callers import AgentName, Callers, SubagentScope
+from memd.methods.method import Done, Limit, SessionId, method
 from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.recall import block, select, selector
@@ -38,8 +41,9 @@ from memd.recall.explain import (
 )
 from memd.recall.search import Authorship, Finder, Hit, Reader, RecalledMemory, Selection
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
+from memd.rpc.call import Call
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Delivery, Ledger, Parents
+from memd.state.ledger import Delivery, Ledger, Parents, Sighting
 from memd.state.search import WordSearch
 from memd.text.words import count
 
@@ -57,6 +61,12 @@ _THREADS = 16  # of recall alone, so that a hanging disk does not block other ro
 _NO_PROJECT, _DEFAULTS = Project("", "", "", "", "", enabled=False), Settings()  # not located yet
 
 Locate = Callable[[], tuple[Project, Settings]]  # may block
+
+
+class Hits(Struct, frozen=True):
+    """The best hits first."""
+
+    hits: tuple[Hit, ...]
 
 
 class _Run(Struct):
@@ -90,10 +100,12 @@ class Recall:
         *,
         priority: RequestPriority | None = None,
         authorship: Authorship = Authorship(),  # noqa: B008 - immutable
+        callers: Callers,
     ) -> None:
         self.ledger = ledger
         self._finder = Finder(reader, search, authorship)
         self._clock = clock
+        self._callers = callers
         self._models = models
         self._priority = priority or RequestPriority()
         self._model_answers: Counter[bool] = Counter()  # by whether the model replied in time
@@ -142,15 +154,6 @@ class Recall:
         """Whether three or more prompts used a model and none got its reply in time."""
         return self._model_answers[False] >= _MANY_PROMPTS and not self._model_answers[True]
 
-    async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
-        """Return the memories that have a word of the query, the best first, marking nothing.
-
-        Raises the errors of reading a directory.
-        """
-        most = min(max(limit, 1), _MOST_RESULTS)
-        find = partial(self._finder.search, project.memory_dir, query, most)
-        return await to_thread.run_sync(find, abandon_on_cancel=True)
-
     async def begin(self, session: str, parents: Parents) -> None:
         """Load a session's marks; a new session inherits those of its parents."""
 
@@ -189,6 +192,10 @@ class Recall:
         """Save the ledger; marks that the state file refuses are saved with the next ones."""
         with suppress(StateUnusableError):
             await to_thread.run_sync(self.ledger.flush)
+
+    async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
+        """Return when a memory was last given to a session. Raises StateUnusableError."""
+        return await to_thread.run_sync(self.ledger.last_surfaced, directory, path)
 
     def _select(self, run: _Run) -> Selection | None:
         """Select memories for a prompt and set its result; return what a model has to choose from.
@@ -338,6 +345,67 @@ class Recall:
             note = selector.NO_MODEL
         total = self.ledger.bytes_of(run.delivery.session)
         return Prefetched((), reason, LOCAL, total, "", note or None)
+
+    @method("prefetch", "read")
+    async def prefetched(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        session_id: SessionId,
+        query: str,
+        recent_tools: tuple[str, ...] = (),
+        read_paths: tuple[str, ...] = (),
+        limit: Limit | None = None,
+        strategy: Literal["auto", "model", "local"] = "auto",
+        deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None,
+        explain: bool = False,
+    ) -> Prefetched:
+        """The few memories that are relevant for this prompt; each is returned once per session."""
+        prompt = Prompt(
+            session=session_id,
+            query=query,
+            recent_tools=recent_tools,
+            read_paths=read_paths,
+            limit=limit,
+            strategy=strategy,
+            seconds=PROMPT_SECONDS if deadline_ms is None else deadline_ms / 1000,
+            explain=explain,
+        )
+        located: list[Project] = []
+
+        def locate() -> tuple[Project, Settings]:
+            """Find the project and its settings. Blocks."""
+            project, settings, _ = self._callers.where(call, cwd)
+            located.append(project)
+            return project, settings
+
+        result = await self.prefetch(locate, prompt)
+        if located and not explain:  # with ``explain`` a person looks, and no session works there
+            self._callers.visited(call, located[0], session_id)
+        return result
+
+    @method("memory.search", "read")
+    async def search(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        query: str,
+        limit: Limit = 10,
+        agent: AgentName = "",
+        scope: SubagentScope | None = None,
+    ) -> Hits:
+        """Search the memories of a project, or with ``agent`` those of that sub-agent alone."""
+        project = await self._callers.readable(call, cwd, agent, scope)
+        find = partial(self._finder.search, project.memory_dir, query, min(limit, _MOST_RESULTS))
+        return Hits(hits=await to_thread.run_sync(find, abandon_on_cancel=True))
+
+    @method("session.compacted", "read")
+    async def compacted(self, _call: Call, *, _cwd: str, session_id: SessionId) -> Done:
+        """Note that a client compacted its context: memories may be returned to it again."""
+        await self.reset(session_id)
+        return Done()
 
 
 def _printable(session: str) -> str:

@@ -8,8 +8,10 @@ Rules of this file
 """
 
 from collections.abc import Collection, Sequence
+from typing import Annotated
 
 import anyio
+import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
@@ -17,8 +19,11 @@ from memd.base.clock import Clock
 from memd.base.errors import Invalid, NotFound
 from memd.base.text import one_line
 from memd.base.values import ASSISTANT, Actor, Draft, Provenance, Tree
+from memd.methods.callers import Callers
+from memd.methods.method import method
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
-from memd.review.view import ProposalView, paths, views
+from memd.review.view import ProposalView, paths_of, views
+from memd.rpc.call import Call
 from memd.state.proposals import (
     ACCEPTED,
     REJECTED,
@@ -33,6 +38,8 @@ from memd.store.store import Store
 
 _REASON_CHARACTERS = 500  # of a rejection's reason
 _SHOWN_CHARACTERS = 40  # of a proposal's id in an error
+Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
+Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
 
 
 def _proposal_not_found(proposal: str) -> NotFound:
@@ -66,31 +73,43 @@ class Rejected(Struct, frozen=True):
     rejected: tuple[str, ...]
 
 
+class Proposals(Struct, frozen=True):
+    """The newest proposals first."""
+
+    proposals: tuple[ProposalView, ...]
+
+
 class Reviews:
     """Reviews proposals. A directory has to be named as the dream named it."""
 
-    def __init__(self, store: Store, proposals: ProposalTable, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, proposals: ProposalTable, clock: Clock, callers: Callers
+    ) -> None:
         self._store = store
+        self._callers = callers
         self._proposals = proposals
         self._clock = clock
         self._decision_lock = anyio.Lock()  # held while a proposal is decided
 
+    @method("dream.review", "read")
     async def review(
-        self, directory: str, proposal: str = "", *, decided: bool = False
-    ) -> tuple[ProposalView, ...]:
-        """Return one proposal, or the open ones, newest first; with ``decided`` all of them.
+        self, call: Call, *, cwd: str, proposal: str = "", all_: bool = False
+    ) -> Proposals:
+        """The changes that dreams proposed and did not make, each file with its diff.
 
-        Raises NotFound and StateUnusableError.
+        Open proposals are returned, or with ``all`` decided ones too, or the one named
+        ``proposal``.
         """
+        directory = (await self._callers.project(call, cwd)).memory_dir
         if proposal:
             shown: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
         else:
             shown = await to_thread.run_sync(
-                lambda: self._proposals.of_directory(directory, decided=decided)
+                lambda: self._proposals.of_directory(directory, decided=all_)
             )
-        files = await self._store.read_many(directory, paths(shown))
+        files = await self._store.read_many(directory, paths_of(shown))
         live = {file.header.path: file.content for file in files}
-        return await to_thread.run_sync(views, shown, live)
+        return Proposals(proposals=await to_thread.run_sync(views, shown, live))
 
     async def waiting(self) -> dict[str, int]:
         """Return the number of open proposals by real directory. Raises StateUnusableError."""
@@ -100,14 +119,13 @@ class Reviews:
         """Return how many proposals of a directory are open. Raises StateUnusableError."""
         return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
-    async def accept(
-        self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
-    ) -> Accepted:
-        """Apply the open edits of a proposal to the files ``names``, or to all for none.
+    @method("dream.accept", "write")
+    async def accept(self, call: Call, *, cwd: str, proposal: str, paths: Paths = ()) -> Accepted:
+        """Carry out a dream's proposal, whole or for some files, as one change.
 
-        A file that changed meanwhile is merged or left. Raises NotFound, Invalid, Conflict and the
-        errors of ``Store.commit``; then nothing was written.
+        Without ``paths`` it is carried out for all open files.
         """
+        directory = (await self._callers.writable(call, cwd)).memory_dir
         async with self._decision_lock:
             current = await self._proposal(directory, proposal)
             edits = current.edits
@@ -117,34 +135,42 @@ class Reviews:
                     hint="reject it; the next dream looks again",
                     proposal=current.id,
                 )
-            selected = open_edits(current, names)
+            selected = open_edits(current, paths)
             acceptance = Acceptance()
 
             def plan(tree: Tree) -> Draft:
                 """Return the change set for the live files, and set the result for each file."""
                 nonlocal acceptance
-                acceptance = accept(edits, selected, tree, strict=bool(names))
+                acceptance = accept(edits, selected, tree, strict=bool(paths))
                 return acceptance.draft(directory, current.id, self._clock.now())
 
             reason = f"accepted proposal {current.id} of a dream"
-            provenance = Provenance(Actor.CLIENT, client, reason=reason, origin=ASSISTANT)
+            provenance = Provenance(
+                Actor.CLIENT, call.caller.client, reason=reason, origin=ASSISTANT
+            )
             committed = await self._store.commit(directory, plan, provenance)
         accepted, left = acceptance.accepted, acceptance.left
         state = _state(edits, accepted, ACCEPTED)
         return Accepted(current.id, state, committed.change, accepted, left)
 
+    @method("dream.reject", "write")
     async def reject(
-        self, directory: str, proposal: str, names: Sequence[str] = (), *, reason: str = ""
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        proposal: str,
+        paths: Paths = (),
+        reason: Reason = "",
     ) -> Rejected:
-        """Reject a proposal, or some files of it; the next dream is shown the reason.
-
-        Raises NotFound, Conflict and
-        StateUnusableError.
+        """Reject a dream's proposal, whole or for some files; the next dream gets
+        the ``reason``.
         """
+        directory = (await self._callers.project(call, cwd)).memory_dir
         async with self._decision_lock:
             current = await self._proposal(directory, proposal)
             edits = current.edits
-            rejected = tuple(edit.path for edit in open_edits(current, names))
+            rejected = tuple(edit.path for edit in open_edits(current, paths))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
             decision = ProposalDecision(current.id, REJECTED, rejected, words)
             await to_thread.run_sync(self._proposals.decide, directory, decision, self._clock.now())

@@ -48,7 +48,7 @@ class ProposalView(Struct, frozen=True):
     files: tuple[FileView, ...]
 
 
-def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
+def paths_of(proposals: Sequence[Proposal]) -> tuple[str, ...]:
     """Return the paths of the first 2,000 files of these proposals, each once."""
     all_paths = [edit.path for proposal in proposals for edit in proposal.edits]
     return tuple(dict.fromkeys(all_paths[:_MOST_FILES]))

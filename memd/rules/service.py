@@ -12,20 +12,24 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Annotated, Any, Literal
 
+import msgspec
 from anyio import move_on_after, to_thread
 from msgspec import Struct
 
 from memd.base.clock import Clock
-from memd.base.errors import MemdError
+from memd.base.errors import MemdError, Refused
 from memd.base.recent import Recent
-from memd.base.values import Draft, FileEdit, Provenance, Tree
+from memd.base.values import Draft, FileEdit, Tree
+from memd.methods.callers import Callers, by_client
+from memd.methods.method import method
+from memd.rpc.call import Call
 from memd.rules.check import normal
 from memd.rules.consent import LoadedRule, candidates, load_rule, reason_against_rule, with_check
 from memd.rules.stored import StoredRule, count_answer, stored_rules, switch_off, switch_on
 from memd.rules.values import (
     RULES,
-    Answer,
     PlannedCall,
     RuleAdded,
     RuleAnswer,
@@ -42,6 +46,7 @@ from memd.store.store import Store
 _MOST_CANDIDATES = 500  # memories that a list tries as candidates, the newest ones
 _TOO_MANY_RULES = f"{RULES} rules are the limit of a project"
 _ALLOWED = RuleAnswer()
+Words = Annotated[str, msgspec.Meta(max_length=10_000)]
 
 
 class _CachedRules(Struct, frozen=True):
@@ -55,8 +60,9 @@ class _CachedRules(Struct, frozen=True):
 class ToolRules:
     """The rules of all projects. Use it on the event loop."""
 
-    def __init__(self, store: Store, table: Docs, clock: Clock) -> None:
+    def __init__(self, store: Store, table: Docs, clock: Clock, callers: Callers) -> None:
         self._store = store
+        self._callers = callers
         self._table = table
         self._clock = clock
         self._rows: tuple[StoredRule, ...] | None = None  # of all projects, None until read
@@ -82,12 +88,27 @@ class ToolRules:
             return await to_thread.run_sync(self._answer, directories, call, abandon_on_cancel=True)
         return _ALLOWED
 
-    async def test(self, directory: str, call: PlannedCall) -> RuleAnswer:
-        """Return the rules' answer to a call without counting it. Raises nothing."""
-        rule = await to_thread.run_sync(self._broken_rule, (directory,), call)
-        return _answer_of(rule)
+    @method("rule.test", "read")
+    async def test(self, call: Call, *, cwd: str, tool: str, input_: dict[str, Any]) -> RuleAnswer:
+        """The answer of a project's rules to a tool call. Nothing is run and nothing is counted.
 
-    async def list(self, directory: str) -> RuleList:
+        ``input`` is what an assistant gives the tool, such as ``{"command": "git push"}`` for Bash.
+        """
+        directory = (await self._callers.project(call, cwd)).memory_dir
+        planned = PlannedCall(tool, input_, cwd)
+        return _answer_of(await to_thread.run_sync(self._broken_rule, (directory,), planned))
+
+    @method("rule.list", "read")
+    async def list(self, call: Call, *, cwd: str) -> RuleList:
+        """The rules of a project, and memories that could be made rules.
+
+        A rule holds while its ``state`` is ``on``; it changes when its memory's text differs from
+        the one that the person consented to. A candidate is a memory with a line ``check:``.
+        """
+        directory = (await self._callers.project(call, cwd)).memory_dir
+        return await self.list_in(directory)
+
+    async def list_in(self, directory: str) -> RuleList:
         """Return the rules of a directory, and the memories that could become rules.
 
         Raises StateUnusableError and what reading the directory raises.
@@ -98,21 +119,25 @@ class ToolRules:
         """Return how many rules of all projects are in which state. Raises StateUnusableError."""
         return await to_thread.run_sync(self._counts)
 
+    @method("rule.add", "write")
     async def add(
         self,
-        directory: str,
-        path: str,
-        check: str,
-        answer: Answer,
-        by: Provenance,
+        call: Call,
         *,
+        cwd: str,
+        path: str,
+        check: Words = "",
+        answer: Literal["ask", "deny"] = "ask",
         request_id: str = "",
     ) -> RuleAdded:
-        """Switch on the rule of a memory with its current words, to which the person consents.
+        """Switch the rule of a memory on, with the memory's present text.
 
-        ``check`` is written into the memory; with "" the memory's own line is used. Raises
-        Invalid, NotFound and what ``Store.commit`` raises.
+        If ``check`` is given, it is written into the memory first. A program that an assistant
+        started is refused.
         """
+        directory = (await self._callers.writable(call, cwd)).memory_dir
+        if await self._callers.started_by_an_assistant(call):
+            raise _rule_refused()
         check = normal(check)
         await to_thread.run_sync(self._check_limit, directory, path)
         digest = ""
@@ -129,7 +154,9 @@ class ToolRules:
                 return Draft()
             return Draft((FileEdit(path, content, file.hash, file.header.mtime_ns),))
 
-        committed = await self._store.commit(directory, plan, by, request_id=request_id)
+        committed = await self._store.commit(
+            directory, plan, by_client(call, "rule.add"), request_id=request_id
+        )
         if digest:  # empty for a repeated request, whose rule is on already
             at = self._clock.now()
             consent = StoredRule(0, directory, path, digest, answer, enabled=True, at=at)
@@ -140,11 +167,16 @@ class ToolRules:
             raise no_memory(path)
         return RuleAdded(rule.shown(), committed.change)
 
-    async def off(self, directory: str, rule: str) -> ToolRule:
-        """Switch a rule off and return it; a rule whose memory is gone is deleted.
+    @method("rule.off", "write")
+    async def off(self, call: Call, *, cwd: str, rule: str) -> ToolRule:
+        """Switch a rule off; its line stays in the memory. Programs that assistants start are
+        refused.
 
-        Raises NotFound and StateUnusableError.
+        A rule whose memory is gone is deleted.
         """
+        directory = (await self._callers.project(call, cwd)).memory_dir
+        if await self._callers.started_by_an_assistant(call):
+            raise _rule_refused()
         return await to_thread.run_sync(self._off, directory, rule)
 
     def _off(self, directory: str, rule_id: str) -> ToolRule:
@@ -251,3 +283,11 @@ def _answer_of(rule: LoadedRule | None) -> RuleAnswer:
     if rule is None or rule.words is None:
         return _ALLOWED
     return RuleAnswer(rule.answer, rule.id, rule.words.reason)
+
+
+def _rule_refused() -> Refused:
+    """Return the error that a program that an assistant started tried to switch a rule."""
+    return Refused(
+        "which rules hold is for the person to say",
+        hint="run memctl rule in a terminal of your own",
+    )

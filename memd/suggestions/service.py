@@ -11,7 +11,9 @@ Rules of this file
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated, Literal
 
+import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
@@ -31,6 +33,9 @@ from memd.base.values import (
     Provenance,
     Tree,
 )
+from memd.methods.callers import Callers
+from memd.methods.method import SessionId, method
+from memd.rpc.call import Call
 from memd.state.database import StateUnusableError
 from memd.state.period import OTHER_WORDS
 from memd.state.suggestions import (
@@ -47,6 +52,9 @@ from memd.suggestions import block, memory
 SHOWN = 3  # at a time
 _SESSIONS_PER_SUGGESTION = 2  # one suggestion is shown in so many sessions
 _MEMORIES_PER_CHECK = 500  # memories that one check reads at most
+Words = Annotated[str, msgspec.Meta(max_length=10_000)]
+Kind = Literal["user", "feedback", "project", "reference"]
+_SURFACE_SECONDS = 1.0  # that suggestion.offer may take; its caller names no time
 _SHOWN_CHARACTERS = 40  # of a suggestion's id in an error
 
 
@@ -67,6 +75,24 @@ class Taken(Struct, frozen=True):
     change: str | None
 
 
+class Waiting(Struct, frozen=True):
+    """The open suggestions of a project, newest first; ``at`` is in seconds since 1970."""
+
+    suggestions: tuple[OpenSuggestion, ...]
+
+
+class Dismissed(Struct, frozen=True):
+    """The suggestion that was dismissed."""
+
+    suggestion: str
+
+
+class Offered(Struct, frozen=True):
+    """A text to add to the conversation, "" where there is nothing to show."""
+
+    block: str
+
+
 class _LastCheck(Struct, frozen=True):
     """The last check whether memories say a directory's suggestions already."""
 
@@ -85,8 +111,10 @@ class Suggestions:
         store: Store,
         table: SuggestionTable,
         clock: Clock,
+        callers: Callers,
         covered: CoveredIn = in_no_project,
     ) -> None:
+        self._callers = callers
         self._store = store
         self._covered_in = covered
         self._table = table
@@ -94,6 +122,16 @@ class Suggestions:
         self._last_checks: Recent[str, _LastCheck] = Recent()  # by directory
         # By directory, the ids of the suggestions that were last returned for a model.
         self._ids_for_model: Recent[str, frozenset[str]] = Recent()
+
+    @method("suggestion.list", "read")
+    async def list_open(self, call: Call, *, cwd: str) -> Waiting:
+        """The open suggestions of a project: statements that may be worth remembering.
+
+        A suggestion with the ``origin`` ``user`` is a quotation. Any other is a model's wording
+        without evidence in the conversation, or with the origin ``outside`` perhaps another's text.
+        """
+        project = await self._callers.readable(call, cwd)
+        return Waiting(suggestions=await self.waiting(project.memory_dir))
 
     async def waiting(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Return the open suggestions of a directory, newest first. Raises StateUnusableError."""
@@ -112,6 +150,17 @@ class Suggestions:
         self._ids_for_model[directory] = frozenset(suggestion.id for suggestion in current)
         new = (suggestion for suggestion in current if suggestion.id not in earlier_ids)
         return tuple(suggestion for suggestion in new if suggestion.origin == PERSON)
+
+    @method("suggestion.offer", "read")
+    async def for_session(self, call: Call, *, cwd: str, session_id: SessionId) -> Offered:
+        """Suggestions that a client may add to a session's conversation for its assistant to
+        decide.
+
+        They are at most three in 600 characters, and each is shown to at most two sessions. A hook
+        gets them with its own answer and need not call this.
+        """
+        project, settings, _ = await self._callers.find(call, cwd)
+        return Offered(block=await self.surface(project, settings, session_id, _SURFACE_SECONDS))
 
     async def surface(
         self, project: Project, settings: Settings, session: str, seconds: float
@@ -137,19 +186,27 @@ class Suggestions:
                 return ""
         return ""
 
+    @method("suggestion.accept", "write")
     async def accept(
-        self, directory: str, suggestion: str, *, client: str = "", text: str = "", kind: str = ""
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        suggestion: str,
+        text: Words = "",
+        type_: Kind | None = None,
     ) -> Taken:
-        """Make a memory from a suggestion, in its own words or ``text``, as one change set.
+        """Make a memory of a suggestion, as one change.
 
-        Raises NotFound and the errors of ``Store.commit``; the suggestion then stays
-        open.
+        ``text`` replaces the suggested wording and ``type`` the guessed type. The quotation stays
+        in the memory.
         """
+        directory = (await self._callers.writable(call, cwd)).memory_dir
         path = ""
         accepted = await to_thread.run_sync(self._get_open, directory, suggestion)
         provenance = Provenance(
             Actor.CLIENT,
-            client,
+            call.caller.client,
             accepted.session,
             reason=f"accepted suggestion {suggestion} {OTHER_WORDS if text else ''}".rstrip(),
             # Only a quotation of the person proves that the words are theirs.
@@ -162,17 +219,20 @@ class Suggestions:
             # Commits run one at a time, so of two callers at once the second one gets the error.
             current = self._get_open(directory, suggestion)
             path, draft = memory.accepted(
-                directory, current, tree, self._clock.now(), text=text, kind=kind
+                directory, current, tree, self._clock.now(), text=text, kind=type_ or ""
             )
             return draft
 
         committed = await self._store.commit(directory, plan, provenance)
         return Taken(suggestion, path, committed.change)
 
-    async def dismiss(self, directory: str, suggestion: str) -> None:
-        """Dismiss a suggestion for good. Raises NotFound."""
+    @method("suggestion.dismiss", "write")
+    async def dismiss(self, call: Call, *, cwd: str, suggestion: str) -> Dismissed:
+        """Drop a suggestion; the same text is not suggested again."""
+        directory = (await self._callers.project(call, cwd)).memory_dir
         if not await to_thread.run_sync(self._table.decide, directory, [suggestion], DISMISSED):
             raise _suggestion_not_found(suggestion)
+        return Dismissed(suggestion=suggestion)
 
     async def counts(self) -> SuggestionCounts:
         """Return the numbers of suggestions in all projects. Raises StateUnusableError."""

@@ -29,7 +29,7 @@ from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.teams import TeamTable
 from memd.store.store import Store
 from memd.team import acts, entering, joining, pausing, syncing, views
-from memd.team.errors import team_held, team_refused
+from memd.team.errors import team_held, team_not_joined, team_refused
 from memd.team.exchange import Exchange, SyncPorts
 from memd.team.local import LocalFiles
 from memd.team.membership import Memberships as Memberships
@@ -45,6 +45,7 @@ from memd.team.values import Membership
 
 Progress = Callable[[int], Coroutine[Any, Any, None]]
 T = TypeVar("T")
+_TEAM_OFF = "team.enabled is false"
 _THREADS = 4  # syncs at once: each waits for its server in a thread
 
 
@@ -107,6 +108,23 @@ class TeamSyncs:
         """Note that a session is active; its directory is pulled every few minutes."""
         if self._memberships.any and (due := self._wake_task(directory)):
             due.visited(self._clock.monotonic())
+
+    def joined(self, directory: str) -> bool:
+        """Return whether a memory directory joined a team. Blocks."""
+        return self._memberships.joined(directory)
+
+    async def check_used(self, project: Project) -> None:
+        """Check that a project uses a team's memories. Raises Off, Refused."""
+
+        def check() -> None:
+            """Check it. Blocks."""
+            directory, team = project.memory_dir, self._settings(project.root).team
+            if team.enabled == "false":
+                raise team_refused(directory, _TEAM_OFF)
+            if not team.used(joined=self._memberships.joined(directory)):
+                raise team_not_joined(directory)
+
+        await to_thread.run_sync(check)
 
     async def sync(self, directory: str, progress: Progress | None = None) -> SyncResult:
         """Pull, then send all changes here, even if the sync is paused.

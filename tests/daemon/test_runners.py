@@ -29,6 +29,7 @@ from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
 from tests.notes.bench import notes_of
 from tests.stores import projects_in
+from tests.support.calls import callers_in
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +48,9 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
-    waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).new_quotations
+    waiting = Suggestions(
+        bench.store, SuggestionTable(database), bench.clock, callers_in("/", database, bench.clock)
+    ).new_quotations
     store, cursors, runs = bench.store, Docs(database), Runs(Docs(database))
     extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())

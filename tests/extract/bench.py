@@ -20,6 +20,7 @@ from memd.store.store import Store
 from memd.suggestions.service import Suggestions
 from tests.scripted_model import Answer, ScriptedModel, says
 from tests.stores import Sink, projects_in
+from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
 NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
@@ -88,7 +89,9 @@ class Bench:
         """Give the model a script, and begin with a daemon that was just started."""
         self.model = Taught(answers or [says("nothing new")])
         self.log: list[tuple[str, dict[str, Any]]] = []
-        self.suggestions = Suggestions(self.store, SuggestionTable(self.database), FakeClock(NOW))
+        clock, table = FakeClock(NOW), SuggestionTable(self.database)
+        callers = callers_in(self.project.root, self.database, clock)
+        self.suggestions = Suggestions(self.store, table, clock, callers)
         self.extract = self.extractions(self.model)
 
     def extractions(self, models: ModelSource) -> Extractions:

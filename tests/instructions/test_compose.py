@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.instructions.compose import InstructionText, compose
-from memd.instructions.values import TEXT_CHARACTERS, InstructionFile, Resolution
+from memd.base.instruction_files import InstructionFile, InstructionText
+from memd.instructions.compose import compose
+from memd.instructions.values import TEXT_CHARACTERS, Resolution
 
 OPEN, CLOSE = "<instruction_file>", "</instruction_file>"
 PATHS = st.text(min_size=1).map(lambda name: f"/p/{name}")

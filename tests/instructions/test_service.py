@@ -16,6 +16,8 @@ from memd.instructions.service import InstructionRequest, Instructions
 from memd.projects.projects import ClientFolders
 from memd.state.database import open_database
 from memd.state.docs import Docs
+from tests.support.calls import callers_in
+from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -33,16 +35,17 @@ async def test_a_disk_that_hangs_costs_no_prompt(tmp_path: Path) -> None:
     database = open_database(f"{home}/state.db", SCHEMAS)
     project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
     request = InstructionRequest(project, {})
-    hanging = Instructions(Docs(database), folders, 0.01)
+    callers = callers_in(home, database, FakeClock())
+    hanging = Instructions(Docs(database), folders, callers, 0.01)
     for _ in range(5):  # more than there are threads for it
-        text = await hanging.text(request)
+        text = await hanging.text(project, {})
         assert (text.text, text.files) == ("", ())
         assert text.problems == ("the instruction files could not be read within 0.01 s",)
     with pytest.raises(Busy):
         await hanging.list(request)
     released.set()
-    fine = Instructions(Docs(database), folders)
-    assert "Use pnpm." in (await fine.text(request)).text
+    fine = Instructions(Docs(database), folders, callers)
+    assert "Use pnpm." in (await fine.text(project, {})).text
     database.close()
 
 
@@ -58,9 +61,9 @@ async def test_work_that_nobody_waits_for_ends(tmp_path: Path) -> None:
 
     database = open_database(f"{home}/state.db", SCHEMAS)
     project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
-    fine, endless = (InstructionRequest(project, it) for it in ({}, {"endless": "1"}))
+    endless = InstructionRequest(project, {"endless": "1"})
     approvals = Docs(database)
-    files = Instructions(approvals, folders, 1.0)
+    files = Instructions(approvals, folders, callers_in(home, database, FakeClock()), 1.0)
 
     async def decide(*, allowed: bool) -> None:
         with pytest.raises(Busy):
@@ -70,7 +73,7 @@ async def test_work_that_nobody_waits_for_ends(tmp_path: Path) -> None:
         for _ in range(2):
             tasks.start_soon(partial(decide, allowed=True))
     assert approvals.get(Approval, home) is None
-    assert "Use pnpm." in (await files.text(fine)).text
+    assert "Use pnpm." in (await files.text(project, {})).text
     await decide(allowed=False)
     assert approvals.get(Approval, home) == Approval(allowed=False)
     database.close()

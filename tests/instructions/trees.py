@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memd.base.instruction_files import InstructionFile
 from memd.instructions import claude
 from memd.instructions.disk import RealDisk
-from memd.instructions.values import FilesRequest, InstructionFile, Resolution
+from memd.instructions.values import FilesRequest, Resolution
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from memd.state.teams import TeamTable
 from memd.store.store import Store
 from tests.bases import move_bases
 from tests.stores import store_in
+from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +64,15 @@ def store(database: Database, clock: FakeClock) -> Store:
 def recall_over(store: Store, database: Database, clock: FakeClock, **authorship: Any) -> Recall:
     """Return recall over a store; ``authorship`` as in ``Authorship``."""
     search, ledger = WordSearch(database), Ledger(database)
-    return Recall(store.reading, search, ledger, clock, authorship=Authorship(**authorship))
+    callers = callers_in(Path("/"), database, clock)
+    return Recall(
+        store.reading,
+        search,
+        ledger,
+        clock,
+        authorship=Authorship(**authorship),
+        callers=callers,
+    )
 
 
 async def ask(recall: Recall, memories: Path, settings: Settings, **facts: Any) -> Prefetched:

@@ -1,19 +1,21 @@
 """A real store and state file for reviews, with a clock that stands still."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from memd.base.text import sha256
 from memd.base.values import MemoryType
 from memd.daemon.app import SCHEMAS
-from memd.review.service import Reviews
+from memd.review.service import Accepted, Rejected, Reviews
+from memd.review.view import ProposalView
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable, ProposedEdit
 from memd.store import memory
 from memd.store.disk import Disk
 from tests.stores import store_in
+from tests.support.calls import call_about, callers_in
 from tests.support.clock import FakeClock
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
@@ -43,7 +45,8 @@ class Bench:
         self.clock = FakeClock(now=NOW)
         self.table = ProposalTable(database)
         self.store = store_in(database, self.clock, disk=disk)
-        self.reviews = Reviews(self.store, self.table, self.clock)
+        callers = callers_in(folder, database, self.clock)
+        self.reviews = Reviews(self.store, self.table, self.clock, callers)
 
     def write(self, path: str, content: bytes) -> None:
         """Save a file as a person does."""
@@ -79,6 +82,21 @@ class Bench:
         results = self.table.find(self.directory, name)
         assert results is not None
         return results
+
+    async def review(self) -> Sequence[ProposalView]:
+        """Return all proposals as a person sees them."""
+        call = call_about(self.memory)
+        return (await self.reviews.review(call, cwd=self.directory, all_=True)).proposals
+
+    async def accept(self, name: str, paths: Sequence[str] = (), client: str = "") -> Accepted:
+        """Accept a proposal, or some files of it, for a person."""
+        call, named = call_about(self.memory, client), {"cwd": self.directory, "proposal": name}
+        return await self.reviews.accept(call, **named, paths=tuple(paths))
+
+    async def reject(self, name: str, paths: Sequence[str] = (), reason: str = "") -> Rejected:
+        """Reject a proposal, or some files of it, for a person."""
+        call, named = call_about(self.memory), {"cwd": self.directory, "proposal": name}
+        return await self.reviews.reject(call, **named, paths=tuple(paths), reason=reason)
 
     def states(self, name: str) -> dict[str, str]:
         """Return the state of each edit of a proposal."""

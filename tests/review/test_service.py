@@ -50,7 +50,7 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
     """Files and index change together, the history names the proposal, and one undo restores."""
     before = bench.files()
     name = bench.propose(*merge(bench))
-    done = await bench.reviews.accept(bench.directory, name, client="memctl")
+    done = await bench.accept(name, client="memctl")
     assert (done.state, done.accepted, done.left) == ("accepted", ("a.md", "b.md"), ())
     assert bench.files() == {
         "a.md": accepted("We ship on Mondays (Ana)."),
@@ -62,9 +62,9 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
     kept = bench.proposal(name)
     assert (kept.state, kept.decided) == ("accepted", NOW)
     with pytest.raises(Conflict):
-        await bench.reviews.accept(bench.directory, name)
+        await bench.accept(name)
     with pytest.raises(Conflict):
-        await bench.reviews.reject(bench.directory, name)
+        await bench.reject(name)
     await undo(bench.store, bench.directory, change.id, ME)
     assert bench.files() == before
 
@@ -73,14 +73,14 @@ async def test_a_proposal_is_decided_file_by_file(bench: Bench) -> None:
     """What is accepted first stands; what is rejected then is told to the next dream."""
     name = bench.propose(*merge(bench), bench.edit("c.md", topic("C")))
     with pytest.raises(Conflict, match=r"a\.md"):
-        await bench.reviews.accept(bench.directory, name, ["b.md"])
+        await bench.accept(name, ["b.md"])
     with pytest.raises(NotFound):
-        await bench.reviews.accept(bench.directory, name, ["a.md", "x.md"])
-    first = await bench.reviews.accept(bench.directory, name, ["a.md"])
+        await bench.accept(name, ["a.md", "x.md"])
+    first = await bench.accept(name, ["a.md"])
     assert (first.state, first.accepted) == ("open", ("a.md",))
-    second = await bench.reviews.accept(bench.directory, name, ["b.md"])
+    second = await bench.accept(name, ["b.md"])
     assert (second.state, second.accepted) == ("open", ("b.md",))
-    last = await bench.reviews.reject(bench.directory, name, ["c.md"], reason=f"key {TOKEN}\nno")
+    last = await bench.reject(name, ["c.md"], reason=f"key {TOKEN}\nno")
     assert (last.state, last.rejected) == ("partly", ("c.md",))
     (refusal,) = bench.table.refusals(bench.directory, 5)
     assert refusal == RefusedEdits(("c.md",), "create c.md", refusal.reason, NOW)
@@ -93,14 +93,14 @@ async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
     """A file that cannot be merged stays open with why, and the rest is accepted."""
     name = bench.propose(*merge(bench), bench.edit("c.md", topic("C")))
     bench.write("a.md", topic("We ship on Fridays."))
-    done = await bench.reviews.accept(bench.directory, name)
+    done = await bench.accept(name)
     assert (done.state, done.accepted) == ("open", ("c.md",))
     assert done.left == (
         LeftFile("a.md", "it was changed since the dream had read it"),
         LeftFile("b.md", "a.md, which was to say it, stays as it is"),
     )
     assert bench.states(name) == {"a.md": "open", "b.md": "open", "c.md": "accepted"}
-    again = await bench.reviews.accept(bench.directory, name)
+    again = await bench.accept(name)
     assert (again.change, again.accepted, len(again.left)) == (None, (), 2)
     assert bench.files()["a.md"] == topic("We ship on Fridays.")
 
@@ -139,12 +139,12 @@ def test_no_row_breaks_a_review(files: object, path: str, state: str) -> None:
         there = bench.files()
         there.pop("MEMORY.md", None)
         assert there == {"a.md": b"mine"}
-        views = await bench.reviews.review(bench.directory, decided=True)
+        views = await bench.review()
         assert len(views) <= 1
         with suppress(MemdError):
-            await bench.reviews.accept(bench.directory, name)
+            await bench.accept(name)
         with suppress(MemdError):
-            await bench.reviews.reject(bench.directory, name)
+            await bench.reject(name)
         assert {path.name for path in bench.folder.iterdir()} <= KNOWN
 
     with tempfile.TemporaryDirectory() as folder, open_bench(Path(folder)) as bench:
@@ -156,7 +156,7 @@ KNOWN = {"memory", "state.db", "state.db-wal", "state.db-shm"}
 
 async def _accept(bench: Bench, name: str) -> bool:
     try:
-        return (await bench.reviews.accept(bench.directory, name)).state == "accepted"
+        return (await bench.accept(name)).state == "accepted"
     except MemdError:
         return False
 

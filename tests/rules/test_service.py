@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memd.base.errors import Invalid
-from memd.base.values import Actor, MemoryFile, Provenance
+from memd.base.values import MemoryFile
 from memd.daemon.app import SCHEMAS
 from memd.rules.service import ToolRules
 from memd.rules.stored import StoredRule, switch_on
@@ -17,10 +17,10 @@ from memd.state.docs import Docs
 from memd.store.read import MemoryReader
 from memd.store.store import Store
 from tests.stores import store_in
+from tests.support.calls import call_about, callers_in
 from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
-BY = Provenance(Actor.CLIENT)
 HEAD = "---\nname: r{0}\ndescription: rule {0}\ntype: feedback\ncheck: c{0} x\n---\n\nNo.\n"
 
 
@@ -77,15 +77,17 @@ def call(words: str) -> PlannedCall:
 async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: Database) -> None:
     """The two hundred and first is refused; one that is on may be switched on again."""
     clock, table = FakeClock(), Docs(database)
-    rules = ToolRules(store_in(database, clock), table, clock)
-    await rules.add(str(folder), "r0.md", "", "ask", BY)
+    rules = ToolRules(
+        store_in(database, clock), table, clock, callers_in(folder.parent, database, clock)
+    )
+    await rules.add(call_about(folder), cwd=str(folder), path="r0.md", answer="ask")
     for number in range(1, RULES):
         rule = StoredRule(0, str(folder), f"r{number}.md", "0" * 64, "ask", enabled=True, at=1.0)
         switch_on(table, rule)
     assert (await rules.counts()).changed == RULES - 1
     with pytest.raises(Invalid):
-        await rules.add(str(folder), f"r{RULES}.md", "", "ask", BY)
-    added = await rules.add(str(folder), "r7.md", "", "deny", BY)
+        await rules.add(call_about(folder), cwd=str(folder), path=f"r{RULES}.md", answer="ask")
+    added = await rules.add(call_about(folder), cwd=str(folder), path="r7.md", answer="deny")
     assert (added.rule.state, added.change) == ("on", None)
     assert (await rules.answer(lambda: [str(folder)], call("c7 x"), 20.0)).answer == "deny"
 
@@ -94,9 +96,9 @@ async def test_a_call_reads_no_memory_that_did_not_change(folder: Path, database
     """Rules are read once, and again when their own memory changes, and never for another one."""
     clock = FakeClock()
     store = CountingStore(store_in(database, clock))
-    rules = ToolRules(store, Docs(database), clock)  # type: ignore[arg-type]
+    rules = ToolRules(store, Docs(database), clock, callers_in(folder.parent, database, clock))  # type: ignore[arg-type]
     for number in range(3):
-        await rules.add(str(folder), f"r{number}.md", "", "ask", BY)
+        await rules.add(call_about(folder), cwd=str(folder), path=f"r{number}.md", answer="ask")
     before = store.reading.reads
 
     def where() -> list[str]:
@@ -119,8 +121,10 @@ async def test_what_cannot_be_read_in_its_time_says_nothing(
 ) -> None:
     """No time, a state file that is closed, and a directory that is none are no errors."""
     clock = FakeClock()
-    rules = ToolRules(store_in(database, clock), Docs(database), clock)
-    await rules.add(str(folder), "r1.md", "", "deny", BY)
+    rules = ToolRules(
+        store_in(database, clock), Docs(database), clock, callers_in(folder.parent, database, clock)
+    )
+    await rules.add(call_about(folder), cwd=str(folder), path="r1.md", answer="deny")
     assert await rules.answer(lambda: [str(folder)], call("c1 x"), 0.0) == RuleAnswer()
     assert (await rules.answer(lambda: ["/gone", str(folder)], call("c1 x"), 20.0)).answer == "deny"
     assert await rules.answer(lambda: ["relative"], call("c1 x"), 20.0) == RuleAnswer()
