@@ -99,8 +99,7 @@ def rank(
 
     At most ``limit`` are not cut. Without ``floor`` none is cut for a low value.
     """
-    ranked = [item for row in rows if (item := _score(terms, row)) is not None]
-    ranked.sort(key=lambda item: (-item.score, -item.row.mtime_ns, item.row.path))
+    ranked = best_first(item for row in rows if (item := score(terms, row)) is not None)
     one_reaches = any(item.value >= item.floor for item in ranked)
     share = (_FOLLOWING_SHARE if one_reaches else 1.0) if floor else 0.0
     for index, item in enumerate(ranked):
@@ -163,24 +162,7 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     )
 
 
-def highest_score(terms: Terms, words: Collection[str]) -> float:
-    """Return what no memory scores more than that has none but these words of the prompt."""
-    heaviest = {
-        word: max((form.weight for form in forms if form.word in words), default=0.0)
-        for word, forms in terms.terms.items()
-    }
-    pairs = sum(weight for one, two, _, weight in terms.pairs if heaviest[one] and heaviest[two])
-    subject = _SUBJECT_BONUS if terms.names else 0.0
-    return (_K1 + 1) * sum(heaviest.values()) + _PAIR_SHARE * pairs + subject
-
-
-def _rarity(count: int, memories: int) -> float:
-    """Return the rarity of a word that ``count`` of the memories have."""
-    count = min(count, memories)
-    return math.log(1 + (memories - count + 0.5) / (count + 0.5))
-
-
-def _score(prompt: Terms, row: SearchRow) -> Ranked | None:
+def score(prompt: Terms, row: SearchRow) -> Ranked | None:
     """Return a memory with the parts of its score, ``None`` if it has no word of the prompt."""
     text, heading_end = row.words, row.heading + 1
     many_words = len(prompt.words) > _FEW_WORDS
@@ -212,8 +194,30 @@ def _score(prompt: Terms, row: SearchRow) -> Ranked | None:
     begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
     subject = _SUBJECT_BONUS if begins_with_name else 0.0
     floor = prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor
-    score = round(bm25 + pairs + subject, 6)
-    return Ranked(row, score, bm25, pairs, subject, tuple(matched), value, floor)
+    total = round(bm25 + pairs + subject, 6)
+    return Ranked(row, total, bm25, pairs, subject, tuple(matched), value, floor)
+
+
+def best_first(ranked: Iterable[Ranked]) -> list[Ranked]:
+    """Return memories by score, the best first; of equal scores the newer comes first."""
+    return sorted(ranked, key=lambda item: (-item.score, -item.row.mtime_ns, item.row.path))
+
+
+def highest_score(terms: Terms, words: Collection[str]) -> float:
+    """Return what no memory scores more than that has none but these words of the prompt."""
+    heaviest = {
+        word: max((form.weight for form in forms if form.word in words), default=0.0)
+        for word, forms in terms.terms.items()
+    }
+    pairs = sum(weight for one, two, _, weight in terms.pairs if heaviest[one] and heaviest[two])
+    subject = _SUBJECT_BONUS if terms.names else 0.0
+    return (_K1 + 1) * sum(heaviest.values()) + _PAIR_SHARE * pairs + subject
+
+
+def _rarity(count: int, memories: int) -> float:
+    """Return the rarity of a word that ``count`` of the memories have."""
+    count = min(count, memories)
+    return math.log(1 + (memories - count + 0.5) / (count + 0.5))
 
 
 @cache

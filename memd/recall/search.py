@@ -19,7 +19,7 @@ from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project
 from memd.recall import block, select
 from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, Terms, highest_score, rank, weigh
+from memd.recall.rank import Ranked, Terms, best_first, highest_score, rank, score, weigh
 from memd.recall.select import Prompt, Rules, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest
@@ -202,19 +202,22 @@ class Finder:
         analysed = parse(query)
         counts = self._search.count(real, analysed.words)
         terms = weigh(analysed, counts, len(headers))
-        # Mostly the memories with the rarest words are the best, and the others need not be ranked.
-        ranked: list[Ranked] = []
+        ranked: dict[str, Ranked] = {}
+        best: list[Ranked] = []
+        # Those with the rarest words may be the best, whatever other words the others have.
         for wanted in (rarest(counts, _RARE), counts):
-            rows = self._search.find(real, wanted, _CANDIDATES, len(headers))
-            ranked = [item for item in rank(terms, rows, most, floor=False) if not item.cut]
+            for row in self._search.find(real, wanted, _CANDIDATES, len(headers)):
+                if row.path not in ranked and (item := score(terms, row)):
+                    ranked[row.path] = item
+            best = best_first(ranked.values())[:most]
             others = counts.keys() - wanted.keys()
-            if len(ranked) == most and ranked[-1].score > highest_score(terms, others):
+            if len(best) == most and best[-1].score > highest_score(terms, others):
                 break
-        files = self._reader.read_many(directory, [item.row.path for item in ranked], real)
+        files = self._reader.read_many(directory, [item.row.path for item in best], real)
         file_of = {file.header.path: file for file in files}
         return tuple(
             _hit(file.header, item.score, select.snippet(file.body, item.terms))
-            for item in ranked
+            for item in best
             if (file := file_of.get(item.row.path)) is not None
         )
 
