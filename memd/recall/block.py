@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -61,19 +62,15 @@ def render(
 
     The result is "" and 0 if there are no memories or none fits.
     """
+    all_entries = [_entry(memory) for memory in memories]
     for number in range(len(memories), 0, -1):
-        shown = sorted(memories[:number], key=_section)
         headers, quotes, old_names, last_section = [], [], [], -1
-        for memory in shown:
-            section, name = _section(memory), _plain(memory.name, _NAME_CHARACTERS)
+        for section, header, quote, old_name in sorted(all_entries[:number], key=itemgetter(0)):
             # A section's first memory has its heading too.
             heading = f"{_HEADINGS[section]}\n\n" if section != last_section else ""
-            header = _plain(memory.header, limits.SURFACED_BYTES)
-            facts = f"{memory.type or 'no type'}, {memory.scope}, {name}"
-            headers.append(f"{heading}{header}\n{facts}{_SOURCES.get(memory.origin, '')}")
-            quotes.append(_quote(memory))
-            if memory.stale_notice and section != _INSTRUCTIONS and _may_have_changed(memory):
-                old_names.append(name)
+            headers.append(f"{heading}{header}")
+            quotes.append(quote)
+            old_names += [old_name] if old_name else []
             last_section = section
         notice = _NOTICE.replace("{{names}}", ", ".join(old_names)) if old_names else ""
         sizes = [units(quote) for quote in quotes]
@@ -107,24 +104,39 @@ def without_repetition(memory: SurfacedMemory, line: str) -> SurfacedMemory | No
         return memory
     content = _QUOTATION.sub("", memory.content).casefold()
     is_repeated = line and words_of_line.issuperset(_WORD.findall(content))
-    if is_repeated and _section(memory) != _INSTRUCTIONS:
+    is_rule = memory.origin == PERSON and memory.type in PERSONAL
+    if is_repeated and not is_rule:
         return None
     return replace(memory, description="")
 
 
-def _section(memory: SurfacedMemory) -> int:
-    """Return the section that a memory belongs to, by its origin and type."""
-    if memory.origin in FOREIGN:
-        return _QUOTED
+def _entry(memory: SurfacedMemory) -> tuple[int, str, str, str]:
+    """Return a memory's section, its header, its text as a quotation, and its name or "".
+
+    The name is for the notice about memories that may be out of date. The quotation begins with the
+    description unless the text has it.
+    """
     is_rule = memory.origin == PERSON and memory.type in PERSONAL
-    return _INSTRUCTIONS if is_rule else _BACKGROUND
-
-
-def _may_have_changed(memory: SurfacedMemory) -> bool:
-    """Return whether a memory has code, a version, a date or a state."""
-    content = f"{memory.description}\n{_QUOTATION.sub('', memory.content)}"
-    # A lone surrogate cannot be encoded; it is none of these.
-    return _changes().search(content.encode(errors="replace")) is not None
+    section = _INSTRUCTIONS if is_rule else _BACKGROUND
+    if memory.origin in FOREIGN:
+        section = _QUOTED
+    name = _plain(memory.name, _NAME_CHARACTERS)
+    facts = f"{memory.type or 'no type'}, {memory.scope}, {name}{_SOURCES.get(memory.origin, '')}"
+    content = neutralise(memory.content)
+    description = _plain(memory.description, _DESCRIPTION_CHARACTERS)
+    beginning = content[:_BEGINNING_CHARACTERS].casefold()
+    words = _WORD.findall(description.casefold())
+    covered = sum(len(word) for word in words if word in beginning)
+    if covered < _COVERED_SHARE * sum(map(len, words)):
+        content = f"{description}\n{content}".strip("\n")
+    quote = "\n".join(f"> {line}".rstrip() for line in content.split("\n")) if content else ""
+    old_name = ""
+    if memory.stale_notice and not is_rule:
+        stated = f"{memory.description}\n{_QUOTATION.sub('', memory.content)}"
+        # A lone surrogate cannot be encoded; it is none of what may have changed.
+        may_have_changed = _changes().search(stated.encode(errors="replace"))
+        old_name = name if may_have_changed else ""
+    return section, f"{_plain(memory.header, limits.SURFACED_BYTES)}\n{facts}", quote, old_name
 
 
 @cache
@@ -139,15 +151,3 @@ def _changes() -> Any:
 def _plain(content: str, limit: int) -> str:
     """Return a text as one harmless line of at most ``limit`` characters."""
     return neutralise(text.one_line(neutralise(content), limit))
-
-
-def _quote(memory: SurfacedMemory) -> str:
-    """Return a memory's text as a quotation, with its description unless the text has it."""
-    content = neutralise(memory.content)
-    description = _plain(memory.description, _DESCRIPTION_CHARACTERS)
-    beginning = content[:_BEGINNING_CHARACTERS].casefold()
-    words = _WORD.findall(description.casefold())
-    covered = sum(len(word) for word in words if word in beginning)
-    if covered < _COVERED_SHARE * sum(map(len, words)):
-        content = f"{description}\n{content}".strip("\n")
-    return "\n".join(f"> {line}".rstrip() for line in content.split("\n")) if content else ""

@@ -7,6 +7,7 @@ Rules of this file
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -18,9 +19,9 @@ from memd.base.settings import Settings
 from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project
 from memd.recall import block, select
-from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, Terms, best_first, highest_score, rank, score, weigh
-from memd.recall.select import Prompt, Rules, SurfacedMemory
+from memd.recall.query import parse
+from memd.recall.rank import Ranked, best_first, highest_score, rank, score, weigh
+from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest
 from memd.text.words import words
@@ -132,29 +133,42 @@ class Finder:
         place = DirectoryPaths(project.memory_dir, os.path.realpath(project.memory_dir))
         headers = self._reader.headers(*place)
         team = settings.team.used(joined=self._authorship.joined(place.real))
-        rules = Rules(place, prompt, surfaced, team=team)
+        reasons = partial(select.reasons, place=place, prompt=prompt, surfaced=surfaced, team=team)
+        query = parse(prompt.query)
+        counts = self._search.count(place.real, query.words)
+        terms = weigh(query, counts, len(headers))
         # What is below the floor is of interest only to these.
         floor = not (for_model or prompt.explain)
-        terms, rows, excluded = self._rows(
-            place.real, parse(prompt.query), len(headers), rules, floor=floor
-        )
+        wanted = {word: counts[word] for word in terms.bringing} if floor else counts
+        at_most, excluded, rows = _CANDIDATES, dict[str, str](), list[SearchRow]()
+        # There are enough of those that no rule excludes, however many are excluded.
+        while len(rows) - len(excluded) < _LEAST_CANDIDATES:
+            rows = self._search.find(place.real, wanted, at_most, len(headers))
+            excluded = reasons(rows)
+            if len(rows) < at_most:
+                break
+            at_most *= 4
+        allowed = [row for row in rows if row.path not in excluded]
         most = settings.recall.limit if prompt.limit is None else max(prompt.limit, 1)
         most = min(most, select.MOST_MEMORIES)
-        ranked = rank(terms, rows, most)
+        ranked = rank(terms, allowed, most)
         best = [item.row.path for item in ranked if not item.cut]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
         if is_small and (for_model or not best):
-            options = [header for header in headers if not rules.reason(header)]
+            left_out = reasons(headers)
+            options = [header for header in headers if header.path not in left_out]
         elif for_model:
-            all_ranked = rank(terms, rows, limits.MANIFEST_ENTRIES, floor=False)
+            all_ranked = rank(terms, allowed, limits.MANIFEST_ENTRIES, floor=False)
             ranked_paths = {item.row.path for item in all_ranked if not item.cut}
             options = [header for header in headers if header.path in ranked_paths]
         return Selection(
             place,
             candidates=self.candidates(place, prompt.index, best, now),
             ranked=ranked,
-            excluded=excluded,
+            excluded={
+                row.path: (row.name, excluded[row.path]) for row in rows if row.path in excluded
+            },
             options=options,
             most=most,
             count=len(headers),
@@ -220,38 +234,6 @@ class Finder:
             for item in best
             if (file := file_of.get(item.row.path)) is not None
         )
-
-    def _rows(
-        self,
-        real: str,
-        query: Query,
-        memories: int,
-        rules: Rules,
-        *,
-        floor: bool,
-    ) -> tuple[Terms, list[SearchRow], Mapping[str, tuple[str, str]]]:
-        """Return the weighed words of a prompt, the memories to rank, and the excluded ones.
-
-        There are enough of those that no rule excludes, however many are excluded. With ``floor``
-        memories that cannot reach it are left out.
-        """
-        excluded: dict[str, tuple[str, str]] = {}  # name and reason by path
-        counts = self._search.count(real, query.words)
-        terms = weigh(query, counts, memories)
-        wanted = {word: counts[word] for word in terms.bringing} if floor else counts
-        most = _CANDIDATES
-        while True:
-            rows = self._search.find(real, wanted, most, memories)
-            allowed = []
-            for row in rows:
-                reason = rules.reason(row)
-                if reason:
-                    excluded[row.path] = (row.name, reason)
-                else:
-                    allowed.append(row)
-            if len(allowed) >= _LEAST_CANDIDATES or len(rows) < most:
-                return terms, allowed, excluded
-            most *= 4
 
     def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:
         """Yield the memories that have each word of a query as it is written, the newest first."""

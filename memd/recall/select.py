@@ -1,7 +1,8 @@
 """Decide which memories a prompt may get, and build the memories that are sent. Pure."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
@@ -106,49 +107,46 @@ class Prefetched(Struct, frozen=True):
     explanation: Explanation | None = None
 
 
-class Rules:
-    """The rules that exclude memories from selection.
+def reasons(
+    memories: Iterable[Header | SearchRow],
+    place: tuple[str, str],
+    prompt: Prompt,
+    surfaced: Mapping[str, str],
+    *,
+    team: bool,
+) -> dict[str, str]:
+    """Return which of the memories are excluded from selection, and why, by path.
 
-    Excluded are memories that the session got in this version (``surfaced``: absolute path to
-    hash), that the client has read, or that explain the usage of a tool just used; and team
-    memories if ``team`` is false.
+    These are memories that the session got in this version (``surfaced``: absolute path to hash),
+    that the client has read, or that explain the usage of a tool just used; and team memories if
+    ``team`` is false. ``place`` is the directory by the client's path and by its real path.
     """
+    paths, roots = prompt.read_paths, (f"{place[0]}/", f"{place[1]}/")
+    # Relative to the directory.
+    read_paths = {path.removeprefix("./") for path in paths if not path.startswith("/")}
+    read_paths |= {path[len(root) :] for path in paths for root in roots if path.startswith(root)}
+    # The words of each tool's name; of mcp__server__tool memories name the server.
+    names = [tool.split("__")[1] if "__" in tool else tool for tool in prompt.recent_tools]
+    tools = [{word.lower() for word in _WORD.findall(name)} for name in names]
+    result = {}
+    for memory in memories:
+        if memory.path in read_paths:
+            result[memory.path] = explain.ALREADY_READ
+        elif not team and memory.path.startswith(TEAM):
+            result[memory.path] = explain.TEAM_OFF
+        elif surfaced.get(roots[0] + memory.path) == memory.hash:
+            result[memory.path] = explain.ALREADY_SURFACED
+        elif tools and _explains_tool(f"{memory.name} {memory.description}", tools):
+            result[memory.path] = explain.RECENT_TOOL
+    return result
 
-    def __init__(
-        self, place: tuple[str, str], prompt: Prompt, surfaced: Mapping[str, str], *, team: bool
-    ) -> None:
-        """``place`` is the directory by the client's path and by its real path."""
-        self._directory = place[0]
-        self._surfaced = surfaced
-        self._team = team
-        self._read_paths: set[str] = set()  # relative to the directory
-        for path in prompt.read_paths:
-            if not path.startswith("/"):
-                self._read_paths.add(path.removeprefix("./"))
-            roots = (f"{directory}/" for directory in place)
-            self._read_paths |= {path[len(root) :] for root in roots if path.startswith(root)}
-        self._tools = []  # the words of each tool's name
-        for tool in prompt.recent_tools:
-            parts = tool.split("__")
-            # mcp__server__tool: memories speak of the server
-            name = parts[1] if len(parts) > 1 else tool
-            self._tools.append({word.lower() for word in _WORD.findall(name)})
 
-    def reason(self, memory: Header | SearchRow) -> str:
-        """Return why a memory is excluded, "" if it is not."""
-        if memory.path in self._read_paths:
-            return explain.ALREADY_READ
-        if not self._team and memory.path.startswith(TEAM):
-            return explain.TEAM_OFF
-        if self._surfaced.get(f"{self._directory}/{memory.path}") == memory.hash:
-            return explain.ALREADY_SURFACED
-        heading = f"{memory.name} {memory.description}"
-        # It only explains the usage of one of the tools in use.
-        if self._tools and _USAGE.search(heading) and not _WARNING.search(heading):
-            heading_words = {word.lower() for word in _WORD.findall(heading)}
-            if any(tool and tool <= heading_words for tool in self._tools):
-                return explain.RECENT_TOOL
-        return ""
+def _explains_tool(heading: str, tools: Iterable[AbstractSet[str]]) -> bool:
+    """Return whether a heading only explains the usage of one of some tools, by their words."""
+    if not _USAGE.search(heading) or _WARNING.search(heading):
+        return False
+    heading_words = {word.lower() for word in _WORD.findall(heading)}
+    return any(tool and tool <= heading_words for tool in tools)
 
 
 def surfaced_memory(

@@ -205,8 +205,8 @@ class Recall:
         """
         prompt = run.prompt
         run.project, run.settings = project, settings = run.locate()
-        if prompt.strategy != LOCAL and self._models and self._models.name(settings, "recall"):
-            run.model = self._models.for_(settings)
+        if prompt.strategy != LOCAL and self._models and (model := self._models.for_(settings)):
+            run.model = model if self._models.name(settings, "recall") else None
         words, now = count(prompt.query), self._clock.now()
         if not project.enabled:
             run.reason = select.MEMORY_OFF

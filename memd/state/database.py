@@ -110,9 +110,9 @@ class StateFile:
         self._connection: sqlite3.Connection | None = None
         self._copier: sqlite3.Connection | None = None  # for copies of the log alone
         self._copy: threading.Thread | None = None  # the last copy of the log
-        self._commits = 0  # since the last copy of the log began
+        self.commits = 0  # since the last copy of the log began
         self._identity: _Identity = [None, None]  # of the file that is open
-        self._damages = 0  # how often the file was reported as damaged since a commit succeeded
+        self.damages = 0  # how often the file was reported as damaged since a commit succeeded
         self._is_lost = False  # it was removed or replaced while it was open
         self._ended = False  # closed for good
 
@@ -141,13 +141,11 @@ class StateFile:
             self._is_lost = True
         return not self._is_lost
 
-    def count_commit(self) -> None:
-        """Count a commit, and begin a copy of the log if enough were made and none is under way."""
-        self._damages = 0
-        self._commits += 1
-        if self._commits < COMMITS or (self._copy is not None and self._copy.is_alive()):
+    def begin_copy(self) -> None:
+        """Begin a copy of the log into the file, unless one is under way."""
+        if self._copy is not None and self._copy.is_alive():
             return
-        self._commits = 0
+        self.commits = 0
         thread = threading.Thread(target=self._copy_log, name="memd-checkpoint", daemon=True)
         with suppress(RuntimeError):  # no thread can be started: SQLite's own checkpoint follows
             thread.start()
@@ -166,7 +164,7 @@ class StateFile:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # SQLite's primary result code
         if code not in _OF_DISK:
             return StateFaultError(self.log_fault(error))
-        self._damages += code in _DAMAGED
+        self.damages += code in _DAMAGED
         if code in (*_DAMAGED, *_STUCK):
             self.close()
         return StateUnusableError(self.path, str(error))
@@ -215,7 +213,7 @@ class StateFile:
                 self.note(carried_over)
         ending, cause = "damaged", "it is damaged"
         # A file that was reported as damaged twice is renamed, even if the check finds nothing.
-        if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
+        if self.damages < 2:  # noqa: PLR2004 - once may have been this connection alone
             try:
                 return self._connect()
             except sqlite3.OperationalError:
@@ -230,7 +228,7 @@ class StateFile:
         for part in ("", _LOG, "-shm"):
             with suppress(FileNotFoundError):
                 os.rename(self.path + part, new_path + part)
-        self._damages = 0
+        self.damages = 0
         self.note(
             f"the state file could not be used, as {cause}; it is now {new_path} and a new one was "
             "begun: history before now is there, no memory is lost"
@@ -250,7 +248,7 @@ class StateFile:
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # counts before the first table
-            _check(connection, thorough=self._damages > 0)
+            _check(connection, thorough=self.damages > 0)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_LONGEST_PAGES}")
             connection.execute(_SYNCED)
@@ -300,7 +298,9 @@ class Database:
             finally:
                 with suppress(sqlite3.Error):  # the file may be closed by now
                     cursor.close()  # an error's frames would keep it open, and with it the file
-            file.count_commit()
+            file.commits, file.damages = file.commits + 1, 0
+            if file.commits >= COMMITS:
+                file.begin_copy()
 
     def is_in_place(self) -> bool:
         """Return whether the file that was opened is the one at its path, or none was opened."""

@@ -148,8 +148,9 @@ class Ledger:
         self._lock = threading.Lock()  # guards the next two, and is never held during a query
         # By session; the session that was used last comes last.
         self._sessions: OrderedDict[str, _SessionRecord] = OrderedDict()
-        # Statements with rows of parameters to run later; the oldest are dropped.
-        self._unwritten: deque[tuple[str, Sequence[tuple[object, ...]]]] = deque(
+        # Statements to run later for a session, with their rows of parameters; the oldest are
+        # dropped.
+        self._unwritten: deque[tuple[str, str, Sequence[tuple[object, ...]]]] = deque(
             maxlen=_MOST_UNWRITTEN
         )
         self._flush_lock = threading.Lock()  # held by ``flush``, so that statements stay in order
@@ -179,10 +180,10 @@ class Ledger:
             # The clock may have been set back, hence the absolute value.
             if use and (record.used is None or abs(at - record.used) >= _SECONDS_BETWEEN_USES):
                 record.used = at
-                self._write(session, _USE, [(session, at)])
+                self._unwritten.append((session, _USE, [(session, at)]))
             for parent, given in inherited.items() if is_new else ():
                 record.items = given.items | record.items
-                self._write(session, _INHERIT, [(session, parent)])
+                self._unwritten.append((session, _INHERIT, [(session, parent)]))
             # Unwritten marks are only in memory, so no session is dropped before a flush.
             while len(self._sessions) > _MOST_SESSIONS and not self._unwritten:
                 self._sessions.popitem(last=False)
@@ -228,8 +229,8 @@ class Ledger:
                 (bytes.fromhex(item.hash), item.bytes, at, session, item.path) for item in marked
             ]
             if rows:
-                self._write(session, _ADD_PATH, [(item.path,) for item in marked])
-                self._write(session, _MARK, rows)
+                paths = [(item.path,) for item in marked]
+                self._unwritten += [(session, _ADD_PATH, paths), (session, _MARK, rows)]
         return delivery.items, total
 
     def cancel(self, delivery: Delivery) -> None:
@@ -242,7 +243,7 @@ class Ledger:
                 record.items.pop((item.path, item.hash), None)
             rows = [(session, item.path, bytes.fromhex(item.hash)) for item in delivery.items]
             if rows:
-                self._write(session, _UNMARK, rows)
+                self._unwritten.append((session, _UNMARK, rows))
 
     def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Delete the marks of a session that was compacted or cleared, so it is given all again.
@@ -252,7 +253,7 @@ class Ledger:
         with self._lock:
             record = self._sessions.setdefault(session, _SessionRecord())
             record.items = {key: size for key, size in record.items.items() if key[0] in but}
-            self._write(session, _RESET, [(session, json.dumps(list(but)))])
+            self._unwritten.append((session, _RESET, [(session, json.dumps(list(but)))]))
 
     def flush(self) -> None:
         """Write the marks that are only in memory. Raises StateUnusableError, losing none.
@@ -261,13 +262,15 @@ class Ledger:
         """
         with self._flush_lock:
             with self._lock:
-                statements = list(self._unwritten)
+                statements = [
+                    each for each in self._unwritten if not each[0].startswith(_MEMCTL_SESSION)
+                ]
                 self._unwritten.clear()
             if not statements:
                 return
             try:
                 with self._database.transaction(synced=False) as cursor:
-                    for statement, rows in statements:
+                    for _, statement, rows in statements:
                         cursor.executemany(statement, rows)
             except BaseException:
                 with self._lock:  # in front of those that were added meanwhile
@@ -290,11 +293,6 @@ class Ledger:
         self.flush()
         rows = self._database.read(_LAST, (f"{directory}/{path}",))
         return Sighting(*rows[0]) if rows else None
-
-    def _write(self, session: str, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """Run a statement at the next flush, unless the session is of one call of memctl."""
-        if not session.startswith(_MEMCTL_SESSION):
-            self._unwritten.append((statement, rows))
 
     def _read(self, session: str) -> _SessionRecord:
         """Read a session's marks and the time of its last use from the state file."""

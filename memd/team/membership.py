@@ -83,11 +83,7 @@ class Memberships:
         # Of the file that was read last: its identity, the memberships by directory, and sentences
         # about problems.
         self._cache: tuple[Identity, dict[str, Membership], tuple[str, ...]] = (None, {}, ())
-
-    @property
-    def any(self) -> bool:
-        """Whether there was a membership when the file was last read; nothing is read now."""
-        return bool(self._cache[1])
+        self.any = False  # whether there was a membership when the file was last read
 
     def joined(self, directory: str) -> bool:
         """Return whether a memory directory joined a team."""
@@ -194,7 +190,7 @@ class Memberships:
         known_identity, memberships, problems = self._cache
         if known_identity != identity:
             memberships, problems = self._parse_file(path)
-            self._cache = (identity, memberships, problems)
+            self._cache, self.any = (identity, memberships, problems), bool(memberships)
         return memberships, problems
 
     def _parse_file(self, path: str) -> tuple[dict[str, Membership], tuple[str, ...]]:

@@ -184,7 +184,7 @@ def test_pages_that_make_no_sense_are_put_aside_while_it_is_open(filled: Databas
 
 def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     """A file whose pages look sound and which SQLite cannot use all the same is not kept."""
-    filled.file._damages = 2
+    filled.file.damages = 2
     filled.file.close()
     insert(filled)
     assert filled.file.notes
