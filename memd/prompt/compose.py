@@ -7,7 +7,6 @@ A prompt depends on no clock and no counter, since a client loses its prompt cac
 byte that differs.
 """
 
-import hashlib
 import re
 import shlex
 from collections.abc import Mapping
@@ -33,7 +32,6 @@ SECTIONS = (
     "search",
     "extra",
 )
-_ETAG_CHARACTERS = 16
 _NAME_CHARACTERS = 80
 # The tag that quotes an index, in any disguise, so that no index can close it.
 _INDEX_TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}memory[\W_]?index)", re.IGNORECASE)
@@ -89,7 +87,22 @@ class Parts(Struct, frozen=True):
 
 def compose(parts: Parts) -> str:
     """Return the text of a prompt: its sections in order, then the indexes."""
-    flags = _flags(parts)
+    extra_guidelines = parts.extra_guidelines.strip()
+    is_daily, is_team = parts.variant is Variant.DAILY_LOG, parts.variant is Variant.TEAM
+    # Whether sections, and optional parts of templates, are in the prompt.
+    included = {
+        "types": not is_daily,
+        "saving": not is_daily,
+        "daily": is_daily,
+        "team": is_team,
+        "search": parts.search,
+        "extra": bool(extra_guidelines),
+        f"agent_{parts.agent_scope}": parts.variant is Variant.AGENT,
+        "index": not parts.skip_index,
+        "brief": parts.brief,
+        "transcripts": bool(parts.transcripts),
+    }
+    flags = [name for name, is_in in included.items() if is_in]
     values = {
         "display_name": text.one_line(parts.display_name, _NAME_CHARACTERS),
         "directory": parts.directory,
@@ -97,10 +110,11 @@ def compose(parts: Parts) -> str:
         "team_directory": parts.team_directory,
         "agent": parts.agent,
         "transcripts_quoted": shlex.quote(parts.transcripts),
-        "extra_guidelines": parts.extra_guidelines.strip(),
+        "extra_guidelines": extra_guidelines,
         "index_lines": str(limits.INDEX_LINES),
     }
-    sections = [fill(_TEMPLATES[name], flags, values) for name in _section_names(parts)]
+    names = [name for name in SECTIONS if included.get(name, True)]
+    sections = [fill(_TEMPLATES[name], flags, values) for name in names]
     if not parts.skip_index:
         sections += [_index_section(index) for index in parts.indexes]
     return "\n\n".join(sections) + "\n"
@@ -110,37 +124,6 @@ def team_section(directory: str, index: IndexText) -> str:
     """Return the prompt about a team directory for a client that loads the private one itself."""
     section = fill(_TEMPLATES["team"], ("alone",), {"team_directory": directory})
     return f"{section}\n\n{_index_section(index)}\n"
-
-
-def etag(prompt: str) -> str:
-    """Return a short hash of a prompt, by which a client recognises an unchanged one."""
-    return hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:_ETAG_CHARACTERS]
-
-
-def _flags(parts: Parts) -> frozenset[str]:
-    """Return the names of the optional template parts to include."""
-    flags = {
-        "team": parts.variant is Variant.TEAM,
-        "daily": parts.variant is Variant.DAILY_LOG,
-        f"agent_{parts.agent_scope}": parts.variant is Variant.AGENT,
-        "index": not parts.skip_index,
-        "brief": parts.brief,
-        "transcripts": bool(parts.transcripts),
-    }
-    return frozenset(name for name, is_set in flags.items() if is_set)
-
-
-def _section_names(parts: Parts) -> list[str]:
-    """Return the names of the sections to include, in order."""
-    is_daily = parts.variant is Variant.DAILY_LOG
-    left_out = {"types", "saving"} if is_daily else {"daily"}
-    if parts.variant is not Variant.TEAM:
-        left_out.add("team")
-    if not parts.search:
-        left_out.add("search")
-    if not parts.extra_guidelines.strip():
-        left_out.add("extra")
-    return [name for name in SECTIONS if name not in left_out]
 
 
 def _index_section(index: IndexText) -> str:

@@ -16,7 +16,7 @@ from memd.base.errors import Invalid
 from memd.base.instruction_files import InstructionText
 from memd.base.names import INDEX, INDEXES, TEAM
 from memd.base.settings import Settings
-from memd.base.text import one_line
+from memd.base.text import one_line, sha256
 from memd.base.values import IndexFacts, MemoryFile, Project
 from memd.methods.callers import Callers
 from memd.methods.method import SessionId, method
@@ -31,6 +31,7 @@ from memd.text import quoting
 AUTO = "auto"
 _INSTRUCTIONS = ("claude", "union")  # both mean the files that Claude Code loads
 _NAME_CHARACTERS = 100  # of a name in an error
+_ETAG_CHARACTERS = 16
 _TEAM_FOLDER = TEAM.rstrip("/")
 _DEFAULT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
 _GUIDELINE_VARIABLES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
@@ -165,8 +166,9 @@ class Prompts:
             if not agent:
                 raise Invalid("the agent mode needs the name of the agent")
             directory = agent_directory(project, agent, scope, environment)
-        elif variant is Variant.TEAM and not self._uses_team(directory, settings):
-            variant = Variant.STANDARD
+        elif variant is Variant.TEAM:
+            uses_team = settings.team.used(joined=self._joined(directory))
+            variant = Variant.TEAM if uses_team else Variant.STANDARD
         paths = INDEXES if variant is Variant.TEAM else (INDEX,)
         indexes, facts, problems = self._load_indexes(directory, paths)
         if variant is Variant.AGENT and _is_in_repository(directory, project):
@@ -195,7 +197,8 @@ class Prompts:
             reason=None,
             memory_dir=directory,
             index=facts,
-            etag=compose.etag(prompt),
+            # By which a client recognises an unchanged prompt.
+            etag=sha256(prompt.encode(errors="replace"))[:_ETAG_CHARACTERS],
             problems=problems,
         )
 
@@ -209,16 +212,12 @@ class Prompts:
         # A prompt with a daily log has no section about the team.
         if not is_enabled or settings.prompt.daily_log:
             return ""
-        if not self._uses_team(directory, settings):
+        if not settings.team.used(joined=self._joined(directory)):
             return ""
         indexes, _, _ = self._load_indexes(directory, INDEXES)
         if len(indexes) < len(INDEXES):  # the team's index is missing
             return ""
         return compose.team_section(f"{directory}/{_TEAM_FOLDER}", indexes[1])
-
-    def _uses_team(self, directory: str, settings: Settings) -> bool:
-        """Return whether a directory's team memories are used."""
-        return settings.team.used(joined=self._joined(directory))
 
     def _load_indexes(
         self, directory: str, paths: Sequence[str]

@@ -92,26 +92,6 @@ class Terms(Struct, frozen=True):
     bringing: tuple[str, ...]
 
 
-def rank(
-    terms: Terms, rows: Iterable[SearchRow], limit: int, *, floor: bool = True
-) -> list[Ranked]:
-    """Return the memories that have a word of the prompt, the best first, and why some are cut.
-
-    At most ``limit`` are not cut. Without ``floor`` none is cut for a low value.
-    """
-    ranked = best_first(item for row in rows if (item := score(terms, row)) is not None)
-    one_reaches = any(item.value >= item.floor for item in ranked)
-    share = (_FOLLOWING_SHARE if one_reaches else 1.0) if floor else 0.0
-    for index, item in enumerate(ranked):
-        if item.value < share * item.floor:
-            ranked[index] = replace(item, cut=BELOW_FLOOR)
-        elif limit <= 0:
-            ranked[index] = replace(item, cut=BEYOND_LIMIT)
-        else:
-            limit -= 1
-    return ranked
-
-
 def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     """Return the words of a prompt with their weights, and the floors.
 
@@ -162,45 +142,62 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     )
 
 
-def score(prompt: Terms, row: SearchRow) -> Ranked | None:
-    """Return a memory with the parts of its score, ``None`` if it has no word of the prompt."""
-    text, heading_end = row.words, row.heading + 1
+def score(prompt: Terms, rows: Iterable[SearchRow]) -> list[Ranked]:
+    """Return the memories that have a word of the prompt, with the parts of their scores."""
+    result = []
     many_words = len(prompt.words) > _FEW_WORDS
-    present = prompt.words.intersection(text.split()) if many_words else prompt.words
-    matched: list[str] = []  # the words of the prompt that the memory has, in their order
-    bm25 = value = 0.0
-    for word, forms in prompt.terms.items():
-        # Of a word and its synonyms, the one that counts most is used.
-        gain = term_value = 0.0
-        for form, spaced, weight, form_value in forms:
-            if form in present and (times := text.count(spaced)):
-                gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
-                is_in_heading = text.find(spaced, 0, heading_end) >= 0
-                factor = 1.0 if is_in_heading else _BODY_FACTOR
-                term_value = max(term_value, form_value * factor)
-        if gain:
-            matched.append(word)
-            bm25 += gain
-            value += term_value
-    if not matched:
-        return None
-    pairs = _PAIR_SHARE * sum(
-        [
-            weight
-            for one, two, spaced, weight in prompt.pairs
-            if one in matched and two in matched and spaced in text
-        ]
-    )
-    begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
-    subject = _SUBJECT_BONUS if begins_with_name else 0.0
-    floor = prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor
-    total = round(bm25 + pairs + subject, 6)
-    return Ranked(row, total, bm25, pairs, subject, tuple(matched), value, floor)
+    for row in rows:
+        text, heading_end = row.words, row.heading + 1
+        present = prompt.words.intersection(text.split()) if many_words else prompt.words
+        matched: list[str] = []  # the words of the prompt that the memory has, in their order
+        bm25 = value = 0.0
+        for word, forms in prompt.terms.items():
+            # Of a word and its synonyms, the one that counts most is used.
+            gain = term_value = 0.0
+            for form, spaced, weight, form_value in forms:
+                if form in present and (times := text.count(spaced)):
+                    gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
+                    is_in_heading = text.find(spaced, 0, heading_end) >= 0
+                    factor = 1.0 if is_in_heading else _BODY_FACTOR
+                    term_value = max(term_value, form_value * factor)
+            if gain:
+                matched.append(word)
+                bm25 += gain
+                value += term_value
+        if not matched:
+            continue
+        pairs = _PAIR_SHARE * sum(
+            [
+                weight
+                for one, two, spaced, weight in prompt.pairs
+                if one in matched and two in matched and spaced in text
+            ]
+        )
+        begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
+        subject = _SUBJECT_BONUS if begins_with_name else 0.0
+        floor = prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor
+        total = round(bm25 + pairs + subject, 6)
+        result.append(Ranked(row, total, bm25, pairs, subject, tuple(matched), value, floor))
+    return result
 
 
-def best_first(ranked: Iterable[Ranked]) -> list[Ranked]:
-    """Return memories by score, the best first; of equal scores the newer comes first."""
-    return sorted(ranked, key=lambda item: (-item.score, -item.row.mtime_ns, item.row.path))
+def rank(scored: Iterable[Ranked], limit: int, *, floor: bool = True) -> list[Ranked]:
+    """Return the memories that ``score`` returned, the best first, and why some are cut.
+
+    Of equal scores the newer comes first. At most ``limit`` are not cut. Without ``floor`` none is
+    cut for a low value.
+    """
+    ranked = sorted(scored, key=lambda item: (-item.score, -item.row.mtime_ns, item.row.path))
+    one_reaches = any(item.value >= item.floor for item in ranked)
+    share = (_FOLLOWING_SHARE if one_reaches else 1.0) if floor else 0.0
+    for index, item in enumerate(ranked):
+        if item.value < share * item.floor:
+            ranked[index] = replace(item, cut=BELOW_FLOOR)
+        elif limit <= 0:
+            ranked[index] = replace(item, cut=BEYOND_LIMIT)
+        else:
+            limit -= 1
+    return ranked
 
 
 def highest_score(terms: Terms, words: Collection[str]) -> float:

@@ -20,7 +20,7 @@ from memd.base.team import Author
 from memd.base.values import FOREIGN, Header, MemoryFile, Project
 from memd.recall import block, select
 from memd.recall.query import parse
-from memd.recall.rank import Ranked, best_first, highest_score, rank, score, weigh
+from memd.recall.rank import Ranked, highest_score, rank, score, weigh
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest
@@ -151,7 +151,8 @@ class Finder:
         allowed = [row for row in rows if row.path not in excluded]
         most = settings.recall.limit if prompt.limit is None else max(prompt.limit, 1)
         most = min(most, select.MOST_MEMORIES)
-        ranked = rank(terms, allowed, most)
+        scored = score(terms, allowed)
+        ranked = rank(scored, most)
         best = [item.row.path for item in ranked if not item.cut]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
@@ -159,7 +160,7 @@ class Finder:
             left_out = reasons(headers)
             options = [header for header in headers if header.path not in left_out]
         elif for_model:
-            all_ranked = rank(terms, allowed, limits.MANIFEST_ENTRIES, floor=False)
+            all_ranked = rank(scored, limits.MANIFEST_ENTRIES, floor=False)
             ranked_paths = {item.row.path for item in all_ranked if not item.cut}
             options = [header for header in headers if header.path in ranked_paths]
         return Selection(
@@ -216,14 +217,13 @@ class Finder:
         analysed = parse(query)
         counts = self._search.count(real, analysed.words)
         terms = weigh(analysed, counts, len(headers))
-        ranked: dict[str, Ranked] = {}
-        best: list[Ranked] = []
+        scored, best, known = list[Ranked](), list[Ranked](), set[str]()
         # Those with the rarest words may be the best, whatever other words the others have.
         for wanted in (rarest(counts, _RARE), counts):
-            for row in self._search.find(real, wanted, _CANDIDATES, len(headers)):
-                if row.path not in ranked and (item := score(terms, row)):
-                    ranked[row.path] = item
-            best = best_first(ranked.values())[:most]
+            rows = self._search.find(real, wanted, _CANDIDATES, len(headers))
+            scored += score(terms, [row for row in rows if row.path not in known])
+            known |= {row.path for row in rows}
+            best = [item for item in rank(scored, most, floor=False) if not item.cut]
             others = counts.keys() - wanted.keys()
             if len(best) == most and best[-1].score > highest_score(terms, others):
                 break

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memd.recall.query import parse
-from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, rank, weigh
+from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, rank, score, weigh
 from memd.state.search import SearchRow
 from memd.text.words import search_text
 
@@ -177,7 +177,7 @@ def _rank(
     rows: Sequence[SearchRow], prompt: str, limit: int, *, floor: bool = True
 ) -> list[Ranked]:
     counts = Counter(word for row in rows for word in set(row.words.split()))
-    return rank(weigh(parse(prompt), counts, len(rows)), rows, limit, floor=floor)
+    return rank(score(weigh(parse(prompt), counts, len(rows)), rows), limit, floor=floor)
 
 
 def _paths(
