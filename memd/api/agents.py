@@ -1,21 +1,18 @@
 """agent.*: register, list and end the agents that exchange messages."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 from anyio import to_thread
 
 from memd.api.services import Services
 from memd.base.agents import Agent
 from memd.base.text import iso_time
 from memd.messages.service import Speaker
-from memd.messages.values import AgentEnded, AgentRow, Registered, Registration
+from memd.messages.values import AgentEnded, AgentRow, Key, Name, Registered, Registration
 from memd.methods.method import Result, SessionId, method
 from memd.rpc.call import Call, Connection
 from memd.store.secret import scrub
 
-Name = Annotated[str, msgspec.Meta(max_length=1000)]
-Key = Annotated[str, msgspec.Meta(max_length=200)]
 _UNKNOWN_PID = -1  # where the system does not tell the caller's process; related to no process
 
 
@@ -81,7 +78,7 @@ async def agent_list(
 @method("agent.end", "write")
 async def agent_end(services: Services, _call: Call, *, key: Key) -> AgentEnded:
     """End an agent and its child agents; their unread messages end as refused."""
-    return await services.messages.end_speaker(Speaker(key))
+    return await services.messages.end(await services.messages.find_speaker(Speaker(key)))
 
 
 def connected(connection: Connection) -> Any:

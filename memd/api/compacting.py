@@ -8,7 +8,6 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from memd.api.context import Place, Window, context_request
 from memd.api.notes import about
 from memd.api.services import Services
 from memd.api.work import nothing_to_read, request_of
@@ -16,7 +15,16 @@ from memd.base.errors import MemdError
 from memd.base.text import iso_time, sha256
 from memd.context.errors import breaker_open, messages_refused, summary_failed
 from memd.context.requests import COMPACTION, ContextEdit, ContextRequest
-from memd.context.service import compacting, local, restoring, results, summary, window_of
+from memd.context.service import (
+    Place,
+    Window,
+    compacting,
+    local,
+    restoring,
+    results,
+    summary,
+    window_of,
+)
 from memd.conversation.history import CompactionBoundary, CompactionPlan, boundary
 from memd.methods.method import Result, SessionId, method
 from memd.model.errors import CapReachedError, PromptTooLongError
@@ -126,8 +134,7 @@ async def context_compact(
     """
     if (transcript_path is None) == (messages is None):  # both or neither
         raise nothing_to_read()
-    request = await context_request(
-        services,
+    request = await services.contexts.request(
         call,
         cwd,
         session_id,

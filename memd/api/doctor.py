@@ -314,15 +314,15 @@ def _agent_checks(root: str) -> list[Check]:
 
 async def _memberships_check(services: Services) -> Check:
     """Return a check of whether the files that record team memberships and tokens can be used."""
-    problems = await to_thread.run_sync(services.memberships.problems)
-    return _problems_check("teams", services.memberships.folder, problems)
+    problems = await to_thread.run_sync(services.team.memberships.problems)
+    return _problems_check("teams", services.team.memberships.folder, problems)
 
 
 async def _team_checks(services: Services, directory: str) -> list[Check]:
     """Return a check of how far a project is in step with its team, or [] if it joined none."""
     name = "team"
     try:
-        team = await services.team.status(directory)
+        team = await services.team.status_of(directory)
     except Off:
         return []
     except MemdError as error:

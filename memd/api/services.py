@@ -36,7 +36,7 @@ from memd.state.period import Period
 from memd.state.spend import SpendTable
 from memd.store.store import Store
 from memd.suggestions.service import Suggestions
-from memd.team.service import Memberships, TeamSyncs
+from memd.team.service import TeamSyncs
 
 
 class Requested(Struct, frozen=True):
@@ -101,7 +101,6 @@ class Services(Struct, frozen=True):
     exports: Exports
     imports: Imports
     team: TeamSyncs
-    memberships: Memberships
     session_notes: Notes
     contexts: Contexts
     summaries: Summaries

@@ -191,9 +191,9 @@ async def _folders(services: Services) -> dict[str, str]:
 async def _teams(services: Services) -> tuple[dict[str, str], dict[str, int]]:
     """Return the state of each directory that joined a team, and how many files wait there."""
     states, conflicts = {}, {}
-    for membership in await to_thread.run_sync(services.memberships.all):
+    for membership in await to_thread.run_sync(services.team.memberships.all):
         with suppress(MemdError):  # it has just left, or its directory cannot be read
-            team = await services.team.status(membership.directory)
+            team = await services.team.status_of(membership.directory)
             states[membership.directory] = team.state
             waiting = len(team.conflicts) + len(team.held)
             if waiting:

@@ -5,18 +5,14 @@ from collections.abc import Mapping
 from memd.api import (
     agents,
     compacting,
-    context,
     doctor,
     dreaming,
     hooks,
-    messages,
     notes,
     operation,
-    portable,
     prompting,
     reporting,
     status,
-    team,
     work,
 )
 from memd.api.services import Services
@@ -39,19 +35,15 @@ def handlers(services: Services) -> Mapping[str, Handler]:
 __all__ = [
     "agents",
     "compacting",
-    "context",
     "doctor",
     "dreaming",
     "handlers",
     "hooks",
-    "messages",
     "methods",
     "notes",
     "operation",
-    "portable",
     "prompting",
     "reporting",
     "status",
-    "team",
     "work",
 ]

@@ -4,13 +4,15 @@ A client keeps its conversation and the decisions about it; memd keeps the store
 Storing has its own threads, so that a slow disk cannot hold up plans that store nothing.
 """
 
+import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 from anyio import CapacityLimiter, move_on_after, to_thread
 from msgspec.structs import asdict
 
@@ -20,7 +22,8 @@ from memd.base import limits
 from memd.base.canonical import LEAST_CHARACTERS as _LEAST
 from memd.base.canonical import content_hash
 from memd.base.clock import Clock
-from memd.base.errors import MemdError, Storage
+from memd.base.errors import Invalid, MemdError, Storage
+from memd.base.names import is_text
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.context import compacting as compacting
@@ -39,12 +42,21 @@ from memd.context.results import SessionResults, StoredTotals
 from memd.context.sizing import window_of as window_of
 from memd.context.values import KEEP, SPILL, Action, BlockKey, StoredResult
 from memd.context.values import Decision as Decision
+from memd.methods.callers import Callers
+from memd.methods.method import SessionId, method
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
 from memd.model.port import ModelSource
+from memd.rpc.call import Call
 from memd.state.docs import Docs
 from memd.store.disk import Disk, real_disk
 
 TIMEOUT = "the disk did not take it in time"
+Place = Annotated[int, msgspec.Meta(ge=0)]
+Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+_WINDOW_VARIABLE = "MEMD_CONTEXT_WINDOW"
+_TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")  # below 10^9, which is the bound of ``Window`` too
+_NO_TEXT = "a decision has texts in UTF-8"
 _CONTENT = "content"  # where an error is, in what a client sends
 _LOCKS = 16
 _THREADS = 4  # of each kind; a slow disk must not take all threads of the daemon
@@ -68,11 +80,13 @@ class Contexts:
         self,
         clock: Clock,
         table: Docs,
+        callers: Callers,
         disk: Disk | None = None,
         seconds: float = _STORING_SECONDS,
     ) -> None:
         self._clock = clock
         self._table = table
+        self._callers = callers
         self._disk = disk or real_disk()
         self._seconds = seconds
         # One thread at a time writes results of a session; few sessions share a lock.
@@ -84,7 +98,61 @@ class Contexts:
         # Counts the threads that store, also abandoned ones, which the limiters no longer count.
         self._storing_slots = threading.BoundedSemaphore(_THREADS)
 
-    async def plan(self, request: ContextRequest) -> PlannedContext:
+    @method("context.plan", "write")
+    async def plan(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        session_id: SessionId,
+        conversation: SessionId = "",
+        messages: list[Any],
+        decisions: list[Decision] | None = None,
+        model: str = "",
+        system: Any = None,
+        tools: list[Any] | None = None,
+        betas: list[str] | None = None,
+        usage: dict[str, Any] | None = None,
+        diagnostics: dict[str, Any] | None = None,
+        reader: str = "",
+        supports: list[str] | None = None,
+        window: Window = 0,
+        may_drop_thinking: bool = False,
+        idle_seconds: Seconds = 0.0,
+        request: dict[str, Any] | None = None,
+        baseline: CacheBaseline | None = None,
+    ) -> PlannedContext:
+        """What to send in place of parts of a conversation; each is decided once and stays.
+
+        ``messages`` are all of the conversation. ``decisions`` are those of all earlier plans;
+        ``request`` and ``baseline`` are of the last one. ``usage`` and ``diagnostics`` come from
+        the last reply, ``idle_seconds`` ago. ``reader`` names the tool that reads stored results:
+        without it no result is stored.
+        """
+        context_request = await self.request(
+            call,
+            cwd,
+            session_id,
+            conversation=conversation,
+            messages=messages,
+            decisions={each.key: each for each in _checked(decisions or ())},
+            model=model,
+            system=system,
+            tools=tools,
+            betas=betas or (),
+            usage=usage,
+            diagnostics=diagnostics,
+            reader=reader,
+            supports=frozenset(supports or ()),
+            window=window,
+            may_drop_thinking=may_drop_thinking,
+            idle_seconds=idle_seconds,
+            members=request,
+            baseline=baseline,
+        )
+        return await self._plan(context_request)
+
+    async def _plan(self, request: ContextRequest) -> PlannedContext:
         """Return how to send a conversation; results that go out short are on the disk then."""
         place = results.place(request.project, request.session)
         plan = await to_thread.run_sync(planning.plan, request, limiter=self._planning_threads)
@@ -106,6 +174,49 @@ class Contexts:
             ended.set()
         finish = partial(planning.settled_plan, plan, dict(stored))
         return await to_thread.run_sync(finish, limiter=self._planning_threads)
+
+    @method("context.spill", "write")
+    async def spill_result(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        session_id: SessionId,
+        tool_use_id: SessionId,
+        tool: SessionId,
+        content: str | None = None,
+        source_path: str | None = None,
+        reader: str = "",
+        action: Literal["spill", "clear"] | None = None,
+    ) -> SpilledResult:
+        """What to send in place of one tool result, for a program that asks as soon as it has it.
+
+        With ``action``, which a plan has decided, it is stored below its tool's limit too.
+        """
+        if (content is None) == (source_path is None):  # both or neither
+            raise Invalid("give content or source_path")
+        request = await self.request(call, cwd, session_id, reader=reader)
+        return await self.spill(
+            request,
+            tool=tool,
+            tool_use_id=tool_use_id,
+            content=content,
+            source_path=source_path or "",
+            action=action,
+        )
+
+    async def request(self, call: Call, cwd: str, session: str, **members: Any) -> ContextRequest:
+        """Return a request about a session, with its project, its settings and other ``members``.
+
+        No result is stored while memory is switched off. Raises Invalid.
+        """
+        environment = call.caller.environment
+        project, settings, _ = await self._callers.find(call, cwd)
+        usual = environment.get(_WINDOW_VARIABLE, "")
+        window = int(usual) if _TOKEN_COUNT.fullmatch(usual) else 0
+        if not project.enabled:
+            members["reader"] = ""  # without a reader no result is stored
+        return ContextRequest(project, settings, session, usual_window=window, **members)
 
     async def spill(
         self,
@@ -293,3 +404,12 @@ class Summaries:
 def failed_result(error: MemdError) -> dict[str, Any]:
     """Return the result of a job that failed before its work began."""
     return {"failure": {"kind": error.kind, "message": error.sentence, **error.facts}}
+
+
+def _checked(decisions: Iterable[Decision]) -> Iterable[Decision]:
+    """Yield decisions. Raises Invalid for a text that is not UTF-8."""
+    for index, each in enumerate(decisions):
+        if not all(map(is_text, (each.tool_use_id, each.content_hash, each.content, each.path))):
+            place = f"decisions.{index}"
+            raise messages_refused(place, _NO_TEXT)
+        yield each

@@ -33,6 +33,7 @@ def messages(
         clock,
         hub,
         settings=lambda root: configuration.current(root)[0],
+        callers=callers,
         socket=socket,
     )
     callers.has_agent = mailboxes.has_agent

@@ -181,6 +181,7 @@ async def _compose(
     make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration, places.socket, callers=callers)
+    archives = (database, store, projects, places, callers)
     recall = _recall(ports, database, store, models, joined, priority=priority, callers=callers)
     services = Services(
         callers=callers,
@@ -195,13 +196,12 @@ async def _compose(
         memories=Memories(store, clock, callers, team, extract.proven),
         suggestions=suggestions,
         rules=ToolRules(store, docs, clock, callers),
-        exports=exports(database, store, projects, places),
-        imports=imports(store, clock, places, priority),
+        exports=exports(*archives),
+        imports=imports(*archives, clock=clock, joined=joined, checkpoint=priority.checkpoint),
         instructions=instructions,
         team=team,
-        memberships=memberships,
         session_notes=_session_notes(ports, models, records),
-        contexts=Contexts(clock, docs),
+        contexts=Contexts(clock, docs, callers),
         summaries=Summaries(clock, models, records),
         messages=mailboxes,
         progress=progress_lines(mailboxes.register, clock, models, hub, configuration),
@@ -253,6 +253,7 @@ def _shared(
         memberships,
         clock,
         relay,
+        callers=callers,
         settings=lambda root: configuration.current(root)[0],
         memory_off=projects.off_by_files,
         on_unexpected=ports.log.unexpected,

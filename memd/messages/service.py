@@ -4,13 +4,14 @@ Each change is a step: a function that runs in a worker thread under one lock. C
 message wait on the event loop. One timer waits until the next message, answer or lease is due.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import anyio
+import msgspec
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
@@ -19,7 +20,10 @@ from memd.base.agents import (
     HOOK_MESSAGES,
     LEASE_SECONDS,
     LEASED_MESSAGES,
+    WAIT_SECONDS,
     Agent,
+    MessageKind,
+    MessageState,
     SystemProcess,
 )
 from memd.base.clock import Clock
@@ -29,7 +33,7 @@ from memd.base.settings import Settings
 from memd.base.waiting import waits_outside
 from memd.messages import block
 from memd.messages.ending import StepEffects
-from memd.messages.errors import message_not_found
+from memd.messages.errors import message_not_found, message_refused
 from memd.messages.hooking import HookLeases
 from memd.messages.hooking import ShownBlock as ShownBlock
 from memd.messages.mailboxes import LeaseHolder as LeaseHolder
@@ -38,21 +42,33 @@ from memd.messages.names import name_from as name_from
 from memd.messages.register import Register as Register
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
+    Acknowledged,
     AgentEnded,
-    HeldMessage,
+    Decided,
+    Held,
+    Key,
+    Logged,
     LoggedMessage,
+    MessageId,
+    Name,
     Received,
     Registered,
     Registration,
     SendRequest,
     Sent,
     row_of,
+    speaker_of,
 )
 from memd.messages.values import Speaker as Speaker
+from memd.methods.callers import Callers
+from memd.methods.method import Limit, method
+from memd.rpc.call import Call
 from memd.state.database import StateUnusableError
 from memd.state.messages import MessageTable
 
 T = TypeVar("T")
+_READ_BY_THE_PERSON = "the person reads what is held, in a terminal of their own"
+_NOT_THE_PERSON = "the person decides, in a terminal of their own"
 _RETRY_SECONDS = 60.0
 
 
@@ -72,9 +88,11 @@ class Messages:
         events: EventSink,
         *,
         settings: Callable[[str], Settings],
+        callers: Callers,
         socket: str = "",
     ) -> None:
         self.register = register
+        self._callers = callers
         self._clock = clock
         self._events = events
         self._mailboxes = Mailboxes(table, clock.now, clock.monotonic)
@@ -138,10 +156,6 @@ class Messages:
         self.changed(registration.directory, result.address, "registered")
         return result
 
-    async def end_speaker(self, speaker: Speaker) -> AgentEnded:
-        """End the speaker's agent; its unread messages are refused. Raises Refused."""
-        return await self.end(await self.find_speaker(speaker))
-
     async def end(self, agent: Agent) -> AgentEnded:
         """End an agent and its sub-agents; their unread messages are refused."""
         returned = await self._run_step(
@@ -176,19 +190,73 @@ class Messages:
         self._office.settings(agent.root)
         return agent
 
-    async def send(self, request: SendRequest, speaker: Speaker | None = None) -> Sent:
-        """Store a message durably and return its state. ``None`` is an unregistered sender."""
+    @method("message.send", "write")
+    async def send(
+        self,
+        call: Call,
+        *,
+        to: Name,
+        body: str = "",
+        summary: str = "",
+        cwd: str = "",
+        key: Key = "",
+        as_parent: bool = False,
+        kind: MessageKind = MessageKind.TEXT,
+        reply_to: MessageId = "",
+        request: MessageId = "",
+        approve: bool | None = None,
+        reason: str = "",
+        feedback: str = "",
+        ttl: float | None = None,
+        request_id: Name = "",
+    ) -> Sent:
+        """Send a message to an agent, or with ``*`` to all of the project; it is stored on disk
+        then.
 
-        def send(effects: StepEffects) -> Sent:
+        The sender is the agent with this ``key`` or, with ``as_parent``, the agent whose process
+        started the caller. Otherwise it is an unregistered caller in the project of ``cwd``. A
+        response names its ``request``.
+        """
+        speaker = speaker_of(call, key, as_parent=as_parent) if key or as_parent else None
+        root = "" if speaker else (await self._callers.find(call, cwd))[0].root
+        message = SendRequest(
+            to=to,
+            body=body,
+            summary=summary,
+            kind=kind.value,
+            reply_to=reply_to,
+            ttl=ttl,
+            request=request,
+            approve=approve,
+            reason=reason,
+            feedback=feedback,
+            request_id=request_id,
+            root=root,
+            client=call.caller.client,
+        )
+
+        def store(effects: StepEffects) -> Sent:
             agent = self._find_speaker(speaker) if speaker else None
-            return self._office.send(request, agent, effects)
+            return self._office.send(message, agent, effects)
 
-        return await self._run_step(send)
+        return await self._run_step(store)
 
+    @method("message.receive", "read")
     async def receive(
-        self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
+        self,
+        call: Call,
+        *,
+        key: Key = "",
+        as_parent: bool = False,
+        limit: Annotated[int, msgspec.Meta(ge=1, le=LEASED_MESSAGES)] = LEASED_MESSAGES,
+        wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS)] = 0.0,
     ) -> Received:
-        """Lease up to ``limit`` messages of an agent; wait up to ``wait`` seconds for the first."""
+        """The next messages of an agent, leased for 30 s: they come again unless acknowledged.
+
+        Where there is none, the call waits up to ``wait`` seconds for one.
+        """
+        holder = LeaseHolder(call.connection, lambda: call.connection.is_open)
+        speaker = speaker_of(call, key, as_parent=as_parent)
         until = self._clock.monotonic() + wait
         while True:
             agent, delivered, text = await self._lease(speaker, holder, limit)
@@ -206,11 +274,17 @@ class Messages:
             self._timer_wakeup.set()  # the timer knows of no lease yet
         return Received(tuple(map(row_of, delivered.messages)), delivered.more, text)
 
-    async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
-        """End messages as read; return how many had not ended before.
-
-        Raises NotFound if a text is no id of a message.
-        """
+    @method("message.ack", "write")
+    async def acknowledge(
+        self,
+        call: Call,
+        *,
+        ids: Annotated[list[MessageId], msgspec.Meta(max_length=1000)],
+        key: Key = "",
+        as_parent: bool = False,
+    ) -> Acknowledged:
+        """Mark messages as read, so that they are not delivered again."""
+        speaker = speaker_of(call, key, as_parent=as_parent)
         numbers = [number_of(each) for each in ids]
 
         def read(effects: StepEffects) -> int:
@@ -219,32 +293,59 @@ class Messages:
                 raise message_not_found(ids[numbers.index(0)])
             return self._office.mark_read(agent.id, numbers, effects)
 
-        return await self._run_step(read)
+        return Acknowledged(acked=await self._run_step(read))
 
-    async def status(self, message: str) -> Sent:
-        """Return the state of a message and of each copy. Raises NotFound."""
-        return await self._run_step(lambda _: self._office.status(message), sweep=True)
+    @method("message.status", "read")
+    async def status(self, _call: Call, *, id_: MessageId) -> Sent:
+        """The state of a message, as after ``message.send``."""
+        return await self._run_step(lambda _: self._office.status(id_), sweep=True)
 
+    @method("message.log", "read")
     async def log(
-        self, root: str, address: str = "", state: str = "", before: str = "", limit: int = 50
-    ) -> tuple[LoggedMessage, ...]:
-        """Return messages of a project, or of one agent, newest first and without bodies."""
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        agent: Name = "",
+        state: MessageState | None = None,
+        before: MessageId = "",
+        limit: Limit = 50,
+    ) -> Logged:
+        """The messages of a project, or of one agent, newest first and without bodies."""
+        project, *_ = await self._callers.find(call, cwd)
+        find = partial(self._office.log, root=project.root, state=state or "", before=before)
 
         def shown(_: StepEffects) -> tuple[LoggedMessage, ...]:
-            agent = self.register.resolve(address, root).id if address else 0
-            return self._office.log(agent=agent, root=root, state=state, before=before, limit=limit)
+            agent_id = self.register.resolve(agent, project.root).id if agent else 0
+            return find(agent=agent_id, limit=limit)
 
-        return await self._run_step(shown, sweep=True)
+        return Logged(messages=await self._run_step(shown, sweep=True))
 
+    @method("message.held", "operate")
     async def held(
-        self, root: str = "", message: str = "", limit: int = 50
-    ) -> tuple[HeldMessage, ...]:
-        """Return held messages with their texts; see ``StoredMessages.held``."""
-        return await self._run_step(lambda _: self._office.held(root, message, limit), sweep=True)
+        self, call: Call, *, cwd: str = "", id_: MessageId = "", limit: Limit = 50
+    ) -> Held:
+        """The messages that are held for the person, newest first and with their texts.
 
-    async def decide(self, message: str, *, accept: bool) -> Sent:
-        """Accept or refuse a held message. Raises NotFound and Conflict."""
-        return await self._run_step(partial(self._office.decide, message, accept=accept))
+        They are those of the project of ``cwd``, or without it of all; ``id`` selects one of any
+        project. A program that an assistant started does not read them.
+        """
+        if await self._callers.started_by_an_assistant(call):
+            raise message_refused(_READ_BY_THE_PERSON)
+        root = (await self._callers.find(call, cwd))[0].root if cwd else ""
+        find = partial(self._office.held, root, id_, limit)
+        return Held(messages=await self._run_step(lambda _: find(), sweep=True))
+
+    @method("message.decide", "operate")
+    async def decide(self, call: Call, *, id_: MessageId, accept: bool) -> Decided:
+        """Accept or refuse a message that is held for the person.
+
+        A program that an assistant started does not decide for the person.
+        """
+        if await self._callers.started_by_an_assistant(call):
+            raise message_refused(_NOT_THE_PERSON)
+        decide = partial(self._office.decide, id_, accept=accept)
+        return Decided(state=(await self._run_step(decide)).state)
 
     async def forget(self) -> None:
         """Keep the newest 10,000 of the messages that have ended."""

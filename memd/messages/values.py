@@ -1,11 +1,18 @@
 """The requests to this room and its results; the results are sent on the wire as they are."""
 
+from typing import Annotated
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from memd.base.agents import AgentMessage
 from memd.base.text import iso_time
+from memd.rpc.call import Call
+
+Name = Annotated[str, msgspec.Meta(max_length=1000)]
+Key = Annotated[str, msgspec.Meta(max_length=200)]
+MessageId = Annotated[str, msgspec.Meta(max_length=100)]
 
 
 class Registration(Struct, frozen=True):
@@ -155,3 +162,36 @@ def row_of(message: AgentMessage) -> MessageRow:
     facts |= {"sender": sender.address, "client": sender.client}
     facts |= {"project": sender.project, "sent_at": iso_time(message.sent_at)}
     return MessageRow(**facts)
+
+
+class Acknowledged(Struct, frozen=True):
+    """How many messages were acknowledged; those that had ended before do not count."""
+
+    acked: int
+
+
+class Logged(Struct, frozen=True):
+    """Messages, newest first."""
+
+    messages: tuple[LoggedMessage, ...]
+
+
+class Held(Struct, frozen=True):
+    """Messages that wait for the person, newest first."""
+
+    messages: tuple[HeldMessage, ...]
+
+
+class Decided(Struct, frozen=True):
+    """The new state of a held message."""
+
+    state: str
+
+
+def speaker_of(call: Call, key: str, *, as_parent: bool) -> Speaker:
+    """Return who acts: the agent with ``key``, or with ``as_parent`` the one above the caller.
+
+    That is the registered agent whose process started the caller.
+    """
+    pid = call.caller.pid if as_parent and not key else 0
+    return Speaker(key, pid)

@@ -18,6 +18,7 @@ from memd.portable.values import (
     ReadFile,
     SourceKind,
 )
+from memd.projects.known import KnownProject
 from memd.store import secret
 
 _SHOWN_NAMES = 5  # that the error for an unknown source lists
@@ -57,12 +58,15 @@ class ImportPorts(Struct, frozen=True):
 
     ``staging`` is the folder for unpacked archives. ``restore_notes`` writes a session's notes and
     returns ``False`` if it has notes already; it takes a project, a session, the notes' bytes and
-    their time in ns. ``checkpoint`` waits while a prompt is answered.
+    their time in ns. ``checkpoint`` waits while a prompt is answered. ``known`` returns all
+    projects, and ``joined`` says whether a memory directory is a team's.
     """
 
     staging: str
     restore_notes: Callable[[Project, str, bytes, int], bool]
     checkpoint: Callable[[], None] = lambda: None
+    known: Callable[[], tuple[KnownProject, ...]] = tuple
+    joined: Callable[[str], bool] = lambda _: False
 
 
 class EmptyTree:

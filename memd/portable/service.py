@@ -7,22 +7,30 @@ cancelled stops before its next change set; one that is being written is complet
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Annotated
 
 import anyio
+import msgspec
 from anyio import from_thread, to_thread
 from msgspec import Struct
 
 from memd import __version__
 from memd.base.agents import AgentScope
 from memd.base.clock import Clock
-from memd.base.errors import MemdError, NotFound
+from memd.base.errors import Invalid, MemdError, NotFound
 from memd.base.imports import RawNotes
+from memd.base.names import printable
+from memd.base.text import one_line, sha256
 from memd.base.values import Draft, Provenance, Tree
 from memd.base.yielding import yielding
+from memd.methods.callers import Callers
+from memd.methods.method import method
 from memd.portable import collecting
 from memd.portable.destination import Destination, check_destination
+from memd.portable.errors import kind_unknown
 from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.importing import EmptyTree, provenance, read_source, restore_notes
 from memd.portable.importing import ImportPorts as ImportPorts
@@ -44,12 +52,16 @@ from memd.portable.values import ReadProject as ReadProject
 from memd.portable.values import SourceKind as SourceKind
 from memd.portable.writing import Staging
 from memd.projects.agents import AgentMemory, agents_in, own_agents
-from memd.projects.known import KnownProject
+from memd.projects.known import KnownProject, known_project
 from memd.projects.project import agent_directory
+from memd.projects.remotes import repository_of
+from memd.rpc.call import Call
 from memd.store.disk import Disk, real_disk
 from memd.store.store import Store
 
 FindTargets = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
+_KIND_CHARACTERS = 40  # of an unknown kind in an error
+Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
 _HAS_NO_TARGET = "nobody said where it goes: --project {}=DIR"
 _HAS_NO_PROJECT = "no project here says where it goes: --project DIR"
 Report = Callable[[int, int], Awaitable[None]]  # projects done, of how many
@@ -72,8 +84,10 @@ class ExportPorts(Struct, frozen=True):
 class Exports:
     """Runs the exports of a daemon, one at a time."""
 
-    def __init__(self, store: Store, ports: ExportPorts, disk: Disk | None = None) -> None:
-        self._store, self._ports = store, ports
+    def __init__(
+        self, store: Store, ports: ExportPorts, callers: Callers, disk: Disk | None = None
+    ) -> None:
+        self._store, self._ports, self._callers = store, ports, callers
         self._disk = disk or real_disk()
         self._lock = anyio.Lock()  # held by the export that runs
 
@@ -81,7 +95,40 @@ class Exports:
         """Return all known projects. Raises StateUnusableError."""
         return await to_thread.run_sync(self._ports.known)
 
-    async def export(self, request: ExportRequest, report: Report) -> ExportResult:
+    @method("export", "read")
+    async def export(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        dest: str,
+        project: str = "",
+        all_: bool = False,
+        with_: tuple[ExportPart, ...] = (),
+    ) -> ExportResult:
+        """Write memories as an archive: a new folder, or a file that ends in .tar.gz.
+
+        ``dest`` is an absolute path that does not exist yet, outside of memory directories. The
+        memories are those of the project of ``cwd``, of the directory ``project``, or of ``all``
+        projects. Only private memories are exported, and the parts in ``with``. Texts that look
+        like a credential are left out and listed. Progress has the number of ``projects`` done,
+        ``of`` how many. docs/export-format.md describes the format.
+        """
+        if project and all_:
+            raise Invalid(
+                "an export takes one project or all of them",
+                hint="name a project, or leave it out with all",
+            )
+        if all_:
+            projects = await self.projects()
+        else:
+            here = await self._callers.project(call, project or cwd)
+            projects = (await to_thread.run_sync(known_project, here),)
+        return await self.write(
+            ExportRequest(dest, projects, frozenset(with_), whole=all_), partial(_report, call)
+        )
+
+    async def write(self, request: ExportRequest, report: Report) -> ExportResult:
         """Write an archive; it appears at its destination only when it is complete.
 
         Raises Refused and Storage.
@@ -158,9 +205,39 @@ class Exports:
 class Imports:
     """Runs the imports of a daemon, one at a time."""
 
-    def __init__(self, store: Store, clock: Clock, ports: ImportPorts) -> None:
-        self._store, self._clock, self._ports = store, clock, ports
+    def __init__(self, store: Store, clock: Clock, ports: ImportPorts, callers: Callers) -> None:
+        self._store, self._clock, self._ports, self._callers = store, clock, ports, callers
         self._lock = anyio.Lock()  # held by the import that runs
+
+    @method("import", "write")
+    async def import_(
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        source: str,
+        kind: str | None = None,
+        project: Places = (),
+        dry_run: bool = False,
+        accept: bool = False,
+    ) -> ImportResult:
+        """Import memories from an export of memd, or from another tool's files.
+
+        ``source`` is the absolute path of a folder, a file, a .tar, .tar.gz or .zip; its ``kind``
+        is recognised unless given: memd, claude-code, codex or text. A ``project`` is the absolute
+        path of a target directory, or ``id=path`` for one of several projects in the source; by
+        default it is ``cwd``. Without ``accept``, or with ``dry_run``, the result says what would
+        be done and nothing changes. With it each memory directory gets one change. Progress has the
+        number of ``projects`` done, ``of`` how many.
+        """
+        if kind and kind not in tuple(SourceKind):
+            why = f"{one_line(kind, _KIND_CHARACTERS)} is no kind of source"
+            raise kind_unknown(source, why)
+        known_kind = SourceKind(kind) if kind else None
+        request = ImportRequest(source, known_kind, accept and not dry_run, call.caller.client)
+        destinations = {"": cwd} | dict(map(_parse_destination, project))
+        find = partial(self._targets, call, destinations)
+        return await self.run(request, find, partial(_report, call))
 
     async def run(
         self, request: ImportRequest, find_targets: FindTargets, report: Report
@@ -183,6 +260,42 @@ class Imports:
             await report(total - 1, total)
             await run.import_own_agents(targets)
             return run.report.result()
+
+    async def _targets(
+        self, call: Call, destinations: dict[str, str], reading: ImportReading
+    ) -> dict[str, ImportTarget]:
+        """Return the target of each project in the source by id, and under "" that of the rest.
+
+        If ``destinations`` names no project, the only one goes to that of ""; of several, each goes
+        to the one project here with the same repository, if there is exactly one. Raises Invalid,
+        and what ``writable`` raises.
+        """
+        source_ids = [project.id for project in reading.projects]
+        for key in destinations:
+            if key not in ("", *source_ids):
+                raise _place_unknown(key, source_ids)
+        names_no_project = len(destinations) == 1
+        targets: dict[str, ImportTarget] = {}
+        for key, directory in destinations.items():
+            try:
+                targets[key] = await self._target(call, directory)
+            except MemdError:
+                if key or names_no_project:
+                    raise  # else "" is only the default ``cwd``, which need not be usable
+        if names_no_project and len(source_ids) == 1:
+            return targets | {source_ids[0]: targets[""]}
+        if names_no_project:
+            every = await to_thread.run_sync(self._ports.known)
+            roots = (targets[""].project.root, *(each.root for each in every if each.root))
+            matches = await to_thread.run_sync(_roots_by_repository, reading.projects, roots)
+            targets |= {key: await self._target(call, root) for key, root in matches.items()}
+        return targets
+
+    async def _target(self, call: Call, directory: str) -> ImportTarget:
+        """Return the project of a directory as a target. Raises what ``writable`` raises."""
+        project = await self._callers.writable(call, directory)
+        joined = await to_thread.run_sync(self._ports.joined, project.memory_dir)
+        return ImportTarget(project, call.caller.environment, joined)
 
     async def rehearse(self, directory: str, incoming: Incoming, by: Provenance) -> ImportPlan:
         """Return the plan of an import into a directory, which need not exist; change nothing."""
@@ -321,3 +434,40 @@ class _ImportRun:
             self.report.problems.append(f"{name}: {error.sentence}")
             return
         into.append(self.report.folder(name, directory, plan, change))
+
+
+def _parse_destination(text: str) -> tuple[str, str]:
+    """Return the id of a project in the source, "" for any other, and its target directory."""
+    name, equals, directory = text.partition("=")
+    if not equals or text.startswith("/"):  # a path, which may have an equals sign
+        return "", text
+    return name, directory
+
+
+def _place_unknown(name: str, known: Sequence[str]) -> Invalid:
+    """Return the error that an import names a project that the source does not have."""
+    listed = ", ".join(map(printable, known)) or "none that has a name"
+    return Invalid(f"the source has no project {printable(name)!r}; it has {listed}", project=name)
+
+
+def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, str]:
+    """Return the one of ``roots`` that has a project's repository, by project id. Blocks.
+
+    A repository that several projects of the source or several roots have is left out.
+    """
+    by_remote: defaultdict[str, set[str]] = defaultdict(set)
+    for root in roots:
+        repository = repository_of(root)
+        if repository:
+            by_remote[sha256(repository.encode())].add(root)
+    counts = Counter(each.remote for each in projects)
+    return {
+        each.id: min(by_remote[each.remote])  # a set of one
+        for each in projects
+        if counts[each.remote] == len(by_remote[each.remote]) == 1
+    }
+
+
+async def _report(call: Call, done: int, total: int) -> None:
+    """Report how many projects are done."""
+    await call.progress({"projects": done, "of": total})

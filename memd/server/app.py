@@ -42,7 +42,7 @@ from memd.server.errors import (
     TeamServerError,
     UnauthorisedError,
 )
-from memd.server.log import TeamLog
+from memd.server.log import ServingLog
 from memd.server.requests import TeamCall
 from memd.server.routes import ROUTES, TeamRoute
 from memd.server.storage import Storage
@@ -62,10 +62,10 @@ T = TypeVar("T")
 
 
 def application(
-    storage: Storage, clock: Callable[[], float] = time.time, log: TeamLog | None = None
+    storage: Storage, clock: Callable[[], float] = time.time, log: ServingLog | None = None
 ) -> Starlette:
     """Return the application in front of a storage; ``clock`` returns seconds since 1970."""
-    serving = _Application(storage, clock, log or TeamLog(sys.stderr))
+    serving = _Application(storage, clock, log or ServingLog(sys.stderr))
     routes = [Route(row.path, partial(serving.handle, row), methods=[row.method]) for row in ROUTES]
     handlers = {HTTPException: serving.refuse_unrouted}
     result = Starlette(routes=routes, exception_handlers=handlers)
@@ -76,7 +76,7 @@ def application(
 class _Application:
     """The HTTP application of one server: it admits, reads, handles and reports each request."""
 
-    def __init__(self, storage: Storage, clock: Callable[[], float], log: TeamLog) -> None:
+    def __init__(self, storage: Storage, clock: Callable[[], float], log: ServingLog) -> None:
         self._storage = storage
         self._clock = clock
         self._log = log

@@ -19,7 +19,7 @@ from memd.text.invisible import without_directions
 Fact = str | int | float | bool
 
 
-class TeamLog:
+class ServingLog:
     """Writes events to a stream; if the disk is full, lines are lost and the server goes on."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -135,3 +135,20 @@ class TeamMember(Struct, frozen=True):
     devices: tuple[str, ...]
     entries: int
     at: float
+
+
+class TeamJoin(Struct, frozen=True):
+    """What joining would send, and its result; ``joined`` is null for a preview."""
+
+    preview: JoinPreview
+    joined: Joined | None
+
+
+class TeamLog(Struct, frozen=True):
+    """The versions of an entry, newest first, or without a path the members whose entries are here.
+
+    The member with the most entries comes first.
+    """
+
+    versions: tuple[TeamVersion, ...] = ()
+    members: tuple[TeamMember, ...] = ()

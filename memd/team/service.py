@@ -10,22 +10,26 @@ from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import uuid4
 
 import anyio
+import msgspec
 from anyio import from_thread, to_thread
 from anyio.abc import TaskGroup
 
 from memd.base.clock import Clock
 from memd.base.errors import MemdError, Refused, Unavailable
 from memd.base.events import TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED, Event, EventSink
-from memd.base.names import TEAM
+from memd.base.names import TEAM, check_name
 from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.team import SyncState
 from memd.base.values import Actor, Project, Provenance
+from memd.methods.callers import Callers
+from memd.methods.method import Limit, method
 from memd.remote.link import HttpRequest, HttpResponse, Link
+from memd.rpc.call import Call
 from memd.state.teams import TeamTable
 from memd.store.store import Store
 from memd.team import acts, entering, joining, pausing, syncing, views
@@ -34,17 +38,21 @@ from memd.team.exchange import Exchange, SyncPorts
 from memd.team.local import LocalFiles
 from memd.team.membership import Memberships as Memberships
 from memd.team.place import Due, SyncPlace, place_of
-from memd.team.results import Joined as Joined
-from memd.team.results import JoinPreview as JoinPreview
-from memd.team.results import LeftTeam as LeftTeam
-from memd.team.results import SyncResult as SyncResult
-from memd.team.results import TeamMember as TeamMember
-from memd.team.results import TeamStatus as TeamStatus
-from memd.team.results import TeamVersion as TeamVersion
+from memd.team.results import (
+    Joined,
+    LeftTeam,
+    SyncResult,
+    TeamJoin,
+    TeamLog,
+    TeamStatus,
+)
 from memd.team.values import Membership
 
 Progress = Callable[[int], Coroutine[Any, Any, None]]
 T = TypeVar("T")
+Word = Annotated[str, msgspec.Meta(max_length=1000)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+Revision = Annotated[int, msgspec.Meta(ge=1, lt=10**17)]  # a server reads 18 digits
 _TEAM_OFF = "team.enabled is false"
 _THREADS = 4  # syncs at once: each waits for its server in a thread
 
@@ -65,6 +73,7 @@ class TeamSyncs:
         clock: Clock,
         events: EventSink,
         *,
+        callers: Callers,
         settings: Callable[[str], Settings],
         memory_off: Callable[[str], str] = lambda _: "",
         on_unexpected: Callable[[BaseException], str],
@@ -73,8 +82,9 @@ class TeamSyncs:
     ) -> None:
         self._store = store
         self._table = table
-        self._memberships = memberships
+        self.memberships = memberships
         self._clock = clock
+        self._callers = callers
         self._events = events
         self._settings = settings
         self._memory_off = memory_off
@@ -91,7 +101,7 @@ class TeamSyncs:
 
     async def run(self) -> None:
         """Sync directories after changes, and in sessions every few minutes, until cancelled."""
-        await to_thread.run_sync(self._memberships.all)  # so that ``Memberships.any`` is known
+        await to_thread.run_sync(self.memberships.all)  # so that ``Memberships.any`` is known
         try:
             async with anyio.create_task_group() as self._group:
                 await anyio.sleep_forever()
@@ -106,12 +116,12 @@ class TeamSyncs:
 
     def visited(self, directory: str) -> None:
         """Note that a session is active; its directory is pulled every few minutes."""
-        if self._memberships.any and (due := self._wake_task(directory)):
+        if self.memberships.any and (due := self._wake_task(directory)):
             due.visited(self._clock.monotonic())
 
     def joined(self, directory: str) -> bool:
         """Return whether a memory directory joined a team. Blocks."""
-        return self._memberships.joined(directory)
+        return self.memberships.joined(directory)
 
     async def check_used(self, project: Project) -> None:
         """Check that a project uses a team's memories. Raises Off, Refused."""
@@ -121,61 +131,93 @@ class TeamSyncs:
             directory, team = project.memory_dir, self._settings(project.root).team
             if team.enabled == "false":
                 raise team_refused(directory, _TEAM_OFF)
-            if not team.used(joined=self._memberships.joined(directory)):
+            if not team.used(joined=self.memberships.joined(directory)):
                 raise team_not_joined(directory)
 
         await to_thread.run_sync(check)
 
-    async def sync(self, directory: str, progress: Progress | None = None) -> SyncResult:
-        """Pull, then send all changes here, even if the sync is paused.
+    @method("team.sync", "write")
+    async def sync(self, call: Call, *, cwd: str) -> SyncResult:
+        """Fetch what other members wrote and send what changed here, now.
 
-        ``progress`` gets the number of entries that came so far.
+        Also what the server refused before is sent. Progress has the number of ``files`` that came.
         """
-        return await self._act(directory, progress=progress)
+        directory = (await self._callers.writable(call, cwd)).memory_dir
+        return await self._act(directory, progress=partial(_report_files, call))
 
-    async def status(self, directory: str, path: str = "") -> TeamStatus:
+    @method("team.status", "read")
+    async def status(self, call: Call, *, cwd: str, path: str = "") -> TeamStatus:
+        """How far a project is in step with its team, and what waits for a person; asks no server.
+
+        With ``path`` it also says in ``files`` how that memory differs from what was fetched last.
+        """
+        directory = (await self._callers.project(call, cwd)).memory_dir
+        return await self.status_of(directory, _path(path) if path else "")
+
+    async def status_of(self, directory: str, path: str = "") -> TeamStatus:
         """Return the state of a directory's sync, and how one path differs; asks no server."""
         place = await self._place(directory, off=True)
         off = place.off or await to_thread.run_sync(self._memory_off, place.membership.root)
         return await self._view(place, partial(views.status, off=off, path=path))
 
+    @method("team.log", "read")
     async def log(
-        self, directory: str, path: str, before: int | None = None, limit: int = 50
-    ) -> tuple[TeamVersion, ...]:
-        """Return the versions of a path on the server, newest first (see ``views.log``)."""
-        key = path.removeprefix(TEAM)
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        path: str = "",
+        limit: Limit = 50,
+        before: Revision | None = None,
+    ) -> TeamLog:
+        """The versions of one memory on the server, newest first, those ``before`` a revision.
+
+        Without ``path`` the members whose memories are here; that asks no server.
+        """
+        directory = (await self._callers.project(call, cwd)).memory_dir
+        if not path:
+            await self._place(directory, off=True)
+            bases = await to_thread.run_sync(self._table.bases, directory)
+            return TeamLog(members=views.members(bases))
+        key = _path(path).removeprefix(TEAM)
         view = partial(views.log, key=key, before=before, limit=limit)
-        return await self._view(await self._place(directory), view)
+        return TeamLog(versions=await self._view(await self._place(directory), view))
 
-    async def members(self, directory: str) -> tuple[TeamMember, ...]:
-        """Return the members that wrote the entries in a directory."""
-        await self._place(directory, off=True)
-        bases = await to_thread.run_sync(self._table.bases, directory)
-        return views.members(bases)
-
-    async def remove(self, directory: str, path: str, reason: str) -> SyncResult:
-        """Remove an entry for all members; its text stays in the history."""
-        act = partial(acts.remove, path=path, reason=reason)
+    @method("team.remove", "write")
+    async def remove(self, call: Call, *, cwd: str, path: str, reason: Reason) -> SyncResult:
+        """Remove a memory for all members; it stays in the server's history."""
+        directory = (await self._callers.writable(call, cwd)).memory_dir
+        act = partial(acts.remove, path=_path(path), reason=reason)
         return await self._act(directory, act, send=False)
 
+    @method("team.resolve", "write")
     async def resolve(
         self,
-        directory: str,
-        path: str,
-        how: str,
+        call: Call,
+        *,
+        cwd: str,
+        path: str = "",
+        how: Literal["ours", "theirs", "edit", "restore", "accept"],
         text: str | None = None,
-        revision: int | None = None,
+        revision: Revision | None = None,
     ) -> SyncResult:
-        """Decide a conflict or a held file, or restore an older version, and send it.
+        """Decide what waits for a person, and sync.
 
-        Raises Refused if the file still breaks a rule.
+        Of a conflict or a held file ``ours`` sends the text here, ``theirs`` takes the server's
+        state, and ``edit`` sends the ``text``. ``restore`` brings back an older version from the
+        server's history: the last one before a removal, or that of the ``revision``. ``accept``
+        needs no path: it goes on with a server that removes many memories or looks wrong.
         """
+        directory = (await self._callers.writable(call, cwd)).memory_dir
+        if how == "accept":
+            return await self._accept(directory)
+        path = _path(path)
         act = partial(acts.resolve, path=path, how=how, text=text)
         if how == "restore":
             act = partial(acts.restore, path=path, revision=revision)
         return await self._act(directory, act, path)
 
-    async def accept(self, directory: str) -> SyncResult:
+    async def _accept(self, directory: str) -> SyncResult:
         """Accept a server that seemed wrong, or a pull that removes many files, and sync."""
 
         def accept(exchange: Exchange) -> None:
@@ -184,35 +226,50 @@ class TeamSyncs:
 
         return await self._run(await self._place(directory), accept)
 
-    async def preview(self, project: Project, url: str, repo: str) -> JoinPreview:
-        """Return which files joining would send, without asking the server."""
-        find = partial(joining.prospect, self._memberships, project, url, repo)
-        prospect = await to_thread.run_sync(find)
-        files = self._local_files(project.memory_dir)
-        preview = partial(views.preview, project, prospect, files)
-        return await to_thread.run_sync(preview)
-
+    @method("team.join", "write")
     async def join(
-        self, project: Project, url: str, repo: str, code: str, progress: Progress | None = None
-    ) -> Joined:
-        """Exchange an invitation's code for a token, join the repository, and sync."""
-        find = partial(joining.prospect, self._memberships, project, url, repo)
+        self,
+        call: Call,
+        *,
+        cwd: str,
+        url: Word,
+        code: Word = "",
+        repo: Word = "",
+        preview: bool = False,
+    ) -> TeamJoin:
+        """Join the team of a project's repository, or say what that would do.
+
+        ``repo`` is the repository, by default the one that ``origin`` names in ``.git/config``. The
+        ``code`` of an invitation is needed where this device has no token for the server. The
+        project's memory directory joins; no file of a repository can make it join.
+        """
+        project = await self._callers.writable(call, cwd)
+        find = partial(joining.prospect, self.memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
         now, directory = self._clock.now(), project.memory_dir
-        enter = partial(entering.enter, self._memberships, project, prospect, code, now=now)
+        expect = partial(views.preview, project, prospect, self._local_files(directory))
+        expected = await to_thread.run_sync(expect)
+        if preview:
+            return TeamJoin(preview=expected, joined=None)
+        enter = partial(entering.enter, self.memberships, project, prospect, code, now=now)
         membership, role = await to_thread.run_sync(
             partial(enter, ask=self._ask_from_thread), limiter=self._threads
         )
-        result = await self._act(directory, progress=progress)
+        result = await self._act(directory, progress=partial(_report_files, call))
         place = (membership.server, membership.remote, membership.member, membership.device)
-        return Joined(*place, role, result)
+        return TeamJoin(preview=expected, joined=Joined(*place, role, result))
 
-    async def leave(self, directory: str, *, remove: bool) -> LeftTeam:
-        """Leave the team and revoke the token; ``remove`` deletes the files (undo restores)."""
+    @method("team.leave", "write")
+    async def leave(self, call: Call, *, cwd: str, remove: bool = False) -> LeftTeam:
+        """Leave the team; this device's token is revoked unless another directory needs it.
+
+        The team's files stay here, or with ``remove`` are deleted, as a change.
+        """
+        directory = (await self._callers.project(call, cwd)).memory_dir
         place = await self._place(directory, off=True)
         membership = place.membership
         async with self._repository_lock(membership):
-            leaving = partial(entering.leave, self._memberships, membership, self._ask_from_thread)
+            leaving = partial(entering.leave, self.memberships, membership, self._ask_from_thread)
             why = await to_thread.run_sync(leaving, limiter=self._threads)
             await to_thread.run_sync(self._table.forget, directory)
             change = None
@@ -234,7 +291,7 @@ class TeamSyncs:
     async def _sync_when_due(self, directory: str, due: Due) -> None:
         """Sync a directory whenever it is due, until nothing is due or it has left its team."""
         try:
-            while await to_thread.run_sync(self._memberships.joined, directory):
+            while await to_thread.run_sync(self.memberships.joined, directory):
                 wakeup = self._wakeups[directory] = anyio.Event()
                 now = self._clock.monotonic()
                 at = due.next(now)
@@ -280,7 +337,7 @@ class TeamSyncs:
 
     async def _place(self, directory: str, *, off: bool = False) -> SyncPlace:
         """Return a directory's membership and settings."""
-        find = partial(place_of, self._memberships, self._settings, directory)
+        find = partial(place_of, self.memberships, self._settings, directory)
         place = await to_thread.run_sync(find)
         if place.off and not off:
             raise team_refused(place.membership.remote, place.off)
@@ -395,3 +452,14 @@ class TeamSyncs:
     def _local_files(self, directory: str) -> LocalFiles:
         """Return the cache of the hashes of a directory's team files."""
         return self._files.setdefault(directory, LocalFiles(self._store.reading, directory))
+
+
+async def _report_files(call: Call, files: int) -> None:
+    """Report how many files came so far."""
+    await call.progress({"files": files})
+
+
+def _path(path: str) -> str:
+    """Return a memory's path below ``team/``. Raises Refused."""
+    team_path = path if path.startswith(TEAM) else f"{TEAM}{path}"
+    return check_name(team_path)

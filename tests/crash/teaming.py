@@ -36,7 +36,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from memd.base.places import find
 from memd.base.text import sha256
 from memd.server.app import application
-from memd.server.log import TeamLog
+from memd.server.log import ServingLog
 from memd.server.serving import configured
 from memd.server.storage import open_storage
 from memd.server.values import Role
@@ -233,7 +233,7 @@ class Sweep:
 
     def serve(self, *, stop: bool) -> None:
         """Serve until SIGTERM."""
-        log = TeamLog(io.StringIO())
+        log = ServingLog(io.StringIO())
         served = application(open_storage(self.database), ServerClock(), log)
         if stop:
             os.kill(os.getpid(), signal.SIGSTOP)

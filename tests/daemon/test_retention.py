@@ -24,6 +24,7 @@ from memd.state.docs import Docs
 from tests.notes.bench import notes_of
 from tests.store.bench import Bench, topic
 from tests.stores import projects_in
+from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +67,7 @@ async def keeper(folder: Path) -> AsyncIterator[Keeper]:
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
         notes = notes_of(clock, Runs(Docs(database)))
-        contexts = Contexts(clock, Docs(database))
+        contexts = Contexts(clock, Docs(database), callers_in("/", database, clock))
         bounded = partial(keep_bounded, notes=notes, contexts=contexts, forget=nothing)
         group.start_soon(bounded, database, projects, clock, Log(log))
         await made.rested()

@@ -22,6 +22,7 @@ from memd.state.docs import Docs
 from memd.store.disk import Disk
 from tests.store.bench import topic
 from tests.stores import projects_in, store_in
+from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
 ALL = frozenset(ExportPart)
@@ -42,7 +43,7 @@ class Archives:
             notes=contents,
             own=(f"{home}/state",),
         )
-        self.exports = Exports(self.store, ports, disk)
+        self.exports = Exports(self.store, ports, callers_in(home, database, self.clock), disk)
 
     def project(self, name: str = "app") -> KnownProject:
         """Return a project below ``src``, which is made where it is not there."""
@@ -69,7 +70,7 @@ class Archives:
         chosen = projects or (self.project(),)
         request = ExportRequest(str(destination), chosen, frozenset(parts), whole)
         with blockbuster_ctx("memd"):
-            return await self.exports.export(request, _ignore)
+            return await self.exports.write(request, _ignore)
 
 
 async def _ignore(done: int, total: int) -> None:

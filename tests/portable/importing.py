@@ -22,6 +22,7 @@ from memd.state.database import Database, open_database
 from memd.store.disk import Disk
 from tests.portable.sources import written
 from tests.stores import projects_in, store_in
+from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
 NOW = 1_772_450_000.0
@@ -51,6 +52,7 @@ class Machine:
             self.store,
             self.clock,
             ImportPorts(str(folder / "staging"), restore_notes),
+            callers_in(folder, database, self.clock),
         )
 
     def root(self, name: str = "app") -> str:

@@ -246,7 +246,7 @@ async def test_a_cancelled_export_leaves_nothing(tmp_path: Path) -> None:
                     await anyio.lowlevel.checkpoint()
 
             request = ExportRequest(str(tmp_path / "out"), (project, project))
-            await archives.exports.export(request, stop)
+            await archives.exports.write(request, stop)
         assert scope.cancelled_caught
         assert os.listdir(tmp_path) == ["home"]
         await archives.export(tmp_path / "out")

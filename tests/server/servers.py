@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from memd.server.app import application
-from memd.server.log import TeamLog
+from memd.server.log import ServingLog
 from memd.server.serving import ListenAddress, configured, listen
 from memd.server.storage import Storage, open_storage
 from memd.server.values import Role
@@ -65,7 +65,7 @@ def team_server(
     storage = open_storage(str(database))
     log = io.StringIO()
     listener, url = listen(ListenAddress(port=0))
-    server = configured(application(storage, clock, TeamLog(log)))
+    server = configured(application(storage, clock, ServingLog(log)))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

@@ -9,13 +9,16 @@ from typing import Any
 from memd.base.settings import Settings
 from memd.base.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
 from memd.daemon.app import SCHEMAS
+from memd.rpc.call import Call
 from memd.state.database import open_database
 from memd.state.teams import TeamTable
 from memd.store.log import ChangeLog
 from memd.store.store import Store
 from memd.team.membership import Memberships
-from memd.team.service import Joined, TeamSyncs
+from memd.team.results import Joined, SyncResult, TeamStatus
+from memd.team.service import TeamSyncs
 from tests.stores import Sink, store_in
+from tests.support.calls import call_about, callers_in
 from tests.support.clock import FakeClock
 
 ORIGIN = "git@github.com:Acme/App.git"
@@ -54,7 +57,31 @@ class Device:
 
     async def join(self, url: str, code: str) -> Joined:
         """Join with a code."""
-        return await self.syncs.join(self.project, url, "", code)
+        joined = (
+            await self.syncs.join(self._call(), cwd=self.project.cwd, url=url, code=code)
+        ).joined
+        assert joined is not None
+        return joined
+
+    async def sync(self) -> SyncResult:
+        """Sync now, as a person asks for it."""
+        return await self.syncs.sync(self._call(), cwd=self.project.cwd)
+
+    async def status(self) -> TeamStatus:
+        """Return how far the directory is in step with its team."""
+        return await self.syncs.status(self._call(), cwd=self.project.cwd)
+
+    async def remove(self, path: str, reason: str) -> SyncResult:
+        """Remove a memory for all members."""
+        return await self.syncs.remove(self._call(), cwd=self.project.cwd, path=path, reason=reason)
+
+    async def accept(self) -> SyncResult:
+        """Go on with a server that looks wrong."""
+        return await self.syncs.resolve(self._call(), cwd=self.project.cwd, how="accept")
+
+    def _call(self) -> Call:
+        """Return a call that is about the directory."""
+        return call_about(self.directory)
 
     async def write(self, key: str, text: str | None) -> CommitResult:
         """Write a file below ``team/`` through the store, or delete it."""
@@ -102,6 +129,7 @@ async def device(
             memberships,
             clock,
             sink,
+            callers=callers_in(home, database, clock),
             settings=lambda _: settings,
             on_unexpected=unexpected,
             **more,

@@ -25,7 +25,7 @@ async def _main(calm: str, attacked: str, folder: str) -> None:
         Path("/proc/self/clear_refs").write_text("5")  # the highest use so far is forgotten
         before = _memory("VmRSS")
         with suppress(Unavailable):
-            await home.syncs.sync(home.directory)
+            await home.sync()
         sys.stdout.write(str(_memory("VmHWM") - before))
 
 

@@ -49,7 +49,7 @@ async def pulled(tmp_path: Path, answers: Callable[[str], Iterable[bytes]]) -> t
             await joined(home, server.url)
             result: Any
             try:
-                result = await home.syncs.sync(home.directory)
+                result = await home.sync()
             except MemdError as error:
                 result = error
             assert all(TOKEN in head for head in server.heads)
@@ -147,8 +147,8 @@ async def test_an_etag_of_any_kind_is_no_header_of_ours(tmp_path: Path) -> None:
         async with device(tmp_path / str(len(etag))) as home:
             with hostile(partial(_same, said)) as server:
                 await joined(home, server.url)
-                await home.syncs.sync(home.directory)
-                await home.syncs.sync(home.directory)
+                await home.sync()
+                await home.sync()
                 assert 'If-None-Match: "e.9"\r\n'.lower() in server.heads[1].lower()
 
 
@@ -211,7 +211,7 @@ async def test_412_for_ever_ends(tmp_path: Path) -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(_pass_time, home)
                 with pytest.raises(Unavailable):
-                    await home.syncs.sync(home.directory)
+                    await home.sync()
                 group.cancel_scope.cancel()
             assert sum(head.startswith("PUT") for head in server.heads) == 5
             assert home.texts() == {"own.md": OWN, "ours.md": memory("ours", "Ours.")}

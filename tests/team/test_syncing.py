@@ -74,10 +74,10 @@ async def test_a_lost_answer_is_no_second_write_and_undoes_no_newer_edit(tmp_pat
         line.plan.extend(["pass", "mute"])
         await anna.write(KEY, memory("releases", "First."))
         with pytest.raises(Unavailable):
-            await anna.syncs.sync(anna.directory)
+            await anna.sync()
         await anna.write(KEY, memory("releases", "Second."))
-        await anna.syncs.sync(anna.directory)
-        await ben.syncs.sync(ben.directory)
+        await anna.sync()
+        await ben.sync()
         assert ben.texts() == anna.texts() == {KEY: memory("releases", "Second.")}
         client = server.client("carl")
         history = client.get(f"/v1/repos/{server.repository}/history?key={KEY}").json()
@@ -93,12 +93,12 @@ async def test_a_lost_answer_to_what_another_has_changed_since(tmp_path: Path) -
         line.plan.extend(["pass", "mute"])
         await anna.write(KEY, memory("releases", "First."))
         with pytest.raises(Unavailable):
-            await anna.syncs.sync(anna.directory)
-        await ben.syncs.sync(ben.directory)
+            await anna.sync()
+        await ben.sync()
         await ben.write(KEY, memory("releases", "Ben's."))
-        await ben.syncs.sync(ben.directory)
+        await ben.sync()
         anna.clock.advance(8 * DAY)
-        await anna.syncs.sync(anna.directory)
+        await anna.sync()
         assert anna.texts() == ben.texts() == {KEY: memory("releases", "Ben's.")}
         assert anna.table.conflicts(anna.directory) == {}
 
@@ -109,11 +109,11 @@ async def test_what_the_server_had_already_hides_nothing(tmp_path: Path) -> None
         line.plan.extend(["pass", "lose"])
         await anna.write(KEY, memory("releases", "The same."))
         with pytest.raises(Unavailable):
-            await anna.syncs.sync(anna.directory)
+            await anna.sync()
         await ben.write(KEY, memory("releases", "The same."))
         await ben.write("more.md", memory("more", "Ben's."))
-        await ben.syncs.sync(ben.directory)
-        await anna.syncs.sync(anna.directory)
+        await ben.sync()
+        await anna.sync()
         assert anna.texts() == ben.texts()
 
 
@@ -122,8 +122,8 @@ async def test_thirty_days_offline_lose_nothing(tmp_path: Path) -> None:
     async with lines(tmp_path) as (_, line, (anna, ben)):
         for name in ("both", "apart"):
             await anna.write(f"{name}.md", memory(name, "One.\n\nTwo.\n\nThree."))
-        await anna.syncs.sync(anna.directory)
-        await ben.syncs.sync(ben.directory)
+        await anna.sync()
+        await ben.sync()
         line.gone = True
         anna.syncs.visited(anna.directory)
         for day in range(30):
@@ -138,7 +138,7 @@ async def test_thirty_days_offline_lose_nothing(tmp_path: Path) -> None:
         await ben.write("both.md", memory("both", "One.\n\nTwo.\n\nDrei."))
         line.gone = False
         for one in (anna, ben, anna, ben):
-            await one.syncs.sync(one.directory)
+            await one.sync()
         assert anna.texts() == ben.texts()
         assert len(anna.texts()) == 62
         assert anna.texts()["both.md"] == memory("both", "Uno.\n\nTwo.\n\nDrei.")
@@ -155,7 +155,7 @@ async def test_a_project_that_is_off_is_not_synced(tmp_path: Path) -> None:
         for _ in range(40):
             await calm(anna)
             anna.clock.advance(10)
-        status = await anna.syncs.status(anna.directory)
+        status = await anna.status()
         assert (status.state, status.paused) == ("off", why)
         assert line.seen == []
 
@@ -166,25 +166,25 @@ async def test_a_server_from_a_backup_changes_nothing_before_it_is_accepted(
     """A restored server removes and overwrites nothing; what it lost is sent once accepted."""
     async with lines(tmp_path) as (_, line, (anna, ben)):
         await anna.write(KEY, memory("releases", "Old."))
-        await anna.syncs.sync(anna.directory)
-        await ben.syncs.sync(ben.directory)
+        await anna.sync()
+        await ben.sync()
         copy_database(tmp_path / "server.db", tmp_path / "restored.db")
         await anna.write(KEY, memory("releases", "New."))
         await anna.write("later.md", memory("later", "After the backup."))
-        await anna.syncs.sync(anna.directory)
-        await ben.syncs.sync(ben.directory)
+        await anna.sync()
+        await ben.sync()
         texts = anna.texts()
         with closing(open_storage(str(tmp_path / "restored.db"))) as copy:
             copy.renew()
         with team_server(tmp_path / "restored.db", clock=anna.clock.now) as restored:
             line.upstream = restored.url.removeprefix("http://")
             for one in (anna, ben):
-                result = await one.syncs.sync(one.directory)
+                result = await one.sync()
                 assert (bool(result.waits), result.sent, one.texts()) == (True, (), texts)
             with pytest.raises(Refused, match="backup"):
-                await anna.syncs.remove(anna.directory, PATH, "outdated")
+                await anna.remove(PATH, "outdated")
             for one in (anna, ben, anna, ben):
-                result = await one.syncs.accept(one.directory)
+                result = await one.accept()
                 assert (result.waits, one.texts()) == ("", texts)
             assert anna.table.conflicts(anna.directory) == ben.table.conflicts(ben.directory) == {}
             held = restored.client("carl").get(f"/v1/repos/{restored.repository}/entries").json()
@@ -196,8 +196,8 @@ async def test_a_pull_that_removes_much_waits(tmp_path: Path) -> None:
     async with lines(tmp_path) as (server, _, (anna, ben)):
         for number in range(7):
             await anna.write(f"{number}.md", memory(str(number), "Text."))
-        await anna.syncs.sync(anna.directory)
-        await ben.syncs.sync(ben.directory)
+        await anna.sync()
+        await ben.sync()
         client = server.client("a")
         path = f"/v1/repos/{server.repository}/entries"
         page = client.get(path).json()
@@ -207,9 +207,9 @@ async def test_a_pull_that_removes_much_waits(tmp_path: Path) -> None:
             client.delete(f"{path}/{entry['key']}?reason=none", headers=headers).raise_for_status()
             if entry["key"] == "3.md":
                 anna.clock.advance(DAY)
-        waits = (await ben.syncs.sync(ben.directory)).waits
+        waits = (await ben.sync()).waits
         assert (waits, len(ben.texts())) == ("the server removes 7 of 7 memories at once", 7)
-        await ben.syncs.accept(ben.directory)
+        await ben.accept()
         assert ben.texts() == {}
 
 
@@ -219,13 +219,13 @@ async def test_a_full_repository_takes_updates_and_holds_the_rest(tmp_path: Path
         server.storage.limits = Limits(max_entries=3, put_entries=2)
         for number in range(5):
             await anna.write(f"{number}.md", memory(str(number), "Text."))
-        result = await anna.syncs.sync(anna.directory)
+        result = await anna.sync()
         assert ({held.reason for held in result.held}, len(result.sent)) == ({"full"}, 3)
         await anna.write("0.md", memory("0", "Newer."))
-        assert (await anna.syncs.sync(anna.directory)).sent == ("team/0.md",)
+        assert (await anna.sync()).sent == ("team/0.md",)
         server.storage.limits = Limits(put_entries=1)
-        assert sorted((await anna.syncs.sync(anna.directory)).sent) == ["team/3.md", "team/4.md"]
-        assert (await anna.syncs.status(anna.directory)).state == "equal"
+        assert sorted((await anna.sync()).sent) == ["team/3.md", "team/4.md"]
+        assert (await anna.status()).state == "equal"
 
 
 async def test_a_server_that_hangs_does_not_keep_memd_from_ending(tmp_path: Path) -> None:
@@ -242,9 +242,9 @@ async def test_a_server_that_hangs_does_not_keep_memd_from_ending(tmp_path: Path
         await anna.write(KEY, memory("releases", "Tag first."))
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
-                group.start_soon(anna.syncs.sync, anna.directory)
+                group.start_soon(anna.sync)
                 await to_thread.run_sync(reached.wait)
                 group.cancel_scope.cancel()
         over.set()
         line.before = None
-        assert (await anna.syncs.sync(anna.directory)).sent == (PATH,)
+        assert (await anna.sync()).sent == (PATH,)
