@@ -87,12 +87,12 @@ class Memberships:
 
     def joined(self, directory: str) -> bool:
         """Return whether a memory directory joined a team."""
-        return self.of(directory) is not None
+        rows = self._read()[0]
+        return bool(rows) and os.path.realpath(directory) in rows
 
     def of(self, directory: str) -> Membership | None:
         """Return the membership of a memory directory, ``None`` if it joined no team."""
-        rows = self._read()[0]
-        return rows.get(os.path.realpath(directory)) if rows else None
+        return self._read()[0].get(os.path.realpath(directory))
 
     def all(self) -> tuple[Membership, ...]:
         """Return all memberships, in the order in which they were joined."""
