@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import memd
-from memd.api.table import methods
 from memd.base.errors import MemdError
 from memd.base.settings import declared
 from memd.cli.arguments import COMMANDS, EXIT_STATUS
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, synopsis
+from memd.daemon.table import methods
 from tools import manual
 from tools.protocol import markdown
 

@@ -16,7 +16,7 @@ PLAN = {
     "daemon": 1_100,
     "cli": 3_400,
     "api": 2_000,
-    "methods": 500,
+    "methods": 600,
     "mcp": 900,
     "ui": 2_000,
     "prompt": 400,

@@ -1,17 +1,13 @@
-"""dream.*: consolidate memories on request, and report on the last and the next dream."""
+"""What ``dream`` and its neighbours answer."""
 
 from typing import Any
 
 import msgspec
 
-from memd.api.services import Services
-from memd.api.work import Ended, ended, visit_of
+from memd.api.work import Ended
 from memd.dream.gates import Gate
-from memd.dream.report_page import markdown
 from memd.dream.service import DirectorySize, Reasoned
-from memd.methods.method import Result, method
-from memd.model.port import LOCAL
-from memd.rpc.call import Call
+from memd.methods.method import Result
 
 
 class Merged(Result):
@@ -83,63 +79,3 @@ class DreamStatus(Result):
     gates: tuple[Gate, ...]
     running: str | None
     proposals: int
-
-
-@method("dream", "write")
-async def dream(
-    services: Services, call: Call, *, cwd: str, force: bool = False, wait: bool = False
-) -> Dreamed:
-    """Consolidate the memories of a project when the gates are open.
-
-    With ``force`` only another dream that runs prevents it. With ``wait`` the answer comes once the
-    dream has ended.
-    """
-    project, settings, _ = await services.callers.find(call, cwd)
-    visit = visit_of(call, cwd, "")
-    requested = await services.starter.request(project, settings, visit, force=force)
-    if requested.gate:
-        return Dreamed(status="skipped", gate=requested.gate)
-    if not wait:
-        return Dreamed(status="started", job=requested.job)
-    return await ended(services, requested.job, Dreamed)
-
-
-@method("dream.last", "read")
-async def dream_last(services: Services, call: Call, *, cwd: str) -> LastDream:
-    """What the newest dream did, as data and as a page for people."""
-    project = await services.callers.project(call, cwd)
-    job = await services.jobs.newest(project.memory_dir, "dream")
-    if job is None:
-        return LastDream()
-    at = job.ended or job.created
-    error = str((job.error or {}).get("message", ""))
-    page = markdown(job.result or {}, job=job.id, at=at, state=job.state, error=error)
-    return LastDream(
-        job=job.id, state=job.state, at=at, report=job.result, error=error or None, markdown=page
-    )
-
-
-@method("dream.status", "read")
-async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStatus:
-    """When the next dream of a project may begin, and what prevents it.
-
-    The gates are checked as for a dream, but none is started.
-    """
-    project, settings, _ = await services.callers.find(call, cwd)
-    prospect = await services.starter.prospect(project, settings)
-    outlook = prospect.outlook
-    uses_model = settings.dream.use_model and services.models.for_(settings) is not None
-    return DreamStatus(
-        enabled=outlook.gates[0].open,  # the first gate is the switch
-        auto=settings.dream.auto,
-        engine=services.models.name(settings, "dream") if uses_model else LOCAL,
-        last=outlook.last,
-        due=outlook.due,
-        sessions=outlook.sessions,
-        min_sessions=settings.dream.min_sessions,
-        gate=outlook.gate,
-        waits=prospect.waits,
-        gates=outlook.gates,
-        running=prospect.running,
-        proposals=await services.reviews.waiting_in(project.memory_dir),
-    )

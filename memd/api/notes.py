@@ -117,7 +117,7 @@ async def notes_update(
     result = await submit(services, request)
     if not (wait and result.job):
         return result
-    return await ended(services, result.job, UpdatedNotes)
+    return await ended(services.jobs, result.job, UpdatedNotes)
 
 
 @method("notes.list", "read")

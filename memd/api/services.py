@@ -12,7 +12,6 @@ from memd.base.places import Places
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.context.service import Contexts, Summaries
-from memd.dream.gates import Outlook
 from memd.extract.service import Extractions
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
@@ -39,40 +38,11 @@ from memd.suggestions.service import Suggestions
 from memd.team.service import TeamSyncs
 
 
-class Requested(Struct, frozen=True):
-    """The result of a request to dream: its job, or the gate that is closed; the other is ""."""
-
-    job: str = ""
-    gate: str = ""
-
-
-class Prospect(Struct, frozen=True):
-    """When the next dream may begin.
-
-    ``outlook`` has all gates. ``waits`` says why an automatic dream waits, or is "". ``running`` is
-    the job of a dream that waits or runs.
-    """
-
-    outlook: Outlook
-    waits: str
-    running: str | None
-
-
 class Starter(Protocol):
     """Starts dreams; the daemon implements it (``daemon/dreaming.py``)."""
 
-    async def request(
-        self, project: Project, settings: Settings, visit: Visit, *, force: bool
-    ) -> Requested:
-        """Submit a dream that a person requests, unless a gate is closed."""
-        ...
-
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Start an automatic dream if one is due and nothing prevents it; return its job, or ""."""
-        ...
-
-    async def prospect(self, project: Project, settings: Settings) -> Prospect:
-        """Return when the next dream may begin and what prevents it; starts none."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from memd.api import notes, prompting, work
+from memd.api import notes, work
 from memd.api.dialects import Event
 from memd.api.received import Received
 from memd.api.services import Services
@@ -32,7 +32,8 @@ async def after_turn(
         with suppress(MemdError):
             await notes.submit(services, request, seconds=_GATE_SECONDS)
     if kind is Event.SESSION_END:
-        await prompting.over(services, call, _notes_request(call, received))
+        visit = work.visit_of(call, project.cwd, session)
+        await services.starter.consider(project, settings, visit)
     return sentence
 
 

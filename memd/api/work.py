@@ -11,6 +11,7 @@ from memd.base.covered import CoveredText
 from memd.base.errors import Invalid
 from memd.base.settings import Settings
 from memd.base.values import Project
+from memd.jobs.service import Jobs
 from memd.methods.method import Limit, Result, SessionId, method, shaped
 from memd.projects.known import Visit
 from memd.projects.project import transcript_folders
@@ -123,7 +124,7 @@ async def extract(
     result = await submit(services, call, project, settings, about)
     if not (wait and result.job):
         return result
-    return await ended(services, result.job, Extracted)
+    return await ended(services.jobs, result.job, Extracted)
 
 
 async def submit(
@@ -210,9 +211,9 @@ def visit_of(call: Call, cwd: str, session: str) -> Visit:
     return Visit(cwd, caller.client, caller.environment, session)
 
 
-async def ended(services: Services, job: str, shape: type[E]) -> E:
+async def ended(jobs: Jobs, job: str, shape: type[E]) -> E:
     """Wait until a job has ended, and return its result, or its error, as ``shape``."""
-    finished = await services.jobs.wait(job)
+    finished = await jobs.wait(job)
     facts: dict[str, Any] = {"status": finished.state, "job": job}
     if finished.error:
         facts["reason"] = finished.error.get("message")

@@ -20,7 +20,6 @@ from msgspec import Struct, field
 from memd.agent.runs import Runs
 from memd.api.dialects import DIALECTS
 from memd.api.services import Services
-from memd.api.table import handlers
 from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.places import Places
@@ -33,6 +32,7 @@ from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
+from memd.daemon.table import handlers
 from memd.daemon.teams import ChangeRelay
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
@@ -178,7 +178,7 @@ async def _compose(
     dreams = Dreams(store, database, proposals, clock, models=models, runs=records, note=log.note)
     notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
-    make_starter = partial(DreamStarter, projects, dreams, jobs, docs, clock=clock)
+    make_starter = partial(DreamStarter, callers, projects, dreams, jobs, docs, clock=clock)
     starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration, places.socket, callers=callers)
     archives = (database, store, projects, places, callers)

@@ -16,7 +16,8 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from memd.api.services import Prospect, Requested
+from memd.api.dreaming import Dreamed, DreamStatus, LastDream
+from memd.api.work import ended, visit_of
 from memd.base.clock import Clock
 from memd.base.errors import Invalid, MemdError
 from memd.base.recent import Recent
@@ -24,11 +25,15 @@ from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
+from memd.dream.report_page import markdown
 from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
+from memd.methods.callers import Callers
+from memd.methods.method import Done, SessionId, method
 from memd.projects.known import Visit, last_visits, remember_visit
 from memd.projects.projects import Projects
+from memd.rpc.call import Call
 from memd.state.docs import Docs
 
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
@@ -41,6 +46,7 @@ class DreamStarter:
 
     def __init__(
         self,
+        callers: Callers,
         projects: Projects,
         dreams: Dreams,
         jobs: Jobs,
@@ -51,6 +57,7 @@ class DreamStarter:
         on_battery: Callable[[], bool],
         log: Log,
     ) -> None:
+        self._callers = callers
         self._projects = projects
         self._dreams = dreams
         self._jobs = jobs
@@ -66,17 +73,77 @@ class DreamStarter:
         self._last_begun: Recent[str, float] = Recent()
         self._submitting = anyio.Lock()  # held from the check that no dream is queued until one is
 
-    async def request(
-        self, project: Project, settings: Settings, visit: Visit, *, force: bool
-    ) -> Requested:
-        """Submit a dream that a person requests, and return its job or the gate that is closed.
+    @method("dream", "write")
+    async def dream(
+        self, call: Call, *, cwd: str, force: bool = False, wait: bool = False
+    ) -> Dreamed:
+        """Consolidate the memories of a project when the gates are open.
 
-        Raises Storage.
+        With ``force`` only another dream that runs prevents it. With ``wait`` the answer comes once
+        the dream has ended.
         """
+        project, settings, _ = await self._callers.find(call, cwd)
         gate = await self._closed_gate(project, settings, force=force)
         if gate:
-            return Requested(gate=gate)
-        return Requested(job=await self._submit(project, visit))
+            return Dreamed(status="skipped", gate=gate)
+        job = await self._submit(project, visit_of(call, cwd, ""))
+        if not wait:
+            return Dreamed(status="started", job=job)
+        return await ended(self._jobs, job, Dreamed)
+
+    @method("dream.status", "read")
+    async def status(self, call: Call, *, cwd: str) -> DreamStatus:
+        """When the next dream of a project may begin, and what prevents it.
+
+        The gates are checked as for a dream, but none is started.
+        """
+        project, settings, _ = await self._callers.find(call, cwd)
+        directory = project.memory_dir
+        async with self._gate_locks.setdefault(directory, anyio.Lock()):
+            outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
+        return DreamStatus(
+            enabled=outlook.gates[0].open,  # the first gate is the switch
+            auto=settings.dream.auto,
+            engine=self._dreams.engine(settings),
+            last=outlook.last,
+            due=outlook.due,
+            sessions=outlook.sessions,
+            min_sessions=settings.dream.min_sessions,
+            gate=outlook.gate,
+            waits=await self._reason_to_wait(project, settings),
+            gates=outlook.gates,
+            running=await self._jobs.under_way("dream", directory),
+            proposals=await self._dreams.proposals_in(directory),
+        )
+
+    @method("dream.last", "read")
+    async def last(self, call: Call, *, cwd: str) -> LastDream:
+        """What the newest dream did, as data and as a page for people."""
+        project = await self._callers.project(call, cwd)
+        job = await self._jobs.newest(project.memory_dir, "dream")
+        if job is None:
+            return LastDream()
+        at = job.ended or job.created
+        error = str((job.error or {}).get("message", ""))
+        page = markdown(job.result or {}, job=job.id, at=at, state=job.state, error=error)
+        return LastDream(
+            job=job.id,
+            state=job.state,
+            at=at,
+            report=job.result,
+            error=error or None,
+            markdown=page,
+        )
+
+    @method("session.end", "write")
+    async def session_end(self, call: Call, *, cwd: str, session_id: SessionId) -> Done:
+        """Note that a client session ended, though it may be resumed; a due dream may begin.
+
+        A resumed session still has the memories that it was given, so its ledger stays.
+        """
+        project, settings, _ = await self._callers.find(call, cwd)
+        await self.consider(project, settings, visit_of(call, project.cwd, session_id))
+        return Done()
 
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Submit an automatic dream if it is due and need not wait; return its job, or "".
@@ -100,16 +167,6 @@ class DreamStarter:
         while True:
             await self._clock.sleep(_CHECK_SECONDS)
             await self._check_all()
-
-    async def prospect(self, project: Project, settings: Settings) -> Prospect:
-        """Return when the next dream may begin, why it waits, and the jobs that run or wait.
-
-        Raises StateUnusableError.
-        """
-        async with self._gate_locks.setdefault(project.memory_dir, anyio.Lock()):
-            outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
-        running = await self._jobs.under_way("dream", project.memory_dir)
-        return Prospect(outlook, await self._reason_to_wait(project, settings), running)
 
     async def run(self, running: Running) -> dict[str, Any]:
         """Run a dream's job and return its report; an automatic one checks its gates first."""

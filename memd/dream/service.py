@@ -39,7 +39,7 @@ from memd.dream.removals import removed_since
 from memd.dream.run import MINUTES, DreamRun, ModelRun, dream_timeout, dream_unfinished
 from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
-from memd.model.port import Model, ModelSource
+from memd.model.port import LOCAL, Model, ModelSource
 from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
 from memd.state.jobs import job_completed
@@ -98,6 +98,15 @@ class Dreams:
         Returns a sentence about each. Raises StateUnusableError.
         """
         return await to_thread.run_sync(self._lock.recover)
+
+    def engine(self, settings: Settings) -> str:
+        """Return the name of the model that a dream would ask, or ``LOCAL``."""
+        uses_model = settings.dream.use_model and self._models.for_(settings) is not None
+        return self._models.name(settings, briefing.KIND) if uses_model else LOCAL
+
+    async def proposals_in(self, directory: str) -> int:
+        """Return how many proposals for a directory are open. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
     async def run(
         self,

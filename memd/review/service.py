@@ -115,10 +115,6 @@ class Reviews:
         """Return the number of open proposals by real directory. Raises StateUnusableError."""
         return await to_thread.run_sync(self._proposals.waiting)
 
-    async def waiting_in(self, directory: str) -> int:
-        """Return how many proposals of a directory are open. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._proposals.waiting_in, directory)
-
     @method("dream.accept", "write")
     async def accept(self, call: Call, *, cwd: str, proposal: str, paths: Paths = ()) -> Accepted:
         """Carry out a dream's proposal, whole or for some files, as one change.

@@ -1,6 +1,6 @@
 """The table as documents."""
 
-from memd.api.table import methods
+from memd.daemon.table import methods
 from memd.methods.discover import openrpc
 
 

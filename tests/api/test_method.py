@@ -2,8 +2,8 @@
 
 import pytest
 
-from memd.api.table import methods
 from memd.base.errors import Invalid
+from memd.daemon.table import methods
 from memd.methods.method import IDENTIFIERS, moment, seconds
 from tests.api.caller import Caller
 from tests.traces import traces

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memd.api.table import methods
+from memd.daemon.table import methods
 from memd.methods.discover import ORDER
 
 

@@ -5,7 +5,6 @@ from importlib import import_module
 import msgspec
 import pytest
 
-from memd.api.table import methods
 from memd.cli.arguments import COMMANDS, parser
 from memd.cli.grammar import (
     Command,
@@ -13,6 +12,7 @@ from memd.cli.grammar import (
     Option,
     synopsis,
 )
+from memd.daemon.table import methods
 
 PARSER = parser()
 

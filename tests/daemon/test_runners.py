@@ -57,6 +57,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
     projects = projects_in(tmp_path, database)
     starter = DreamStarter(
+        callers_in("/", database, bench.clock),
         projects,
         bench.dreams(endless),
         jobs,

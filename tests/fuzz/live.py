@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from anyio.from_thread import start_blocking_portal
 
-from memd.api.table import methods
 from memd.base import strict_json
+from memd.daemon.table import methods
 from memd.methods.method import Method
 from tests.fuzz.target import Target, Use
 from tests.rpc.answers import assert_body

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from memd.api.table import methods
 from memd.base import gone
 from memd.base.settings import declared
 from memd.cli.arguments import COMMANDS
 from memd.cli.grammar import synopsis
+from memd.daemon.table import methods
 from tools import documents, manual
 
 

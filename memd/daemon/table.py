@@ -6,16 +6,15 @@ from memd.api import (
     agents,
     compacting,
     doctor,
-    dreaming,
     hooks,
     notes,
     operation,
-    prompting,
     reporting,
     status,
     work,
 )
 from memd.api.services import Services
+from memd.daemon import dreaming
 from memd.methods.discover import rows
 from memd.methods.method import Method, bound
 from memd.rpc.call import Handler
@@ -42,7 +41,6 @@ __all__ = [
     "methods",
     "notes",
     "operation",
-    "prompting",
     "reporting",
     "status",
     "work",
