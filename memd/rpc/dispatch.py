@@ -10,9 +10,9 @@ This is one of the three places of the program that catch every exception.
 
 import inspect
 import sys
-import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -34,35 +34,18 @@ from memd.rpc.errors import (
 from memd.rpc.messages import RpcRequest
 
 
-class _Unused:
-    """Replaces classes that the library imports and never uses here."""
-
-    validate = None
-
-    def __init__(self, _schema: object) -> None:
-        pass
-
-    @staticmethod
-    def check_schema(_schema: object) -> None:
-        """Take any schema."""
-
-
 @contextmanager
-def _without_unused() -> Iterator[None]:
-    """Replace unused imports of the library by empty modules, which saves 5 MB and start-up time.
+def _bare_packages(*names: str) -> Iterator[None]:
+    """Let modules of libraries be imported without what their packages import themselves.
 
-    These are a validator of JSON schemas, since memd checks envelopes itself, and a web server that
-    is an example.
+    That is a validator of JSON schemas, since memd checks envelopes itself, a web server that is an
+    example, and much of which results are not made: 5 MB and a part of the start.
     """
-    names: dict[str, dict[str, object]] = {
-        "jsonschema": {},
-        "jsonschema.validators": {"validator_for": lambda _schema: _Unused},
-        "http.server": {"BaseHTTPRequestHandler": _Unused, "HTTPServer": _Unused},
-    }
     absent = [name for name in names if name not in sys.modules]
     for name in absent:
+        spec = find_spec(name)
         sys.modules[name] = ModuleType(name)
-        vars(sys.modules[name]).update(names[name])
+        sys.modules[name].__path__ = (spec and spec.submodule_search_locations) or []
     try:
         yield
     finally:
@@ -70,11 +53,10 @@ def _without_unused() -> Iterator[None]:
             del sys.modules[name]
 
 
-with warnings.catch_warnings(), _without_unused():
-    # The library reads a schema in a way that Python 3.11 deprecates, and is no longer developed.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from jsonrpcserver import Error, Result, Success, async_dispatch_to_response
+with _bare_packages("jsonrpcserver", "oslash"):
+    from jsonrpcserver.async_dispatcher import dispatch_to_response_pure
     from jsonrpcserver.response import to_serializable_one
+    from jsonrpcserver.result import Error, Result, Success
 
 T = TypeVar("T")
 Method = Callable[..., Awaitable[Result]]
@@ -104,8 +86,13 @@ class Dispatcher(dict[str, Method]):
         if request.answered:
             message["id"] = request.id
         try:
-            response: Any = await async_dispatch_to_response(
-                message, self, context=call, deserializer=_as_it_is, validator=_as_it_is
+            response: Any = await dispatch_to_response_pure(
+                deserializer=_as_it_is,
+                validator=_as_it_is,
+                post_process=_as_it_is,
+                methods=self,
+                context=call,
+                request=message,
             )
             if response is None:
                 return b""
