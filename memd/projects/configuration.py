@@ -8,8 +8,9 @@ may have more of its agents' incoming messages held or refused, and can set noth
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.base import settings_file
 from memd.base.places import SYSTEM_POLICY

@@ -40,7 +40,7 @@ def test_every_bad_option_is_named_and_the_rest_stands() -> None:
     assert "must be between 1 and 20" in problems[3]
 
 
-@given(st.dictionaries(st.sampled_from([*Settings.__dataclass_fields__, "x"]), VALUES, max_size=4))
+@given(st.dictionaries(st.sampled_from([*Settings.__struct_fields__, "x"]), VALUES, max_size=4))
 def test_no_file_whatever_it_says_breaks_the_parser(options: dict[str, Any]) -> None:
     """Any TOML-like value gives settings and sentences, never an exception."""
     settings, problems = parse([Layer("memd.toml", options)])

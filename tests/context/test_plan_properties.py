@@ -5,13 +5,13 @@ refuses results; the client brings its decisions.
 """
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from memd.base.settings import ContextSettings, Settings
 from memd.base.values import Project

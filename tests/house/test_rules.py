@@ -248,8 +248,7 @@ def test_every_option_is_read() -> None:
         for node in s.nodes
         if isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Name)
-        and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func) == "option"
+        and ast.unparse(node.annotation).startswith("Annotated[")
     }
     read = {
         node.attr

@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.base.settings import ModelSettings, Settings, SpendSettings
 from memd.daemon.app import SCHEMAS

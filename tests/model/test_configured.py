@@ -1,10 +1,10 @@
 """The model that the settings name."""
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memd.base.settings import ModelSettings, Settings, SpendSettings
 from memd.model.configured import Models

@@ -1,7 +1,6 @@
 """prefetch over memories on the disk."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from msgspec.structs import replace
 
 from memd.base.settings import Settings, TeamSettings
 from memd.base.team import Base
