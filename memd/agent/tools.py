@@ -7,13 +7,13 @@ that would change what the call means is refused with a reason.
 import copy
 import tomllib
 from collections.abc import Callable, Mapping
-from importlib import resources
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from memd.agent.refusals import EditFailedError, InputError
 from memd.base import limits
+from memd.base.package_files import read_text
 from memd.model.port import Block
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -138,8 +138,7 @@ _UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
 
 def _read_definitions() -> list[Block]:
     """Return the tools defined in ``tools.toml``, in the shape of the Messages API."""
-    source = resources.files("memd.agent").joinpath("tools.toml").read_bytes()
-    tools = tomllib.loads(source.decode("utf-8"))["tool"]
+    tools = tomllib.loads(read_text("agent/tools.toml"))["tool"]
     return [tool | {"description": tool["description"].strip()} for tool in tools]
 
 

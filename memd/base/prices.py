@@ -11,11 +11,12 @@ Rules of this file
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import astuple
+
+from memd.base.package_files import read_text
 
 _COLUMNS = 5  # a model's name and four prices
 _MILLION = 1_000_000
@@ -70,7 +71,7 @@ def _longest_match(model: str, table: Mapping[str, Price]) -> Price | None:
 @cache
 def _default_prices() -> Mapping[str, Price]:
     """Return the prices that come with memd, by name."""
-    return _parse_table(files("memd.base").joinpath("prices.txt").read_text("utf-8"))
+    return _parse_table(read_text("base/prices.txt"))
 
 
 @cache

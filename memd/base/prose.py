@@ -10,7 +10,8 @@ are in ``templates/`` here, all others beside the code that uses them. In a temp
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib.resources import files
+
+from memd.base.package_files import read_text
 
 _CONDITION = re.compile(r"@(!?)([a-z_]+)(?: (.*))?")
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -19,7 +20,7 @@ _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 @cache
 def template(name: str, package: str = "memd.base") -> str:
     """Return a template of a package, read once."""
-    return files(package).joinpath("templates", f"{name}.md").read_text("utf-8").strip("\n")
+    return read_text(f"{package.partition('.')[2]}/templates/{name}.md").strip("\n")
 
 
 def inert(text: str) -> str:

@@ -2,12 +2,11 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from typing import Any
 
-_TABLE: dict[str, Any] = tomllib.loads(
-    files("memd.conversation").joinpath("tools.toml").read_text("utf-8")
-)
+from memd.base.package_files import read_text
+
+_TABLE: dict[str, Any] = tomllib.loads(read_text("conversation/tools.toml"))
 # The kind of each tool by its name in lower case, and the members of a kind's input by their use.
 _KINDS: dict[str, str] = {name: kind for kind, names in _TABLE["kinds"].items() for name in names}
 _MEMBERS: dict[str, list[str]] = _TABLE["members"]

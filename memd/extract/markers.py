@@ -7,9 +7,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from memd.base.package_files import read_text
 from memd.text.words import WIDE
 
 _QUESTION = re.compile(r"\?(?=\W*$|\s)|\uff1f")  # not the one inside an address
@@ -103,7 +103,7 @@ def other_list(name: str) -> re.Pattern[str]:
 @cache
 def _read_tables() -> dict[str, Any]:
     """Return the lists of ``markers.toml``, read once."""
-    return tomllib.loads(files("memd.extract").joinpath("markers.toml").read_text("utf-8"))
+    return tomllib.loads(read_text("extract/markers.toml"))
 
 
 def _marker_lists() -> dict[str, list[str]]:

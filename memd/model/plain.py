@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
+from memd.base.package_files import read_text
 from memd.model.port import Ask, Block
 
-_SCHEMA_TEMPLATE = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
+_SCHEMA_TEMPLATE = read_text("model/templates/json.md").strip()
 
 
 def turns(ask: Ask, *, in_words: bool = True) -> list[dict[str, str]]:

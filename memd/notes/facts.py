@@ -14,11 +14,11 @@ import re
 import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct, field
 
+from memd.base.package_files import read_text
 from memd.base.recent import Recent
 from memd.conversation.history import members_of, tool_kind
 from memd.conversation.pieces import ASSISTANT, TITLE, USER, RecordedCall, TranscriptPiece
@@ -28,9 +28,7 @@ from memd.text.quoting import beginning
 # sentences that extraction would save at once, and those that correct the assistant.
 FindStatements = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
 
-_CLIENT_FORMS: dict[str, Any] = tomllib.loads(
-    files("memd.notes").joinpath("clients.toml").read_text()
-)
+_CLIENT_FORMS: dict[str, Any] = tomllib.loads(read_text("notes/clients.toml"))
 _DONE_STATUSES = frozenset(("completed", "cancelled", "canceled", "deleted", "done"))
 _ERROR_WORDS: list[str] = _CLIENT_FORMS["errors"]
 _PATTERNS = {name: re.compile(pattern) for name, pattern in _CLIENT_FORMS["patterns"].items()}

@@ -2,12 +2,12 @@
 
 import os
 import re
-from importlib import resources
 
 from msgspec import Struct
 
 from memd.base.errors import MemdError, NotFound
 from memd.base.names import printable
+from memd.base.package_files import read_text
 from memd.notes import sections
 from memd.store.directory import Directory
 
@@ -67,7 +67,7 @@ def _own_or_built_in(name: str, config_dir: str, problems: list[str]) -> str:
         problems.append(f"{name} ({printable(path)}) is not used: {problem}; the built-in one is")
     if text and not problem:
         return text
-    return resources.files("memd.notes").joinpath(f"templates/{name}").read_text("utf-8")
+    return read_text(f"notes/templates/{name}")
 
 
 def _has_valid_headings(template: str) -> bool:

@@ -10,19 +10,17 @@ Rules of this file
 import re
 import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
+from memd.base.package_files import read_text
 from memd.conversation.history import members_of, tool_kind
 from memd.conversation.pieces import RecordedCall, string
 from memd.progress.lines import is_line
 from memd.store import secret
 from memd.text import invisible
 
-_TABLE: dict[str, Any] = tomllib.loads(
-    files("memd.progress").joinpath("table.toml").read_text("utf-8")
-)
+_TABLE: dict[str, Any] = tomllib.loads(read_text("progress/table.toml"))
 _PROGRAMS: dict[str, list[str]] = _TABLE["programs"]
 _NAME_CHARACTERS = 40  # the longest name in a line
 _NAME_WORDS = 4  # the most words of a name

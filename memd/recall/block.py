@@ -15,20 +15,20 @@ Rules of this file
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from memd.base import limits, regex, text
+from memd.base.package_files import read_text
 from memd.base.text import SAID
 from memd.base.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units
 
-_TEMPLATE = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8")
+_TEMPLATE = read_text("recall/templates/block.md")
 _INTRODUCTION, *_HEADINGS, _NOTICE = _TEMPLATE.strip().split("\n\n")
 # The indexes of the sections' headings.
 _INSTRUCTIONS, _BACKGROUND, _QUOTED = range(len(_HEADINGS))

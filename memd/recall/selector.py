@@ -13,10 +13,10 @@ Rules of this file
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from memd.base import limits, prose, text
+from memd.base.package_files import read_text
 from memd.base.values import Header
 from memd.model.port import Ask, Reply
 from memd.store.index import manifest
@@ -30,7 +30,7 @@ LEFT_ALONE = "the model failed several prompts in a row; the local ranker answer
 LEAST_SECONDS = 0.3  # with less time left a model is not asked, as none answers faster
 MOST_TOKENS = 256  # of a reply
 MEMBER = "selected_memories"  # of the reply: the list of paths
-_SYSTEM = files("memd.recall").joinpath("templates", "selector.md").read_text("utf-8").strip()
+_SYSTEM = read_text("recall/templates/selector.md").strip()
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {MEMBER: {"type": "array", "items": {"type": "string"}}},

@@ -17,7 +17,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ from msgspec import Struct
 
 from memd.base import regex
 from memd.base.errors import MemdError
+from memd.base.package_files import read_text
 from memd.base.text import sha256
 from memd.base.yielding import yield_to_requests
 from memd.text.invisible import removed
@@ -272,6 +272,5 @@ def _words() -> Callable[[str], frozenset[str]]:
 @cache
 def _table() -> _Table:
     """Return the rules, read from the file at the first call."""
-    source = resources.files("memd.store").joinpath("secret_rules.toml").read_bytes()
-    tables = tomllib.loads(source.decode("utf-8"))
+    tables = tomllib.loads(read_text("store/secret_rules.toml"))
     return msgspec.convert({"rules": tables["rule"], **tables["values"]}, _Table)
