@@ -93,7 +93,7 @@ class Callers:
         is_agents_scope = scope in {*AgentScope}
         if scope is not None and is_agents_scope != bool(agent):
             raise _wrong_scope(scope, agent)
-        project, *_ = await self.find(call, cwd)
+        project, *_ = await to_thread.run_sync(self.where, call, cwd)
         if not agent:
             return project
         scope = scope or AgentScope.USER
