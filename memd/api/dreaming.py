@@ -6,7 +6,7 @@ import msgspec
 
 from memd.api.work import Ended
 from memd.dream.gates import Gate
-from memd.dream.service import DirectorySize, Reasoned
+from memd.dream.values import DirectorySize, Reasoned
 from memd.methods.method import Result
 
 

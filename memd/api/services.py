@@ -12,7 +12,6 @@ from memd.base.places import Places
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.context.service import Contexts, Summaries
-from memd.extract.service import Extractions
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
@@ -59,7 +58,6 @@ class Services(Struct, frozen=True):
     store: Store
     prompts: Prompts
     recall: Recall
-    extract: Extractions
     projects: Projects
     starter: Starter
     reviews: Reviews

@@ -11,6 +11,7 @@ from memd.base.covered import CoveredText
 from memd.base.errors import Invalid
 from memd.base.settings import Settings
 from memd.base.values import Project
+from memd.extract.requests import gate
 from memd.jobs.service import Jobs
 from memd.methods.method import Limit, Result, SessionId, method, shaped
 from memd.projects.known import Visit
@@ -134,7 +135,7 @@ async def submit(
 
     Raises Refused.
     """
-    reason = services.extract.gate(settings, project)
+    reason = gate(settings, project)
     if not reason and not settings.extract.allow_remote:
         reason = _unattended_reason(call)
     if reason:

@@ -14,6 +14,7 @@ from functools import partial
 from socket import socket
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskStatus
 from msgspec import Struct, field
 
@@ -27,6 +28,7 @@ from memd.context.service import Contexts, Summaries
 from memd.daemon import machine, missed
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.background import Background
+from memd.daemon.background_work import BackgroundWork, statements
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
@@ -34,9 +36,7 @@ from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
 from memd.daemon.table import handlers
 from memd.daemon.teams import ChangeRelay
-from memd.dream.service import Dreams
-from memd.extract.candidates import statements
-from memd.extract.service import Extractions
+from memd.dream.lock import DreamLock
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
@@ -70,6 +70,7 @@ from memd.state.teams import TeamTable
 from memd.store import log as change_log
 from memd.store import sync as rows
 from memd.store.convert import convert
+from memd.store.lock import is_alive
 from memd.store.log import ChangeLog
 from memd.store.store import Store
 from memd.suggestions.service import Suggestions
@@ -104,7 +105,7 @@ async def daemon(ports: Ports, ending: anyio.Event | None = None) -> AsyncIterat
     """Serve while the block runs; the yielded event is set once the daemon is asked to end."""
     # ``later``: with a full disk memories can still be read.
     open_state = partial(open_database, ports.places.database, SCHEMAS, later=True, convert=convert)
-    database = await anyio.to_thread.run_sync(open_state)
+    database = await to_thread.run_sync(open_state)
     database.file.log_fault = ports.log.unexpected
     ending = ending or anyio.Event()
     parting = _Parting()
@@ -169,17 +170,16 @@ async def _compose(
     spent, docs, suggested = SpendTable(database), Docs(database), SuggestionTable(database)
     models, records = _models(ports, database, spent), Runs(docs)
     instructions = Instructions(docs, projects.client_folders, callers)
-    covered, proposals, log = instructions.covered, ProposalTable(database), ports.log
+    proposals, log = ProposalTable(database), ports.log
     joined, priority = memberships.joined, RequestPriority()
-    suggestions = Suggestions(store, suggested, clock, callers, covered)
-    make_extract = partial(Extractions, store, docs, clock, models, records, note=log.note)
-    make_extract = partial(make_extract, joined=joined, new_suggestions=suggested.count_new)
-    extract = make_extract(waiting=suggestions.new_quotations, covered=covered)
-    dreams = Dreams(store, database, proposals, clock, models=models, runs=records, note=log.note)
-    notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
+    suggestions = Suggestions(store, suggested, clock, callers, instructions.covered)
+    make_work = partial(BackgroundWork, database, docs, clock, log, store, models, records)
+    work = make_work(proposals, suggested, suggestions, instructions, joined)
+    unlock = partial(to_thread.run_sync, DreamLock(docs, clock, is_alive).recover)
+    notes = await _recover(database, log, store.recover, unlock, models.recover)
     jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
-    make_starter = partial(DreamStarter, callers, projects, dreams, jobs, docs, clock=clock)
-    starter = make_starter(priority=priority, on_battery=ports.on_battery, log=log)
+    make_starter = partial(DreamStarter, callers, projects, work.make_dreams, jobs, docs)
+    starter = make_starter(clock=clock, priority=priority, on_battery=ports.on_battery, log=log)
     mailboxes = messages(database, clock, hub, configuration, places.socket, callers=callers)
     archives = (database, store, projects, places, callers)
     recall = _recall(ports, database, store, models, joined, priority=priority, callers=callers)
@@ -190,10 +190,9 @@ async def _compose(
         prompts=Prompts(store.reading, joined, callers, instructions.text),
         recall=recall,
         journal=Journal(store, callers, recall.last_surfaced),
-        extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock, callers),
-        memories=Memories(store, clock, callers, team, extract.proven),
+        memories=Memories(store, clock, callers, team, work.proven),
         suggestions=suggestions,
         rules=ToolRules(store, docs, clock, callers),
         exports=exports(*archives),
@@ -219,7 +218,7 @@ async def _compose(
         hub=hub,
     )
     make_runners = partial(runners, notes=services.session_notes, summaries=services.summaries)
-    return services, starter, make_runners(projects, extract, starter, hub, priority)
+    return services, starter, make_runners(projects, work.make_extractions, starter, hub, priority)
 
 
 def _models(ports: Ports, database: Database, spent: SpendTable) -> Models:

@@ -11,7 +11,7 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
@@ -26,7 +26,7 @@ from memd.base.values import Project
 from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.report_page import markdown
-from memd.dream.service import Dreams, Report
+from memd.dream.values import Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.methods.callers import Callers
@@ -36,19 +36,25 @@ from memd.projects.projects import Projects
 from memd.rpc.call import Call
 from memd.state.docs import Docs
 
+if TYPE_CHECKING:
+    from memd.dream.service import Dreams
+
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
 AUTOMATIC, _BY_FILES = "automatic", "by_files"
 _CHECK_SECONDS = 1_800.0  # between two looks at all projects
 
 
 class DreamStarter:
-    """Begins dreams and runs their jobs; ``on_battery`` says how the machine runs, and blocks."""
+    """Begins dreams and runs their jobs.
+
+    ``dreams`` returns the service that dreams, and ``on_battery`` how the machine runs; both block.
+    """
 
     def __init__(
         self,
         callers: Callers,
         projects: Projects,
-        dreams: Dreams,
+        dreams: "Callable[[], Dreams]",
         jobs: Jobs,
         docs: Docs,
         *,
@@ -101,10 +107,11 @@ class DreamStarter:
         directory = project.memory_dir
         async with self._gate_locks.setdefault(directory, anyio.Lock()):
             outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
+        dreams = await to_thread.run_sync(self._dreams)
         return DreamStatus(
             enabled=outlook.gates[0].open,  # the first gate is the switch
             auto=settings.dream.auto,
-            engine=self._dreams.engine(settings),
+            engine=dreams.engine(settings),
             last=outlook.last,
             due=outlook.due,
             sessions=outlook.sessions,
@@ -113,7 +120,7 @@ class DreamStarter:
             waits=await self._reason_to_wait(project, settings),
             gates=outlook.gates,
             running=await self._jobs.under_way("dream", directory),
-            proposals=await self._dreams.proposals_in(directory),
+            proposals=await dreams.proposals_in(directory),
         )
 
     @method("dream.last", "read")
@@ -179,7 +186,8 @@ class DreamStarter:
             gate = await self._closed_gate(project, settings, session=session)
             if gate:
                 return Report(gate=gate).facts()
-        report = await self._dreams.run(
+        dreams = await to_thread.run_sync(self._dreams)
+        report = await dreams.run(
             project,
             settings,
             job=running.job.id,

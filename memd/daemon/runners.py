@@ -1,15 +1,17 @@
 """Run each kind of job by passing its request to the service that does the work."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
 
 from memd.base.events import MEMORY_SAVED, Event, EventSink
 from memd.base.yielding import yielding
 from memd.context.errors import breaker_open
 from memd.context.service import Summaries, failed_result, summary
 from memd.daemon.dreaming import DreamStarter
-from memd.extract.service import Extractions, ExtractRequest
+from memd.extract.requests import ExtractRequest
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.notes.service import KIND as NOTES
@@ -17,10 +19,13 @@ from memd.notes.service import Notes, NotesRequest
 from memd.projects.known import Visit
 from memd.projects.projects import Projects
 
+if TYPE_CHECKING:
+    from memd.extract.service import Extractions
+
 
 def runners(
     projects: Projects,
-    extractions: Extractions,
+    extractions: "Callable[[], Extractions]",
     starter: DreamStarter,
     events: EventSink,
     priority: RequestPriority,
@@ -28,7 +33,10 @@ def runners(
     notes: Notes,
     summaries: Summaries,
 ) -> dict[str, Runner]:
-    """Return the runner of each kind of job; each yields to requests while it computes."""
+    """Return the runner of each kind of job; each yields to requests while it computes.
+
+    ``extractions`` returns the service that extracts, and blocks.
+    """
 
     async def extract(running: Running) -> dict[str, Any]:
         """Run an extraction and publish what it saved; then begin a dream if one is due."""
@@ -41,7 +49,8 @@ def runners(
             messages=request["messages"],
             cache=request.get("cache"),
         )
-        extracted = await extractions.run(
+        service = await to_thread.run_sync(extractions)
+        extracted = await service.run(
             project,
             settings,
             about,

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from memd.base.covered import CoveredText
 from memd.base.names import INDEX
-from memd.base.values import Draft
+from memd.base.settings import Settings
+from memd.base.values import Draft, Project
 from memd.model.port import LOCAL
 
 # The reasons why an extraction is skipped.
@@ -29,6 +30,13 @@ FAILED = "failed"
 # Members that a client's result has only with a value.
 _OPTIONAL = ("already_said", "reason", "problem", "change", "turns", "prefix_changed", "hit_rate")
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
+
+
+def gate(settings: Settings, project: Project) -> str:
+    """Return the reason why nothing may be extracted, "" if it may."""
+    if not project.enabled:
+        return MEMORY_OFF
+    return "" if settings.extract.enabled else EXTRACTION_OFF
 
 
 class ExtractRequest(Struct, frozen=True):

@@ -113,12 +113,6 @@ class Extractions:
         self._count_new = new_suggestions
         self._reader = ConversationReader()
 
-    def gate(self, settings: Settings, project: Project) -> str:
-        """Return the reason why nothing may be extracted, "" if it may."""
-        if not project.enabled:
-            return requests.MEMORY_OFF
-        return "" if settings.extract.enabled else requests.EXTRACTION_OFF
-
     async def run(
         self,
         project: Project,
@@ -136,7 +130,7 @@ class Extractions:
         Refused, Invalid, Model and the errors of
         ``Store.commit``; the cursor does not move then.
         """
-        reason = self.gate(settings, project)
+        reason = requests.gate(settings, project)
         if reason:
             return ExtractionResult(requests.SKIPPED, reason)
         configured = self._models.for_(settings) if settings.extract.use_model else None
