@@ -26,12 +26,7 @@ from memd.base.errors import Invalid, MemdError, Storage
 from memd.base.names import is_text
 from memd.base.recent import Recent
 from memd.base.settings import Settings
-from memd.context import compacting as compacting
-from memd.context import local as local
-from memd.context import planning, spilling
-from memd.context import restoring as restoring
-from memd.context import results as results
-from memd.context import summary as summary
+from memd.context import planning, results, spilling, summary
 from memd.context.errors import messages_refused, summary_failed
 from memd.context.planning import ToStore
 from memd.context.requests import CacheBaseline as CacheBaseline

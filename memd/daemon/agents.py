@@ -2,54 +2,38 @@
 
 import threading
 
-from memd.base.clock import Clock
 from memd.base.events import AGENT_PROGRESS
 from memd.daemon import machine
+from memd.daemon.core import Core
 from memd.messages.service import Messages, Register
-from memd.methods.callers import Callers
-from memd.model.configured import Models
-from memd.progress.service import AgentSource, ProgressLines
-from memd.projects.configuration import Configuration
-from memd.rpc.server import Hub
-from memd.state.database import Database
-from memd.state.docs import Docs
+from memd.progress.service import ProgressLines
 from memd.state.messages import MessageTable
 
 
-def messages(
-    database: Database,
-    clock: Clock,
-    hub: Hub,
-    configuration: Configuration,
-    socket: str,
-    *,
-    callers: Callers,
-) -> Messages:
-    """Return the mailboxes of all agents, whose register ``callers`` gets."""
-    register = Register(Docs(database), machine.process, clock.now, clock.monotonic)
+def messages(core: Core) -> Messages:
+    """Return the mailboxes of all agents, whose register the callers get."""
+    clock = core.clock
     mailboxes = Messages(
-        register,
-        MessageTable(database),
+        Register(core.docs, machine.process, clock.now, clock.monotonic),
+        MessageTable(core.database),
         clock,
-        hub,
-        settings=lambda root: configuration.current(root)[0],
-        callers=callers,
-        socket=socket,
+        core.hub,
+        settings=core.settings_of,
+        callers=core.callers,
+        socket=core.places.socket,
     )
-    callers.has_agent = mailboxes.has_agent
+    core.callers.has_agent = mailboxes.has_agent
     return mailboxes
 
 
-def progress_lines(
-    source: AgentSource, clock: Clock, models: Models, hub: Hub, configuration: Configuration
-) -> ProgressLines:
+def progress_lines(core: Core, source: Register) -> ProgressLines:
     """Return the publisher of sub-agents' progress to subscribers."""
     return ProgressLines(
         source,
-        clock,
-        models,
-        hub,
-        listening=lambda: hub.listening(AGENT_PROGRESS),
-        settings=lambda root: configuration.current(root)[0],
+        core.clock,
+        core.models,
+        core.hub,
+        listening=lambda: core.hub.listening(AGENT_PROGRESS),
+        settings=core.settings_of,
         make_lock=threading.Lock,
     )

@@ -14,50 +14,38 @@ from anyio import to_thread
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from memd.agent.runs import Runs
-    from memd.base.clock import Clock
     from memd.base.values import Project
-    from memd.daemon.log import Log
+    from memd.daemon.core import Core
     from memd.dream.service import Dreams
     from memd.extract.service import Extractions
     from memd.instructions.service import Instructions
-    from memd.model.configured import Models
-    from memd.state.database import Database
-    from memd.state.docs import Docs
     from memd.state.proposals import ProposalTable
     from memd.state.suggestions import SuggestionTable
-    from memd.store.store import Store
     from memd.suggestions.service import Suggestions
 
 
 class BackgroundWork(Struct, frozen=True, dict=True):
-    """Makes the services of jobs; ``joined`` says whether a memory directory is a team's."""
+    """Makes the services of jobs."""
 
-    database: Database
-    docs: Docs
-    clock: Clock
-    log: Log
-    store: Store
-    models: Models
-    runs: Runs
+    core: Core
     proposals: ProposalTable
     suggested: SuggestionTable
     suggestions: Suggestions
     instructions: Instructions
-    joined: Callable[[str], bool]
 
     @cached_property
     def extractions(self) -> Extractions:
         """The extractions from conversations."""
         from memd.extract.service import Extractions
 
-        make = partial(Extractions, self.store, self.docs, self.clock, self.models, self.runs)
+        core = self.core
+        make = partial(Extractions, core.store, core.docs, core.clock, core.models, core.runs)
         return make(
             waiting=self.suggestions.new_quotations,
-            note=self.log.note,
-            joined=self.joined,
+            note=core.log.note,
+            joined=core.joined,
             covered=self.instructions.covered,
             new_suggestions=self.suggested.count_new,
         )
@@ -67,8 +55,9 @@ class BackgroundWork(Struct, frozen=True, dict=True):
         """The dreams that the starter begins."""
         from memd.dream.service import Dreams
 
-        make = partial(Dreams, self.store, self.database, self.proposals, self.clock)
-        return make(models=self.models, runs=self.runs, note=self.log.note)
+        core = self.core
+        make = partial(Dreams, core.store, core.database, self.proposals, core.clock)
+        return make(models=core.models, runs=core.runs, note=core.log.note)
 
     def make_extractions(self) -> Extractions:
         """Return the extractions. Blocks."""

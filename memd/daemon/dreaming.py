@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from memd.api.dreaming import Dreamed, DreamStatus, LastDream
-from memd.api.work import ended, visit_of
 from memd.base.clock import Clock
 from memd.base.errors import Invalid, MemdError
 from memd.base.recent import Recent
@@ -26,7 +24,9 @@ from memd.base.values import Project
 from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.report_page import markdown
-from memd.dream.values import Report
+from memd.dream.results import Dreamed, DreamStatus, LastDream
+from memd.dream.values import DreamReport
+from memd.jobs.methods import result_of
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.methods.callers import Callers
@@ -92,10 +92,10 @@ class DreamStarter:
         gate = await self._closed_gate(project, settings, force=force)
         if gate:
             return Dreamed(status="skipped", gate=gate)
-        job = await self._submit(project, visit_of(call, cwd, ""))
+        job = await self._submit(project, Visit.of(call.caller, cwd, ""))
         if not wait:
             return Dreamed(status="started", job=job)
-        return await ended(self._jobs, job, Dreamed)
+        return await result_of(self._jobs, job, Dreamed)
 
     @method("dream.status", "read")
     async def status(self, call: Call, *, cwd: str) -> DreamStatus:
@@ -149,7 +149,7 @@ class DreamStarter:
         A resumed session still has the memories that it was given, so its ledger stays.
         """
         project, settings, _ = await self._callers.find(call, cwd)
-        await self.consider(project, settings, visit_of(call, project.cwd, session_id))
+        await self.consider(project, settings, Visit.of(call.caller, project.cwd, session_id))
         return Done()
 
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
@@ -185,7 +185,7 @@ class DreamStarter:
         if request.get(AUTOMATIC):
             gate = await self._closed_gate(project, settings, session=session)
             if gate:
-                return Report(gate=gate).facts()
+                return DreamReport(gate=gate).facts()
         dreams = await to_thread.run_sync(self._dreams)
         report = await dreams.run(
             project,

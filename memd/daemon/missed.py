@@ -24,16 +24,14 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
-from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.text import read_object
 from memd.base.values import Caller
-from memd.daemon.log import Log
+from memd.daemon.core import Daemon
 from memd.extract.cursors import transcript_cursors
 from memd.projects.known import Visit, visits_by_directory
 from memd.projects.switches import by_files
 from memd.rpc.call import Call, Connection, Handler
-from memd.rpc.connection import ServerLog
 from memd.rpc.server import contain
 from memd.state.database import StateUnusableError
 from memd.state.docs import Docs
@@ -57,26 +55,25 @@ class _GrownConversation(Struct, frozen=True):
     changed: float
 
 
-async def check_regularly(
-    services: Services, hook: Handler, in_place: Callable[[], bool], log: Log
-) -> None:
+async def check_regularly(daemon: Daemon, hook: Handler, in_place: Callable[[], bool]) -> None:
     """Check the daemon's own files and answer the events in the spool, now and every 30 seconds.
 
     Once ``in_place`` returns false, clients cannot reach the daemon or its state any more: it is
     ended, so that the next client starts another. ``in_place`` blocks.
     """
+    log = daemon.log
     handled: set[str] = set()  # files of answered events that could not be removed
 
     def read() -> tuple[bool, list[tuple[str, dict[str, Any]]]]:
         """Return whether the files are in place, and the events. Blocks."""
-        return in_place(), _events(services.places.spool)
+        return in_place(), _events(daemon.places.spool)
 
     while True:
         is_in_place, events = await to_thread.run_sync(read)
         if not is_in_place:
             detail = "the socket, the lock file or the state file was removed or replaced; ending"
             log.warning("unreachable", detail=detail)
-            services.ending.set()
+            daemon.ending.set()
             return
         answered = 0
         for path, params in events:
@@ -90,12 +87,12 @@ async def check_regularly(
                 handled.add(path)
         if answered:
             log.note("spool", answered=answered)
-        await services.clock.sleep(CHECK_SECONDS)
+        await daemon.clock.sleep(CHECK_SECONDS)
 
 
-async def catch_up(services: Services, extract: Handler, docs: Docs, log: ServerLog) -> None:
+async def catch_up(daemon: Daemon, extract: Handler) -> None:
     """Extract once from conversations that grew while no daemon ran."""
-    clock = services.clock
+    clock, docs, log = daemon.clock, daemon.docs, daemon.log
     try:
         visits = await to_thread.run_sync(visits_by_directory, docs)
         conversations = await to_thread.run_sync(_grown_conversations, docs, clock.now())
@@ -107,14 +104,14 @@ async def catch_up(services: Services, extract: Handler, docs: Docs, log: Server
         size_now = await to_thread.run_sync(_size, grown.path)
         # A conversation that still goes on is left to its own client.
         if visit is not None and size_now == grown.size:
-            await contain(log, partial(_extract, services, extract, visit, grown))
+            await contain(log, partial(_extract, daemon, extract, visit, grown))
 
 
 async def _extract(
-    services: Services, extract: Handler, visit: Visit, grown: _GrownConversation
+    daemon: Daemon, extract: Handler, visit: Visit, grown: _GrownConversation
 ) -> None:
     """Extract from the unread lines of one conversation, and return when that is done."""
-    project, _, _ = await services.projects.find(*visit.caller, by_files=True)
+    project, _, _ = await daemon.projects.find(*visit.caller, by_files=True)
     directory = await to_thread.run_sync(os.path.realpath, project.memory_dir)
     # Otherwise this cursor does not count there.
     if project.enabled and directory == grown.directory:

@@ -8,8 +8,9 @@ from anyio import to_thread
 
 from memd.base.events import MEMORY_SAVED, Event, EventSink
 from memd.base.yielding import yielding
+from memd.context import summary
 from memd.context.errors import breaker_open
-from memd.context.service import Summaries, failed_result, summary
+from memd.context.service import Summaries, failed_result
 from memd.daemon.dreaming import DreamStarter
 from memd.extract.requests import ExtractRequest
 from memd.jobs.priority import RequestPriority

@@ -2,19 +2,8 @@
 
 from collections.abc import Mapping
 
-from memd.api import (
-    agents,
-    compacting,
-    doctor,
-    hooks,
-    notes,
-    operation,
-    reporting,
-    status,
-    work,
-)
-from memd.api.services import Services
-from memd.daemon import dreaming
+from memd.daemon import doctor, operation, reporting, rooms, status
+from memd.daemon.core import Daemon
 from memd.methods.discover import rows
 from memd.methods.method import Method, bound
 from memd.rpc.call import Handler
@@ -25,23 +14,9 @@ def methods() -> tuple[Method, ...]:
     return rows()
 
 
-def handlers(services: Services) -> Mapping[str, Handler]:
-    """Return what answers each method of a daemon with these services."""
-    rooms = (getattr(services, name) for name in services.__struct_fields__)
-    return bound((*rooms, hooks.Hooks(services), services), services.priority)
+def handlers(daemon: Daemon) -> Mapping[str, Handler]:
+    """Return what answers each method: the services of rooms, or a function of the daemon."""
+    return bound((*daemon.methods, daemon), daemon.priority.prompt)
 
 
-__all__ = [
-    "agents",
-    "compacting",
-    "doctor",
-    "dreaming",
-    "handlers",
-    "hooks",
-    "methods",
-    "notes",
-    "operation",
-    "reporting",
-    "status",
-    "work",
-]
+__all__ = ["doctor", "handlers", "methods", "operation", "reporting", "rooms", "status"]

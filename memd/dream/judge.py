@@ -35,7 +35,7 @@ from memd.dream.groups import (
     is_copy,
     memories_named_in,
 )
-from memd.dream.values import Merge, Reasoned, Report, Wanted, quoted
+from memd.dream.values import DreamReport, Merge, Reasoned, Wanted, quoted
 from memd.store import secret
 from memd.store.index import pointers
 from memd.text.similarity import RESEMBLING, resemblance
@@ -61,13 +61,13 @@ class Judged(Struct, frozen=True):
     kept_back: tuple[FileEdit, ...]
     secrets: tuple[str, ...]
     members: frozenset[str]
-    report: Report
+    report: DreamReport
 
 
 def judge(
     before: Mapping[str, MemoryFile],
     wanted: Wanted,
-    report: Report,
+    report: DreamReport,
     *,
     index: bytes | None,
     now: float,
@@ -114,12 +114,12 @@ def judge(
 
 
 def _completed(
-    report: Report,
+    report: DreamReport,
     edits: Sequence[FileEdit],
     changes: DreamChanges,
     allowed: "Sequence[_Group]",
     problems: Iterable[str],
-) -> Report:
+) -> DreamReport:
     """Return a report with the edits that may be made and the problems of the others."""
     written = [e.path for e in edits if e.content is not None and e.path in changes.edits]
     lost_words = {path: count for group in allowed for path, count in group.lost_words.items()}

@@ -22,7 +22,7 @@ from memd.base.text import decode, sha256
 from memd.base.values import FileEdit, Header, MemoryFile, Tree
 from memd.base.yielding import yield_to_requests
 from memd.dream.judge import Judged, judge
-from memd.dream.values import DirectorySize, Report, Wanted
+from memd.dream.values import DirectorySize, DreamReport, Wanted
 from memd.state.proposals import Proposal, ProposedEdit
 from memd.store.index import entries
 from memd.store.past import Past
@@ -36,7 +36,7 @@ class ReadyPass(Struct, frozen=True):
     """A pass that is ready to be judged; ``report`` names its model and cost."""
 
     work: Pass
-    report: Report = field(default_factory=Report)
+    report: DreamReport = field(default_factory=DreamReport)
 
 
 class PassResult(Struct, frozen=True):
@@ -46,7 +46,7 @@ class PassResult(Struct, frozen=True):
     wanted: Wanted  # the edits that it wants
     judged: Judged  # which of them may be made
     texts: Mapping[str, bytes]  # by path, the files that it would change, as they were
-    report: Report  # complete except for what the commit adds
+    report: DreamReport  # complete except for what the commit adds
 
     def still_holds(self, tree: Tree) -> bool:
         """Return whether a tree still has the files that the pass would change as it saw them."""

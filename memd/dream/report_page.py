@@ -40,8 +40,8 @@ def markdown(
 ) -> str:
     """Return the page of a dream's report.
 
-    ``facts`` are ``Report.facts``, perhaps of another version of memd. ``at`` is when the dream
-    ended, in seconds since 1970. ``state`` and ``error`` are those of its job.
+    ``facts`` are ``DreamReport.facts``, perhaps of another version of memd. ``at`` is when the
+    dream ended, in seconds since 1970. ``state`` and ``error`` are those of its job.
     """
     targets = [merge.get("into") for merge in _rows(facts.get("merged"))]
     # Changed without taking in another memory.

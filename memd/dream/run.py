@@ -15,7 +15,7 @@ from memd.base.text import cut_bytes
 from memd.base.values import Actor, Project, Provenance, Tree
 from memd.dream import from_workspace
 from memd.dream.pass_result import ReadyPass
-from memd.dream.values import Report, Wanted
+from memd.dream.values import DreamReport, Wanted
 from memd.model.port import LOCAL, Model, Usage
 from memd.projects.project import transcript_folders
 from memd.store import secret
@@ -57,7 +57,7 @@ class DreamRun(Struct):
     client: str
     session: str  # the session that started it, "" for none
     is_over: bool = False  # it was cancelled or timed out, and may not commit
-    report: Report | None = None  # set at the end
+    report: DreamReport | None = None  # set at the end
 
     @property
     def directory(self) -> str:
@@ -120,7 +120,7 @@ class ModelRun(Struct):
         if ended.finished:
             self.dream.progress(JUDGING)
 
-    def with_cost(self, report: Report) -> Report:
+    def with_cost(self, report: DreamReport) -> DreamReport:
         """Return a report with the usage and price of all runs, and their turns.
 
         A report of the fixed pass has no turns, but the price of a model's run that failed before.
@@ -147,4 +147,4 @@ class ModelRun(Struct):
             )
 
         said = cut_bytes(secret.scrub(text), _SAID_BYTES)
-        return ReadyPass(work, self.with_cost(Report(engine=self.task.model, said=said)))
+        return ReadyPass(work, self.with_cost(DreamReport(engine=self.task.model, said=said)))

@@ -37,7 +37,7 @@ from memd.dream.lock import DreamLock, time_kept
 from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
 from memd.dream.removals import removed_since
 from memd.dream.run import MINUTES, DreamRun, ModelRun, dream_timeout, dream_unfinished
-from memd.dream.values import DirectorySize, Reasoned, Report, Wanted
+from memd.dream.values import DirectorySize, DreamReport, Reasoned, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.state.database import Database, StateUnusableError
@@ -49,7 +49,7 @@ from memd.store.lock import IsAlive, is_alive
 from memd.store.past import Past
 from memd.store.store import Store
 
-__all__ = ["DirectorySize", "Dreams", "Reasoned", "Report"]
+__all__ = ["DirectorySize", "DreamReport", "Dreams", "Reasoned"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
@@ -111,7 +111,7 @@ class Dreams:
         session: str = "",
         progress: Progress = _ignore_report,
         allow_model: bool = True,
-    ) -> Report:
+    ) -> DreamReport:
         """Consolidate the memories of a project and return the report.
 
         Without ``allow_model`` the fixed pass is used even if a model is configured. Raises
@@ -120,12 +120,12 @@ class Dreams:
         """
         gate = gates.switch_gate(project, settings)
         if not gate.open:
-            return Report(gate=gate.name)
+            return DreamReport(gate=gate.name)
         progress("starting")
         await to_thread.run_sync(ensure, project.memory_dir)
         lock = await to_thread.run_sync(self._lock.take, project.memory_dir)
         if lock is None:
-            return Report(gate=gates.LOCK)
+            return DreamReport(gate=gates.LOCK)
         started_at = self._clock.monotonic()
         dream = DreamRun(project, settings, lock, progress, started_at, job, client, session)
         try:
@@ -137,7 +137,7 @@ class Dreams:
             progress("updating", files=list(report.changed), change=report.change)
         return report
 
-    async def _run_in_time(self, dream: DreamRun, *, allow_model: bool) -> Report:
+    async def _run_in_time(self, dream: DreamRun, *, allow_model: bool) -> DreamReport:
         """Run the dream within 20 minutes and return its report.
 
         Raises Busy after that time, and the errors of the dream.
@@ -262,7 +262,7 @@ class Dreams:
             task = await self._make_task(dream, model)
         if model is None or task is None:
             return await self._judge_directory(
-                dream, self._fixed_pass(dream, Report(model_problem=problem))
+                dream, self._fixed_pass(dream, DreamReport(model_problem=problem))
             )
         async with agent.opened(dream.workspace) as workspace:
             run = ModelRun(dream, task, model, workspace)
@@ -281,7 +281,7 @@ class Dreams:
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise dream_unfinished(ended)
-            report = run.with_cost(Report(model_problem=ended.error.sentence))
+            report = run.with_cost(DreamReport(model_problem=ended.error.sentence))
             return await self._judge_directory(dream, self._fixed_pass(dream, report))
         ready = await to_thread.run_sync(run.make_pass, ended.text, self._clock.now())
         result = await self._judge_directory(dream, ready)
@@ -330,7 +330,7 @@ class Dreams:
             brief, await self._store.read_many(dream.directory, newest)
         )
 
-    def _fixed_pass(self, dream: DreamRun, report: Report) -> ReadyPass:
+    def _fixed_pass(self, dream: DreamRun, report: DreamReport) -> ReadyPass:
         """Return the fixed pass, or the constructor's ``work`` in its place."""
         replacement = self._replacement
 
@@ -352,7 +352,7 @@ class Dreams:
             except StateUnusableError as error:  # must not replace the dream's own error
                 self._note("record_lost", job=job, detail=error.sentence)
 
-    async def _complete_report(self, dream: DreamRun, report: Report) -> Report:
+    async def _complete_report(self, dream: DreamRun, report: DreamReport) -> DreamReport:
         """Return a report with the new size, memories missing in the index and the duration."""
         after = None
         unlisted: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ class DirectorySize(Struct, frozen=True):
     index_bytes: int = 0
 
 
-class Report(Struct, frozen=True):
+class DreamReport(Struct, frozen=True):
     """The report of a dream. ``gate`` names the closed gate if it did not run, "" if it did.
 
     ``engine`` is ``local`` or the model's name, ``model_problem`` why no model was used.

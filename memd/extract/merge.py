@@ -36,7 +36,7 @@ _SHOWN = 200  # characters of what a result names
 _NEXT_POINTER = "\n- [Next](next.md)"  # what follows a line of the index
 
 
-class Merged(Struct, frozen=True):
+class MergedDraft(Struct, frozen=True):
     """The change set of candidates, and the texts left out since an instruction file says them.
 
     ``refused`` has the secret rule of each candidate whose memory would hold a credential.
@@ -46,7 +46,7 @@ class Merged(Struct, frozen=True):
     already_said: tuple[CoveredText, ...] = ()
     refused: tuple[str, ...] = ()
 
-    def without(self, paths: Container[str]) -> "Merged":
+    def without(self, paths: Container[str]) -> "MergedDraft":
         """Return this without the changes of some files."""
         draft = self.draft
         edits = tuple(edit for edit in draft.edits if edit.path not in paths)
@@ -60,18 +60,18 @@ def merge(
     session: str,
     at: float,
     covered: Covered = in_no_file,
-) -> Merged:
+) -> MergedDraft:
     """Return the changes that add candidates to a directory; ``at`` stamps the files.
 
     Raises the errors of reading the tree.
     """
     if not candidates:  # without reading the directory, which may be large
-        return Merged(Draft())
+        return MergedDraft(Draft())
     work = _Work(tree, session, text.iso_time(at), covered)
     for statement, candidate in _distinct_statements(candidates).items():
         yield_to_requests()
         work.add(candidate, statement)
-    return Merged(work.draft(), tuple(work.already_said), tuple(work.refused))
+    return MergedDraft(work.draft(), tuple(work.already_said), tuple(work.refused))
 
 
 def _distinct_statements(candidates: Sequence[Candidate]) -> dict[str, Candidate]:

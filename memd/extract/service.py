@@ -41,7 +41,7 @@ from memd.extract import candidates, fork, listening, requests
 from memd.extract.cursors import cursor_moved, read_cursor, transcript_cursors
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Extraction, conversation
-from memd.extract.merge import Merged, merge, shown
+from memd.extract.merge import MergedDraft, merge, shown
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
@@ -208,7 +208,7 @@ class Extractions:
         extraction: Extraction,
         extracted: ExtractionResult,
         suggestions: Sequence[Suggestion],
-        plan: Callable[[Tree], Merged],
+        plan: Callable[[Tree], MergedDraft],
         origin: str,
     ) -> ExtractionResult:
         """Commit a plan together with its result, the suggestions and the cursor."""
@@ -224,7 +224,7 @@ class Extractions:
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
             nonlocal result
-            merged = Merged(Draft()) if _ALL in refused else plan(tree).without(refused)
+            merged = MergedDraft(Draft()) if _ALL in refused else plan(tree).without(refused)
             rules = (*merged.refused, *refused.values())
             result = extracted.of(merged.draft).without(merged.already_said).refusing(rules)
             effects = [
@@ -319,7 +319,7 @@ class Extractions:
             extraction,
             extracted,
             run.suggestions,
-            lambda tree: Merged(change.plan(tree)),
+            lambda tree: MergedDraft(change.plan(tree)),
             run.origin,
         )
 

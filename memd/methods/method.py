@@ -7,7 +7,7 @@ answer. Parameters are checked here once, so no function gets a wrong type.
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
@@ -18,14 +18,12 @@ from memd.base import places
 from memd.base.errors import Invalid, MemdError
 from memd.base.instants import no_time, written
 from memd.base.text import sha256
-from memd.jobs.priority import RequestPriority
 from memd.rpc.call import Call, Handler
 from memd.store import secret
 from memd.store.past import At
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
-T = TypeVar("T")
-
+InFlight = Callable[[], AbstractContextManager[object]]
 
 # Methods whose answer a person waits for: background work yields to them.
 PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search", "suggestion.offer")
@@ -74,12 +72,12 @@ class Method(Struct, frozen=True):
     identifiers: tuple[str, ...]
 
     async def answer(
-        self, service: object, priority: RequestPriority, call: Call, raw: dict[str, Any]
+        self, service: object, in_flight: InFlight, call: Call, raw: dict[str, Any]
     ) -> Any:
         """Check the parameters and call the function; null is as if a parameter were left out.
 
-        Raises Invalid or what the function raises. Credentials from the caller's text are removed
-        from the error.
+        A method of ``PROMPTS`` is called in the context that ``in_flight`` returns. Raises Invalid
+        or what the function raises. Credentials from the caller's text are removed from the error.
         """
         present = {name: value for name, value in raw.items() if value is not None}
         try:
@@ -93,7 +91,7 @@ class Method(Struct, frozen=True):
             checked = msgspec.structs.asdict(params)
             if checked.get("request_id"):
                 checked["request_id"] = _request_key(self.name, params, checked["request_id"])
-            with priority.prompt() if self.name in PROMPTS else nullcontext():
+            with in_flight() if self.name in PROMPTS else nullcontext():
                 return await self.function(service, call, **checked)
         except MemdError as error:
             secret.scrub_error(error)
@@ -135,15 +133,16 @@ def method(name: str, permission: str) -> Callable[[F], F]:
     return add
 
 
-def bound(services: Iterable[object], priority: RequestPriority) -> Mapping[str, Handler]:
+def bound(services: Iterable[object], in_flight: InFlight) -> Mapping[str, Handler]:
     """Return what answers each method; ``services`` are the objects whose functions they are.
 
-    A function that belongs to no class gets the last of them.
+    ``in_flight`` returns a context in which a person waits for the answer. A function that belongs
+    to no class gets the last of the services.
     """
     every = tuple(services)
     owners = {function: each for each in every for function in _functions(each)}
     return {
-        name: partial(row.answer, owners.get(row.function, every[-1]), priority)
+        name: partial(row.answer, owners.get(row.function, every[-1]), in_flight)
         for name, row in TABLE.items()
     }
 
@@ -190,14 +189,6 @@ def moment(name: str, value: Time | None) -> At | None:
     if isinstance(value, str) and _CHANGE_ID.fullmatch(value):
         return value
     return seconds(name, value)
-
-
-def shaped(value: object, shape: type[T]) -> T:
-    """Return a room's value as the type ``shape``, which goes over the wire.
-
-    It takes the attributes that ``shape`` names; others are left out.
-    """
-    return msgspec.convert(value, type=shape, from_attributes=True)
 
 
 def invalid_params(method: str, cause: str) -> Invalid:

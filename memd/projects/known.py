@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from memd.base.errors import MemdError
 from memd.base.text import read_json
-from memd.base.values import Project
+from memd.base.values import Caller, Project
 from memd.projects.project import slug, transcript_folders
 from memd.state import docs
 from memd.state.docs import Docs
@@ -45,6 +45,11 @@ class Visit:
     environment: Mapping[str, str]
     session: str = ""
     at: float = field(default=0.0, compare=False)
+
+    @classmethod
+    def of(cls, caller: Caller, cwd: str, session: str) -> "Visit":
+        """Return a caller's visit, with its session in a working directory."""
+        return cls(cwd, caller.client, caller.environment, session)
 
     @property
     def caller(self) -> tuple[str, Mapping[str, str], str]:

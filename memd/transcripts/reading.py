@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memd.base.errors import Invalid
 from memd.base.values import Message
 from memd.conversation.history import floor
 from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
@@ -106,6 +107,15 @@ def check(path: str) -> None:
     """Check that a path is a readable transcript. Raises Refused. Blocks."""
     with opened(path):
         pass
+
+
+def check_source(transcript_path: str | None, messages: object) -> None:
+    """Check that a conversation is given as one of a transcript and messages. Raises Invalid."""
+    if (transcript_path is None) == (messages is None):  # both or neither
+        raise Invalid(
+            "a conversation is given as either transcript_path or messages",
+            hint="give transcript_path (absolute, *.jsonl) or messages, not both",
+        )
 
 
 def from_messages(messages: Any) -> tuple[Message, ...]:

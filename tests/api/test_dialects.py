@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.api.dialects import DIALECTS, answer, named_memories, read
+from memd.hooks.dialects import DIALECTS, answer, named_memories, read
 from memd.text import tags
 from tests.api.caller import Caller
 

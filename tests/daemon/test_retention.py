@@ -11,7 +11,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.agent.runs import Runs
 from memd.base.limits import STORED_BYTES
 from memd.base.text import sha256
 from memd.context.results import SessionResults
@@ -66,7 +65,7 @@ async def keeper(folder: Path) -> AsyncIterator[Keeper]:
     projects = projects_in(folder, database)
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
-        notes = notes_of(clock, Runs(Docs(database)))
+        notes = notes_of(clock, database)
         contexts = Contexts(clock, Docs(database), callers_in("/", database, clock))
         bounded = partial(keep_bounded, notes=notes, contexts=contexts, forget=nothing)
         group.start_soon(bounded, database, projects, clock, Log(log))

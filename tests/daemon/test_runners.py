@@ -73,7 +73,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         starter,
         bench.sink,
         priority,
-        notes=notes_of(bench.clock, runs),
+        notes=notes_of(bench.clock, database),
         summaries=Summaries(bench.clock, NoModel(), runs),
     )
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}

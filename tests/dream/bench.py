@@ -10,7 +10,7 @@ from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
 from memd.dream.pass_result import Work
 from memd.dream.service import Dreams
-from memd.dream.values import Report
+from memd.dream.values import DreamReport
 from memd.state.database import Database
 from memd.state.docs import Docs
 from memd.state.jobs import JobTable
@@ -122,7 +122,7 @@ class Bench:
         settings: Settings | None = None,
         *,
         allow_model: bool = True,
-    ) -> Report:
+    ) -> DreamReport:
         return await dreaming.run(
             self.project,
             settings or Settings(),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memd.base.names import INDEX
 from memd.daemon.app import SCHEMAS
-from memd.dream.values import Report
+from memd.dream.values import DreamReport
 from memd.model.port import Reply
 from memd.projects.project import slug
 from memd.state.database import open_database
@@ -86,7 +86,7 @@ def script(bench: Bench, case: Case) -> tuple[Reply, ...]:
     )
 
 
-async def night(bench: Bench, case: Case) -> Report:
+async def night(bench: Bench, case: Case) -> DreamReport:
     """Let a model do what a case wants."""
     dreaming, model = bench.taught(*script(bench, case))
     report = await bench.run(dreaming)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memd.base.names import INDEX
 from memd.base.values import MemoryType
-from memd.dream.values import Report
+from memd.dream.values import DreamReport
 from memd.text.statements import statements
 from tests.dream.bench import Bench
 from tests.dream.cases import FEEDBACK, USER, memory, project, reference, rule
@@ -32,7 +32,7 @@ def stored(bench: Bench) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(bench.memory.glob("*.md"))}
 
 
-async def dream(bench: Bench, **files: str) -> Report:
+async def dream(bench: Bench, **files: str) -> DreamReport:
     """Put memories there, named without their suffix, and dream."""
     for name, text in files.items():
         put(bench, f"{name}.md", text, 1)

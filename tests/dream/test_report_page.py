@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.dream.report_page import markdown
-from memd.dream.values import DirectorySize, Merge, Reasoned, Report
+from memd.dream.values import DirectorySize, DreamReport, Merge, Reasoned
 from memd.model.port import Usage
 
 AT = 1_772_539_200.0
@@ -24,7 +24,7 @@ TITLES = {
     "Cost",
     "Take it back",
 }
-FULL = Report(
+FULL = DreamReport(
     engine="claude-x",
     model_problem="the cap is met",
     created=("n.md",),

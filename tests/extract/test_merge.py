@@ -5,7 +5,7 @@ import pytest
 from memd.base.text import sha256
 from memd.base.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.extract.candidates import Candidate
-from memd.extract.merge import Merged, merge, stated
+from memd.extract.merge import MergedDraft, merge, stated
 from memd.store import memory
 from tests.extract.statements import WITHOUT_REQUEST, word
 
@@ -48,7 +48,7 @@ class Directory:
         return None
 
 
-def run(tree: Directory, *texts: str) -> Merged:
+def run(tree: Directory, *texts: str) -> MergedDraft:
     """Merge and write."""
     merged = merge([said(text) for text in texts], tree, session="s2", at=AT)
     for edit in merged.draft.edits:

@@ -4,11 +4,11 @@ import json
 
 import msgspec
 
-from memd.api import dialects
-from memd.api.dialects import DIALECTS
 from memd.base import strict_json
 from memd.base.errors import Invalid
 from memd.cli import hook
+from memd.hooks import dialects
+from memd.hooks.dialects import DIALECTS
 from memd.rpc import messages
 from memd.rules import check
 from tests.fuzz.target import Target, plain

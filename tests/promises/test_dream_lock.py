@@ -21,7 +21,7 @@ from memd.daemon.app import SCHEMAS
 from memd.dream.lock import DreamLock, lock_rows
 from memd.dream.run import MINUTES
 from memd.dream.service import Dreams
-from memd.dream.values import Report, Wanted
+from memd.dream.values import DreamReport, Wanted
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.proposals import ProposalTable
@@ -181,7 +181,7 @@ def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
     )
 
 
-async def _trial(bench: Bench, countdown: Countdown, *, of_disk: bool) -> Report | None:
+async def _trial(bench: Bench, countdown: Countdown, *, of_disk: bool) -> DreamReport | None:
     """Dream on a disk or a state file of which one call fails; return the report, if any."""
     disk = FaultyDisk(countdown) if of_disk else None
     database = bench.database if of_disk else FaultyDatabase(bench.database, countdown)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.api.dialects import DIALECTS
 from memd.base.errors import Busy, Refused
 from memd.cli.commands import setup
 from memd.cli.setup import files, jsonc
 from memd.cli.setup.hooks import Hooks
 from memd.cli.setup.pieces import Copy, JsonFile
 from memd.cli.setup.plan import ClientEdit
+from memd.hooks.dialects import DIALECTS
 from tests.cli.driver import invocation, memctl
 from tests.cli.home import Home
 from tests.cli.setup.settings import row_state, settings_file

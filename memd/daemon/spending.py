@@ -5,8 +5,8 @@ from functools import partial
 from anyio import to_thread
 from msgspec.structs import replace
 
-from memd.api.services import Services
 from memd.base.settings import Settings
+from memd.daemon.core import Daemon
 from memd.methods.method import Result
 from memd.model.configured import COMMAND
 from memd.state.spend import Sum
@@ -24,12 +24,12 @@ class SpendToday(Result):
     runs_per_day: int | None = None
 
 
-async def today(services: Services, settings: Settings) -> SpendToday:
+async def today(daemon: Daemon, settings: Settings) -> SpendToday:
     """Return today's spending and the caps that it reached."""
-    now = services.clock.now()
-    used = await to_thread.run_sync(services.spent.today, now)
+    now = daemon.clock.now()
+    used = await to_thread.run_sync(daemon.spent.today, now)
     by_runs = settings.model.provider == COMMAND
-    caps = partial(services.spent.caps, settings.spend, now, by_runs=by_runs)
+    caps = partial(daemon.spent.caps, settings.spend, now, by_runs=by_runs)
     return SpendToday(
         used=replace(used, dollars=round(used.dollars, 6)),
         dollars_per_day=settings.spend.dollars_per_day,

@@ -8,13 +8,14 @@ from typing import Annotated
 import msgspec
 from anyio import to_thread
 
-from memd.api.services import Services
 from memd.base.text import iso_time
+from memd.daemon.core import Daemon
+from memd.daemon.portable import known_projects
 from memd.methods.method import Result, method
 from memd.projects.known import KnownProject
 from memd.rpc.call import Call
 from memd.state.ledger import Surfacings
-from memd.state.period import FileEvent, Span, SuggestionFates
+from memd.state.period import FileEvent, Period, Span, SuggestionFates
 from memd.state.spend import SpendRow, Sum
 
 _MEMORIES_SHOWN = 10  # of each list
@@ -43,7 +44,7 @@ class CountedMemories(Result):
     memories: list[DatedMemory]
 
 
-class SurfacedMemory(ReportedMemory):
+class OftenSurfaced(ReportedMemory):
     """A memory, and how often it was given to a session."""
 
     surfaced: int
@@ -83,7 +84,7 @@ class Report(Result):
     merged: CountedMemories
     removed: CountedMemories
     surfaced: SurfacedCounts
-    most: list[SurfacedMemory]
+    most: list[OftenSurfaced]
     suggestions: SuggestionFates
     dreams: int
     dollars: float
@@ -94,7 +95,7 @@ class Report(Result):
 
 @method("report", "read")
 async def report(
-    services: Services,
+    daemon: Daemon,
     call: Call,
     *,
     cwd: str | None = None,
@@ -105,17 +106,17 @@ async def report(
     It is for the project of ``cwd`` or for all. Changes are stored as long as the history, what was
     surfaced for the 1,000 sessions used last. This request does not count as a use.
     """
-    directory = (await services.callers.project(call, cwd)).memory_dir if cwd else ""
-    known = await services.exports.projects()
-    now = services.clock.now()
-    often_surfaced = services.recall.ledger.often_surfaced
+    directory = (await daemon.callers.project(call, cwd)).memory_dir if cwd else ""
+    known = await known_projects(daemon)
+    now = daemon.clock.now()
+    often_surfaced = daemon.recall.ledger.often_surfaced
     surfaced = await to_thread.run_sync(often_surfaced, now - days * _DAY_SECONDS, now)
-    make = partial(_report, services, known, surfaced, directory)
+    make = partial(_report, daemon, known, surfaced, directory)
     return await to_thread.run_sync(partial(make, now, days=days))
 
 
 def _report(
-    services: Services,
+    daemon: Daemon,
     known: Iterable[KnownProject],
     surfaced: Iterable[Surfacings],
     directory: str,
@@ -126,8 +127,9 @@ def _report(
     """Return a report of one memory directory, "" for all. Blocks."""
     real = os.path.realpath(directory) if directory else ""
     span = Span(now - days * _DAY_SECONDS, now, real)
-    events = services.period.memories(span)
-    rows = services.spent.rows(days, now)
+    period = Period(daemon.database)
+    events = period.memories(span)
+    rows = daemon.spent.rows(days, now)
     spent = [row for row in rows if real in ("", os.path.realpath(row.project))]
     total = sum(spent, Sum())
     projects = {each.directory: each for each in known}
@@ -143,10 +145,10 @@ def _report(
         removed=dated(events.removed),
         surfaced=SurfacedCounts(times=sum(each.times for _, each in given), memories=len(given)),
         most=[
-            SurfacedMemory(**_of_project(projects, place), path=path, surfaced=each.times)
+            OftenSurfaced(**_of_project(projects, place), path=path, surfaced=each.times)
             for (place, path), each in given[:_MEMORIES_SHOWN]
         ],
-        suggestions=services.period.fates(span),
+        suggestions=period.fates(span),
         dreams=events.dreams,
         dollars=round(total.dollars, 6),
         tokens=total.tokens,

@@ -1,8 +1,8 @@
 """doctor's check of instruction files: which are too long, broken or include a missing file."""
 
-from memd.api.services import Services
 from memd.base.errors import MemdError
 from memd.base.names import printable
+from memd.daemon.core import Daemon
 from memd.instructions.service import InstructionRequest
 from memd.rpc.call import Call
 
@@ -11,12 +11,12 @@ _SHOWN_FAULTS = 3  # the others are only counted
 _CHARACTERS = 400  # of each fault
 
 
-async def fault_line(services: Services, call: Call, cwd: str) -> tuple[str, str, str, str]:
+async def fault_line(daemon: Daemon, call: Call, cwd: str) -> tuple[str, str, str, str]:
     """Return the check of a project's instruction files: its name, state, detail and remedy."""
     try:
-        project, *_ = await services.callers.find(call, cwd)
+        project, *_ = await daemon.callers.find(call, cwd)
         request = InstructionRequest(project, call.caller.environment)
-        listed = await services.instructions.list(request)
+        listed = await daemon.instructions.list(request)
     except MemdError as error:
         return _NAME, "warning", error.sentence, error.hint
     if not listed.problems:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import msgspec
 from anyio import to_thread
 
-from memd.api.instruction_checks import fault_line
-from memd.api.services import Services
 from memd.base import limits
 from memd.base.errors import MemdError, Off
 from memd.base.names import INDEX, printable
 from memd.base.settings import Settings
 from memd.base.text import decode, sha256
 from memd.base.values import Project, Snapshot
+from memd.daemon.core import Daemon
+from memd.daemon.instruction_checks import fault_line
 from memd.jobs.service import Jobs
 from memd.methods.method import Result, method
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
@@ -62,25 +62,25 @@ class Diagnosis(Result):
 
 
 @method("doctor", "read")
-async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> Diagnosis:
+async def doctor(daemon: Daemon, call: Call, *, cwd: str | None = None) -> Diagnosis:
     """Self-checks, each with a remedy.
 
     With ``cwd`` that project is checked too.
     """
-    settings, problems = await services.projects.settings(None)
+    settings, problems = await daemon.projects.settings(None)
     checks = [
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
-        await _model_check(services, settings),
-        await _notes_check(services, call),
-        *await quick_checks(services, call, settings, problems),
+        await _model_check(daemon, settings),
+        await _notes_check(daemon, call),
+        *await quick_checks(daemon, call, settings, problems),
     ]
     if cwd is not None:
-        checks += await _project_checks(services, call, cwd, problems)
+        checks += await _project_checks(daemon, call, cwd, problems)
     return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
 
 
 async def quick_checks(
-    services: Services, call: Call, settings: Settings, problems: tuple[str, ...]
+    daemon: Daemon, call: Call, settings: Settings, problems: tuple[str, ...]
 ) -> list[Check]:
     """Return the checks that ask no server and read no project; they take milliseconds.
 
@@ -93,21 +93,21 @@ async def quick_checks(
     failing = Check(
         "services",
         "failed",
-        "; ".join(services.failing.values()),
+        "; ".join(daemon.failing.values()),
         "memctl logs shows why; memd starts it again by itself",
     )
     return [
         *([] if settings.enabled else [is_off]),
-        *([failing] if services.failing else []),
-        *await to_thread.run_sync(_claude_code_checks, services.projects, call),
-        await state_check(services.jobs, services.places.database),
-        await to_thread.run_sync(_socket_check, services.places.socket),
-        _problems_check("settings", services.places.config, problems),
-        await _stored_check(services),
-        _problems_check("recovery", "nothing was left half done", tuple(services.notes)),
-        _problems_check("watching", noticed, services.store.watch_problems()),
-        await _memberships_check(services),
-        await _extraction_check(services),
+        *([failing] if daemon.failing else []),
+        *await to_thread.run_sync(_claude_code_checks, daemon.projects, call),
+        await state_check(daemon.jobs, daemon.places.database),
+        await to_thread.run_sync(_socket_check, daemon.places.socket),
+        _problems_check("settings", daemon.places.config, problems),
+        await _stored_check(daemon),
+        _problems_check("recovery", "nothing was left half done", tuple(daemon.notes)),
+        _problems_check("watching", noticed, daemon.store.watch_problems()),
+        await _memberships_check(daemon),
+        await _extraction_check(daemon),
     ]
 
 
@@ -133,11 +133,11 @@ async def state_check(jobs: Jobs, path: str) -> Check:
     return Check("state", "ok", path)
 
 
-async def _extraction_check(services: Services) -> Check:
+async def _extraction_check(daemon: Daemon) -> Check:
     """Return a check of whether extractions of a session fail again and again, within a day."""
-    name, since = "extraction", services.clock.now() - _DAY
+    name, since = "extraction", daemon.clock.now() - _DAY
     try:
-        jobs = await services.jobs.list("", _NEWEST_JOBS)
+        jobs = await daemon.jobs.list("", _NEWEST_JOBS)
     except MemdError as error:
         return Check(name, "failed", error.sentence, error.hint)
     failures: dict[tuple[str, str], list[Job]] = {}  # those after the last success, newest first
@@ -184,23 +184,23 @@ def _problems_check(name: str, fine: str, problems: Sequence[str]) -> Check:
 
 
 async def _project_checks(
-    services: Services, call: Call, cwd: str, known_problems: tuple[str, ...]
+    daemon: Daemon, call: Call, cwd: str, known_problems: tuple[str, ...]
 ) -> list[Check]:
     """Return the checks of a project, or a failed one where it or its memories cannot be read.
 
     ``known_problems`` are faults in the settings that were reported already.
     """
     try:
-        project = await services.callers.project(call, cwd)
-        snapshot = await services.store.snapshot(project.memory_dir)
+        project = await daemon.callers.project(call, cwd)
+        snapshot = await daemon.store.snapshot(project.memory_dir)
     except MemdError as error:
         return [Check("project", "failed", error.sentence, error.hint)]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
     switch = "the sentence names the switch; a repository's own goes for everybody there"
     environment = call.caller.environment
-    find_problems = services.projects.switch_problems
+    find_problems = daemon.projects.switch_problems
     switches = await to_thread.run_sync(find_problems, cwd, environment)
-    _, problems = await services.projects.settings(project)
+    _, problems = await daemon.projects.settings(project)
     own_problems = [problem for problem in problems if problem not in known_problems]
     project_check = Check("project", "ok", detail)
     if not project.enabled:
@@ -212,11 +212,11 @@ async def _project_checks(
         _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
         await to_thread.run_sync(_files_check, project.memory_dir, snapshot),
-        await to_thread.run_sync(_index_check, services.store, project),
-        await _history_check(services.store, cwd, project),
-        Check(*await fault_line(services, call, cwd)),
-        await _rules_check(services, project.memory_dir),
-        *await _team_checks(services, project.memory_dir),
+        await to_thread.run_sync(_index_check, daemon.store, project),
+        await _history_check(daemon.store, cwd, project),
+        Check(*await fault_line(daemon, call, cwd)),
+        await _rules_check(daemon, project.memory_dir),
+        *await _team_checks(daemon, project.memory_dir),
         *await to_thread.run_sync(_agent_checks, project.root),
     ]
 
@@ -272,10 +272,10 @@ def _index_check(store: Store, project: Project) -> Check:
     return Check("index", "warning", detail, remedy, fix)
 
 
-async def _rules_check(services: Services, directory: str) -> Check:
+async def _rules_check(daemon: Daemon, directory: str) -> Check:
     """Return a check of whether the rules that a person switched on still hold."""
     try:
-        listed = await services.rules.list_in(directory)
+        listed = await daemon.rules.list_in(directory)
     except MemdError as error:
         return Check("rules", "warning", error.sentence, error.hint)
     states = [rule.state for rule in listed.rules]
@@ -312,17 +312,17 @@ def _agent_checks(root: str) -> list[Check]:
     return [Check("sub-agents' local memory", "warning", detail, remedy)]
 
 
-async def _memberships_check(services: Services) -> Check:
+async def _memberships_check(daemon: Daemon) -> Check:
     """Return a check of whether the files that record team memberships and tokens can be used."""
-    problems = await to_thread.run_sync(services.team.memberships.problems)
-    return _problems_check("teams", services.team.memberships.folder, problems)
+    problems = await to_thread.run_sync(daemon.team.memberships.problems)
+    return _problems_check("teams", daemon.team.memberships.folder, problems)
 
 
-async def _team_checks(services: Services, directory: str) -> list[Check]:
+async def _team_checks(daemon: Daemon, directory: str) -> list[Check]:
     """Return a check of how far a project is in step with its team, or [] if it joined none."""
     name = "team"
     try:
-        team = await services.team.status_of(directory)
+        team = await daemon.team.status_of(directory)
     except Off:
         return []
     except MemdError as error:
@@ -339,17 +339,17 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
     return [Check(name, "ok", detail)]
 
 
-async def _notes_check(services: Services, call: Call) -> Check:
+async def _notes_check(daemon: Daemon, call: Call) -> Check:
     """Return a check of whether the person's own template and prompt of notes can be used."""
-    problems = await services.session_notes.problems(call.caller.environment)
+    problems = await daemon.session_notes.problems(call.caller.environment)
     return _problems_check("notes", "template and prompt of session notes can be used", problems)
 
 
-async def _stored_check(services: Services) -> Check:
+async def _stored_check(daemon: Daemon) -> Check:
     """Return a check of how much disk the stored tool results use; a warning above 90 %."""
     name = "stored results"
     try:
-        totals = await services.contexts.totals()
+        totals = await daemon.contexts.totals()
     except MemdError as error:
         return Check(name, "failed", error.sentence, error.hint)
     detail = f"{totals.results} with {totals.bytes:,} of at most {limits.STORED_BYTES:,} bytes"
@@ -359,12 +359,12 @@ async def _stored_check(services: Services) -> Check:
     return Check(name, "warning", detail, remedy)
 
 
-async def _model_check(services: Services, settings: Settings) -> Check:
+async def _model_check(daemon: Daemon, settings: Settings) -> Check:
     """Return a check of whether the configured model can be asked; it costs no paid request.
 
     It warns as well where the model is too slow for prompts, and where a file is ignored.
     """
-    models = services.models
+    models = daemon.models
     error = await models.reach(settings)
     problem = models.problem(settings)
     if models.for_(settings) is None:
@@ -376,7 +376,7 @@ async def _model_check(services: Services, settings: Settings) -> Check:
         fine = _NOT_RUN if settings.model.provider == COMMAND else "it answers"
         words = error.sentence if error else problem or fine
         detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"
-        is_slow = services.recall.model_is_too_slow
+        is_slow = daemon.recall.model_is_too_slow
         is_bad = bool(problem or error or is_slow)
         remedy = error.hint if error else "look at the model's name in [model] of memd.toml"
         if is_slow and not (problem or error):

@@ -9,10 +9,11 @@ from typing import Any
 from anyio import to_thread
 
 from memd import __version__
-from memd.api import spending
-from memd.api.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
-from memd.api.services import Services
 from memd.base.errors import MemdError
+from memd.daemon import spending
+from memd.daemon.core import Daemon
+from memd.daemon.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
+from memd.daemon.portable import known_projects
 from memd.jobs.breaker import Breaker
 from memd.methods.callers import SeenSession
 from memd.methods.method import Result, method
@@ -95,16 +96,16 @@ class Status(Result):
 
 
 @method("status", "read")
-async def status(services: Services, call: Call) -> Status:
+async def status(daemon: Daemon, call: Call) -> Status:
     """Versions, uptime, size, jobs, pauses, what waits for a person, the model and its cost."""
-    running = await services.jobs.running()
-    state = await services.jobs.state()
-    settings, problems = await services.projects.settings(None)
-    directories = await services.store.directories()
+    running = await daemon.jobs.running()
+    state = await daemon.jobs.state()
+    settings, problems = await daemon.projects.settings(None)
+    directories = await daemon.store.directories()
     projects = sorted(directory for directory in directories if not is_of_agent(directory))
-    waiting = await services.reviews.waiting()
-    teams, conflicts = await _teams(services)
-    checks = await quick_checks(services, call, settings, problems)
+    waiting = await daemon.reviews.waiting()
+    teams, conflicts = await _teams(daemon)
+    checks = await quick_checks(daemon, call, settings, problems)
     is_ok = {check.name: check.detail for check in checks if check.state == "ok"}
     takes_over = [is_ok[CLAUDE_CODE_CHECK]] if CLAUDE_CODE_CHECK in is_ok else []
     return Status(
@@ -112,29 +113,29 @@ async def status(services: Services, call: Call) -> Status:
         version=__version__,
         pid=os.getpid(),
         program=sys.executable,
-        uptime=round(services.clock.monotonic() - services.started, 3),
-        socket=services.places.socket,
-        state_dir=services.places.state_dir,
-        connections=services.hub.connections(),
+        uptime=round(daemon.clock.monotonic() - daemon.started, 3),
+        socket=daemon.places.socket,
+        state_dir=daemon.places.state_dir,
+        connections=daemon.hub.connections(),
         rss=await to_thread.run_sync(_resident_bytes),
-        jobs=await services.jobs.counts(),
-        running=[_running_job(row, services.jobs.progress(row.id)) for row in running],
+        jobs=await daemon.jobs.counts(),
+        running=[_running_job(row, daemon.jobs.progress(row.id)) for row in running],
         paused_since=state.paused_since,
         breakers=state.breakers,
         projects=projects,
-        folders=await _folders(services),
+        folders=await _folders(daemon),
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
-        suggestions=await services.suggestions.counts(),
-        held=await services.messages.held_count(),
+        suggestions=await daemon.suggestions.counts(),
+        held=await daemon.messages.held_count(),
         teams=teams,
         conflicts=conflicts,
-        rules=await services.rules.counts(),
-        sessions=list(reversed(services.callers.sessions.values())),
-        last_dream=await _last_dream(services),
-        model=services.models.state(settings),
-        spend=await spending.today(services, settings),
+        rules=await daemon.rules.counts(),
+        sessions=list(reversed(daemon.callers.sessions.values())),
+        last_dream=await _last_dream(daemon),
+        model=daemon.models.state(settings),
+        spend=await spending.today(daemon, settings),
         health=[check for check in checks if check.state != "ok"],
-        notes=[*services.notes, *takes_over],
+        notes=[*daemon.notes, *takes_over],
     )
 
 
@@ -161,9 +162,9 @@ def _running_job(row: Job, facts: Mapping[str, Any]) -> RunningJob:
     )
 
 
-async def _last_dream(services: Services) -> DreamEnded | None:
+async def _last_dream(daemon: Daemon) -> DreamEnded | None:
     """Return the newest dream that ran in any project, ``None`` where none has."""
-    job = await services.jobs.newest("", "dream")
+    job = await daemon.jobs.newest("", "dream")
     if job is None:
         return None
     report = job.result or {}
@@ -177,9 +178,9 @@ async def _last_dream(services: Services) -> DreamEnded | None:
     )
 
 
-async def _folders(services: Services) -> dict[str, str]:
+async def _folders(daemon: Daemon) -> dict[str, str]:
     """Return the working directory of each known project by its memory directory."""
-    known = sorted(await services.exports.projects(), key=lambda project: -project.at)
+    known = sorted(await known_projects(daemon), key=lambda project: -project.at)
 
     def find() -> dict[str, str]:
         places = ((project.directory, working_directory(project)) for project in known)
@@ -188,12 +189,12 @@ async def _folders(services: Services) -> dict[str, str]:
     return await to_thread.run_sync(find)
 
 
-async def _teams(services: Services) -> tuple[dict[str, str], dict[str, int]]:
+async def _teams(daemon: Daemon) -> tuple[dict[str, str], dict[str, int]]:
     """Return the state of each directory that joined a team, and how many files wait there."""
     states, conflicts = {}, {}
-    for membership in await to_thread.run_sync(services.team.memberships.all):
+    for membership in await to_thread.run_sync(daemon.team.memberships.all):
         with suppress(MemdError):  # it has just left, or its directory cannot be read
-            team = await services.team.status_of(membership.directory)
+            team = await daemon.team.status_of(membership.directory)
             states[membership.directory] = team.state
             waiting = len(team.conflicts) + len(team.held)
             if waiting:

@@ -33,7 +33,7 @@ _MEMORIES_NAMED = 3  # in one line
 _NOT_ASKED = "this client cannot ask the person, so ask them yourself; they can run it"
 
 
-class Event(Enum):
+class EventKind(Enum):
     """What happens in a conversation, whatever the client calls it."""
 
     SESSION_START = auto()
@@ -83,7 +83,7 @@ class Dialect(Struct, frozen=True):
     tool runs a hook may have the person asked, not only refuse.
     """
 
-    events: Mapping[str, Event]
+    events: Mapping[str, EventKind]
     renamed: Mapping[str, str] = field(default_factory=dict)
     loads_memory: bool = False
     tags: bool = True
@@ -94,20 +94,20 @@ class Dialect(Struct, frozen=True):
 
 
 _SHARED_EVENTS = {  # of Claude Code and Codex
-    "SessionStart": Event.SESSION_START,
-    "UserPromptSubmit": Event.PROMPT,
-    "Stop": Event.TURN_END,
-    "PreCompact": Event.COMPACTING,
-    "SessionEnd": Event.SESSION_END,
-    "PostToolUse": Event.TOOL_USED,
-    "PreToolUse": Event.TOOL_ASKED,
+    "SessionStart": EventKind.SESSION_START,
+    "UserPromptSubmit": EventKind.PROMPT,
+    "Stop": EventKind.TURN_END,
+    "PreCompact": EventKind.COMPACTING,
+    "SessionEnd": EventKind.SESSION_END,
+    "PostToolUse": EventKind.TOOL_USED,
+    "PreToolUse": EventKind.TOOL_ASKED,
 }
 DIALECTS: Mapping[str, Dialect] = {
     CLAUDE_CODE: Dialect(
         {
             **_SHARED_EVENTS,
-            "SubagentStart": Event.SUBAGENT_START,
-            "SubagentStop": Event.SUBAGENT_END,
+            "SubagentStart": EventKind.SUBAGENT_START,
+            "SubagentStop": EventKind.SUBAGENT_END,
         },
         loads_memory=True,
         notices=True,
@@ -115,16 +115,18 @@ DIALECTS: Mapping[str, Dialect] = {
         replaces_results=True,
         asks=True,
     ),
-    "codex": Dialect({**_SHARED_EVENTS, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
+    "codex": Dialect(
+        {**_SHARED_EVENTS, "PostCompact": EventKind.COMPACTED}, {"turn_id": "prompt_id"}
+    ),
     "gemini": Dialect(
         {
-            "SessionStart": Event.SESSION_START,
-            "BeforeAgent": Event.PROMPT,
-            "AfterAgent": Event.TURN_END,
-            "PreCompress manual": Event.COMPACTED,
-            "SessionEnd": Event.SESSION_END,
-            "AfterTool": Event.TOOL_USED,
-            "BeforeTool": Event.TOOL_ASKED,
+            "SessionStart": EventKind.SESSION_START,
+            "BeforeAgent": EventKind.PROMPT,
+            "AfterAgent": EventKind.TURN_END,
+            "PreCompress manual": EventKind.COMPACTED,
+            "SessionEnd": EventKind.SESSION_END,
+            "AfterTool": EventKind.TOOL_USED,
+            "BeforeTool": EventKind.TOOL_ASKED,
         },
         tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
@@ -132,7 +134,7 @@ DIALECTS: Mapping[str, Dialect] = {
 }
 
 
-def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | None:
+def read(dialect: Dialect, name: str, payload: Any) -> tuple[EventKind, Payload] | None:
     """Return an event and the members of its payload that memd uses, or ``None``.
 
     ``None`` stands for an event that is in no table, and for a payload without the expected shape.

@@ -7,10 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from memd import __version__
-from memd.api.services import Services
 from memd.base import events
 from memd.base.errors import Invalid
-from memd.jobs.breaker import WorkState
+from memd.daemon.core import Daemon
 from memd.methods.discover import openrpc, rows
 from memd.methods.method import Result, forwarded, method
 from memd.rpc.call import Call
@@ -53,7 +52,7 @@ class Stopping(Result):
 
 @method("hello", "read")
 async def hello(
-    _services: Services,
+    _daemon: Daemon,
     call: Call,
     *,
     client: str = "",
@@ -81,7 +80,7 @@ async def hello(
 
 @method("subscribe", "read")
 async def subscribe(
-    services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
+    daemon: Daemon, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
 ) -> Subscribed:
     """Send notifications of these topics to this connection.
 
@@ -95,40 +94,25 @@ async def subscribe(
                 hint=f"topics are {', '.join(events.TOPICS)}",
                 topic=topic,
             )
-    directory = None if cwd is None else (await services.callers.project(call, cwd)).memory_dir
+    directory = None if cwd is None else (await daemon.callers.project(call, cwd)).memory_dir
     call.connection.subscribe(wanted, directory)
     if events.AGENT_PROGRESS in wanted:
-        services.progress.subscribed()
+        daemon.progress.subscribed()
     return Subscribed(topics=wanted)
 
 
-@method("pause", "operate")
-async def pause(services: Services, _call: Call, *, now: bool = False) -> WorkState:
-    """Start no background work until ``resume``, even after a restart; prompts are still answered.
-
-    With ``now`` running jobs are put back into the queue.
-    """
-    return await services.jobs.pause(now=now)
-
-
-@method("resume", "operate")
-async def resume(services: Services, _call: Call) -> WorkState:
-    """Let background work continue, and allow requests to models that failed before."""
-    return await services.jobs.resume()
-
-
 @method("shutdown", "operate")
-async def shutdown(services: Services, _call: Call) -> Stopping:
+async def shutdown(daemon: Daemon, _call: Call) -> Stopping:
     """Finish the running jobs and end the daemon.
 
     The answer goes out before the daemon ends.
     """
-    services.ending.set()
+    daemon.ending.set()
     return Stopping(stopping=True)
 
 
 @method("rpc.discover", "read")
-async def discover(_services: Services, _call: Call) -> dict[str, Any]:
+async def discover(_daemon: Daemon, _call: Call) -> dict[str, Any]:
     """All methods, as an OpenRPC document."""
     return _document()
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from memd.api.work import Ended
 from memd.dream.gates import Gate
 from memd.dream.values import DirectorySize, Reasoned
+from memd.jobs.methods import Ended
 from memd.methods.method import Result
 
 

@@ -1,4 +1,0 @@
-"""The table of methods: name, parameters, result, permission, handler.
-
-Doors: ``discover``, ``services``, ``table``.
-"""

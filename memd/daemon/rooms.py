@@ -1,0 +1,183 @@
+"""Compose the rooms of the daemon on its core, each with the neighbours that it uses."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+from msgspec.structs import asdict
+
+from memd.context.compactions import Compactions
+from memd.context.service import Contexts, Summaries
+from memd.daemon.agents import messages, progress_lines
+from memd.daemon.background_work import BackgroundWork, statements
+from memd.daemon.core import Core, Daemon
+from memd.daemon.dreaming import DreamStarter
+from memd.daemon.log import Log
+from memd.daemon.portable import exports, imports
+from memd.daemon.runners import runners
+from memd.dream.lock import DreamLock
+from memd.extract.starting import ExtractionStarter
+from memd.hooks.deliveries import MessageDeliveries
+from memd.hooks.ends import TurnEnds
+from memd.hooks.sections import Sections
+from memd.hooks.service import HookAnswers
+from memd.hooks.tools import ToolUses
+from memd.instructions.service import Instructions
+from memd.jobs.methods import JobMethods
+from memd.memories.journal import Journal
+from memd.memories.service import Memories
+from memd.messages.agents import AgentMethods
+from memd.notes.service import Notes
+from memd.progress.service import ProgressLines
+from memd.prompt.service import Prompts
+from memd.recall.service import Authorship, Recall
+from memd.review.service import Reviews
+from memd.rules.service import ToolRules
+from memd.state.database import StateUnusableError
+from memd.state.ledger import Ledger
+from memd.state.proposals import ProposalTable
+from memd.state.search import WordSearch
+from memd.state.suggestions import SuggestionTable
+from memd.state.teams import TeamTable
+from memd.store.lock import is_alive
+from memd.suggestions.service import Suggestions
+
+if TYPE_CHECKING:
+    from memd.dream.service import Dreams
+
+_NOTES_SHOWN = 100  # by ``status``; the log has all
+
+
+async def compose(core: Core, ending: anyio.Event) -> Daemon:
+    """Return the daemon, once what a crash left half done is undone; nothing of it runs yet."""
+    clock, store, callers, docs = core.clock, core.store, core.callers, core.docs
+    models, jobs, projects = core.models, core.jobs, core.projects
+    suggested, proposals = SuggestionTable(core.database), ProposalTable(core.database)
+    instructions = Instructions(docs, projects.client_folders, callers)
+    suggestions = Suggestions(store, suggested, clock, callers, instructions.covered)
+    work = BackgroundWork(core, proposals, suggested, suggestions, instructions)
+    unlock = partial(to_thread.run_sync, DreamLock(docs, clock, is_alive).recover)
+    notes = await _recover(core, store.recover, unlock, models.recover)
+    starter = _dream_starter(core, work.make_dreams)
+    mailboxes = messages(core)
+    progress = progress_lines(core, mailboxes.register)
+    extraction_starter = ExtractionStarter(callers, jobs, progress.remember)
+    session_notes = _session_notes(core, progress)
+    contexts, summaries = Contexts(clock, docs, callers), Summaries(clock, models, core.runs)
+    recall, rules = _recall(core), ToolRules(store, docs, clock, callers)
+    reviews = Reviews(store, proposals, clock, callers)
+    prompts = Prompts(store.reading, core.joined, callers, instructions.text)
+    hooks = HookAnswers(
+        callers,
+        clock,
+        core.priority,
+        jobs,
+        recall=recall,
+        suggestions=suggestions,
+        sections=Sections(prompts, projects),
+        tools=ToolUses(rules, store, recall, contexts, projects, clock=clock),
+        ends=TurnEnds(extraction_starter, session_notes, starter.consider, clock),
+        deliveries=MessageDeliveries(mailboxes, clock),
+        is_model=core.programs.runs_below,
+    )
+    services = (
+        *(callers, core.team, suggestions, reviews, rules, instructions, recall, prompts, starter),
+        *(mailboxes, session_notes, contexts, extraction_starter, hooks),
+        Journal(store, callers, recall.last_surfaced),
+        Memories(store, clock, callers, core.team, work.proven),
+        Compactions(contexts, summaries, session_notes, models, jobs),
+        AgentMethods(mailboxes, callers, progress.line),
+        JobMethods(jobs, callers, core.runs.of),
+        *(exports(core), imports(core)),
+    )
+    run = partial(runners, projects, work.make_extractions, starter, core.hub, core.priority)
+    return Daemon(
+        **asdict(core),
+        recall=recall,
+        suggestions=suggestions,
+        reviews=reviews,
+        rules=rules,
+        instructions=instructions,
+        session_notes=session_notes,
+        contexts=contexts,
+        messages=mailboxes,
+        progress=progress,
+        dreams=starter,
+        methods=services,
+        runners=run(notes=session_notes, summaries=summaries),
+        started=clock.monotonic(),
+        notes=notes,
+        ending=ending,
+    )
+
+
+def _dream_starter(core: Core, dreams: "Callable[[], Dreams]") -> DreamStarter:
+    """Return the service that begins dreams; ``dreams`` returns the one that dreams."""
+    return DreamStarter(
+        core.callers,
+        core.projects,
+        dreams,
+        core.jobs,
+        core.docs,
+        clock=core.clock,
+        priority=core.priority,
+        on_battery=core.ports.on_battery,
+        log=core.log,
+    )
+
+
+def _recall(core: Core) -> Recall:
+    """Return the service that finds memories."""
+    authors = TeamTable(core.database).author
+    return Recall(
+        core.store.reading,
+        WordSearch(core.database),
+        Ledger(core.database),
+        core.clock,
+        core.models,
+        priority=core.priority,
+        authorship=Authorship(core.store.past.is_own, authors, core.joined),
+        callers=core.callers,
+    )
+
+
+def _session_notes(core: Core, progress: ProgressLines) -> Notes:
+    """Return the service of session notes."""
+    folder = core.ports.environ.get("CLAUDE_CONFIG_DIR") or f"{core.places.home}/.claude"
+    return Notes(
+        core.clock,
+        core.models,
+        core.runs,
+        config_dir=folder,
+        find_statements=statements,
+        callers=core.callers,
+        projects=core.projects,
+        jobs=core.jobs,
+        remember=progress.remember,
+    )
+
+
+async def _recover(core: Core, *steps: Callable[[], Awaitable[tuple[str, ...]]]) -> list[str]:
+    """Finish what a crash left; return sentences about it, which are logged as well.
+
+    A step for which the state file is unusable is skipped; it is done at the file's next use.
+    """
+    notes: list[str] = []
+    for recover in steps:
+        with suppress(StateUnusableError):
+            notes += await recover()
+    notes += core.database.file.notes
+    for note in notes:
+        core.log.warning("recovered", detail=note)
+    core.database.file.tell = partial(_add_note, notes, core.log)
+    return notes
+
+
+def _add_note(notes: list[str], log: Log, note: str) -> None:
+    """Log a note and add it to the latest ones for ``status``; called from any thread."""
+    notes.append(note)
+    del notes[:-_NOTES_SHOWN]
+    log.warning("repaired", detail=note)

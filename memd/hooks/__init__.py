@@ -1,0 +1,4 @@
+"""What assistants' hooks send, and what they get to print.
+
+Doors: ``service`` and what it is made of, ``dialects``.
+"""
