@@ -14,7 +14,7 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.daemon.missed import CHECK_SECONDS
-from tests.api import transcripts
+from tests.support import transcripts
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here, throw_away_home
 

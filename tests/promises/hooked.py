@@ -14,7 +14,7 @@ from typing import Any
 from memd.client import hook_file
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import Client
-from tests.api import transcripts
+from tests.support import transcripts
 from tests.support.daemon import Home, client, throw_away_home
 from tests.support.waiting import wait_until_up
 

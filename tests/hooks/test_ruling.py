@@ -10,8 +10,8 @@ import pytest
 from anyio import run_process, to_thread
 
 from memd.client.aio import AsyncClient
-from tests.api.caller import Caller
-from tests.api.ruling import ASKED, FILE, FORCE, add, before, remember, states
+from tests.hooks.ruling import ASKED, FILE, FORCE, add, before, remember, states
+from tests.support.caller import Caller
 from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.api.caller import Caller
+from tests.support.caller import Caller
 
 FILE = "no-force.md"
 FORCE: dict[str, Any] = {"command": "cd app && git push --force origin main"}

@@ -1,5 +1,9 @@
-"""One client of a daemon in this process, with short words for what tests ask often."""
+"""One client of a daemon in this process, with short words for what tests ask often.
 
+The fixtures are those of each folder whose ``conftest`` imports them.
+"""
+
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +13,7 @@ import pytest
 from memd.base.errors import MemdError
 from memd.client.aio import AsyncClient
 from tests.support.clock import FakeClock
-from tests.support.daemon import Home
+from tests.support.daemon import Home, daemon_here, throw_away_home
 
 PARTS = {
     "name": "test-policy",
@@ -50,3 +54,23 @@ class Caller:
         """Return the project's memory directory."""
         listed = await self.call("memory.list")
         return Path(listed["memory_dir"])
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """Make a throw-away HOME."""
+    with throw_away_home() as made:
+        yield made
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Make a clock that stands at 2026-03-03 12:00 UTC, a Tuesday."""
+    return FakeClock(now=1_772_539_200.0)
+
+
+@pytest.fixture
+async def caller(home: Home, clock: FakeClock) -> AsyncIterator[Caller]:
+    """Serve in this process and connect one client."""
+    async with daemon_here(home, clock), AsyncClient(home.places.socket, name="test") as client:
+        yield Caller(client, home, clock, home.project())

@@ -5,7 +5,7 @@ import pytest
 from memd.base.errors import Invalid
 from memd.daemon.table import methods
 from memd.methods.method import IDENTIFIERS, moment, seconds
-from tests.api.caller import Caller
+from tests.support.caller import Caller
 from tests.traces import traces
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import pytest
 
 from memd.hooks.dialects import DIALECTS, answer, named_memories, read
 from memd.text import tags
-from tests.api.caller import Caller
+from tests.support.caller import Caller
 
 pytestmark = pytest.mark.anyio
 WORDS = "may I mock the database in this integration test?"
