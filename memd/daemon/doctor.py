@@ -14,7 +14,7 @@ from memd.base.settings import Settings
 from memd.base.text import decode, sha256
 from memd.base.values import Project, Snapshot
 from memd.daemon.core import Daemon
-from memd.daemon.instruction_checks import fault_line
+from memd.instructions.service import InstructionRequest
 from memd.jobs.service import Jobs
 from memd.methods.method import Result, method
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
@@ -30,6 +30,8 @@ _DAY = 86_400
 _NEWEST_JOBS = 100  # that are looked at for extractions that fail
 _FAILURES = 2  # of a session in a row, at least, for a warning
 _NAMED_LINES = 5  # of an index that are named
+_SHOWN_FAULTS = 3  # of instruction files; the others are only counted
+_FAULT_CHARACTERS = 400  # of each
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
 _NOT_RUN = "it is there; looking costs no run of your plan"
 
@@ -214,7 +216,7 @@ async def _project_checks(
         await to_thread.run_sync(_files_check, project.memory_dir, snapshot),
         await to_thread.run_sync(_index_check, daemon.store, project),
         await _history_check(daemon.store, cwd, project),
-        Check(*await fault_line(daemon, call, cwd)),
+        await _instructions_check(daemon, call, cwd),
         await _rules_check(daemon, project.memory_dir),
         *await _team_checks(daemon, project.memory_dir),
         *await to_thread.run_sync(_agent_checks, project.root),
@@ -270,6 +272,24 @@ def _index_check(store: Store, project: Project) -> Check:
     fix = Fix("memory.write", {**params, "base_hash": sha256(content)}) if project.enabled else None
     remedy = "memctl doctor --fix takes these lines out, or the next dream; undo brings them back"
     return Check("index", "warning", detail, remedy, fix)
+
+
+async def _instructions_check(daemon: Daemon, call: Call, cwd: str) -> Check:
+    """Return a check of which instruction files are too long, broken or include a missing one."""
+    name = "instruction files"
+    try:
+        project, *_ = await daemon.callers.find(call, cwd)
+        request = InstructionRequest(project, call.caller.environment)
+        listed = await daemon.instructions.list(request)
+    except MemdError as error:
+        return Check(name, "warning", error.sentence, error.hint)
+    if not listed.problems:
+        loaded = [file.chars for file in listed.files if file.loaded]
+        return Check(name, "ok", f"{len(loaded)} with {sum(loaded):,} characters")
+    words = [printable(problem, _FAULT_CHARACTERS) for problem in listed.problems]
+    more = f"; and {len(words) - _SHOWN_FAULTS} more" if len(words) > _SHOWN_FAULTS else ""
+    detail = "; ".join(words[:_SHOWN_FAULTS]) + more
+    return Check(name, "warning", detail, "memctl instructions names them all")
 
 
 async def _rules_check(daemon: Daemon, directory: str) -> Check:

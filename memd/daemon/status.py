@@ -4,25 +4,28 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd import __version__
 from memd.base.errors import MemdError
-from memd.daemon import spending
+from memd.base.settings import Settings
 from memd.daemon.core import Daemon
 from memd.daemon.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
 from memd.daemon.portable import known_projects
 from memd.jobs.breaker import Breaker
 from memd.methods.callers import SeenSession
 from memd.methods.method import Result, method
-from memd.model.configured import ModelState
+from memd.model.configured import COMMAND, ModelState
 from memd.projects.known import working_directory
 from memd.projects.project import is_of_agent
 from memd.rpc.call import Call
 from memd.rules.values import RuleCounts
 from memd.state.jobs import Job
+from memd.state.spend import Sum
 from memd.state.suggestions import SuggestionCounts
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -48,6 +51,18 @@ class DreamEnded(Result):
     state: str
     at: float
     counts: dict[str, int]
+
+
+class SpendToday(Result):
+    """Today's spending and its cap; ``caps`` has the cap for each kind of work that it stopped.
+
+    ``runs_per_day`` is the cap where a program on the person's own plan is the model, else null.
+    """
+
+    used: Sum
+    dollars_per_day: float
+    caps: dict[str, str]
+    runs_per_day: int | None = None
 
 
 class Status(Result):
@@ -90,7 +105,7 @@ class Status(Result):
     sessions: list[SeenSession]
     last_dream: DreamEnded | None
     model: ModelState
-    spend: spending.SpendToday
+    spend: SpendToday
     health: list[Check]
     notes: list[str]
 
@@ -133,7 +148,7 @@ async def status(daemon: Daemon, call: Call) -> Status:
         sessions=list(reversed(daemon.callers.sessions.values())),
         last_dream=await _last_dream(daemon),
         model=daemon.models.state(settings),
-        spend=await spending.today(daemon, settings),
+        spend=await _spent_today(daemon, settings),
         health=[check for check in checks if check.state != "ok"],
         notes=[*daemon.notes, *takes_over],
     )
@@ -200,3 +215,17 @@ async def _teams(daemon: Daemon) -> tuple[dict[str, str], dict[str, int]]:
             if waiting:
                 conflicts[membership.directory] = waiting
     return states, conflicts
+
+
+async def _spent_today(daemon: Daemon, settings: Settings) -> SpendToday:
+    """Return today's spending and the caps that it reached."""
+    now = daemon.clock.now()
+    used = await to_thread.run_sync(daemon.spent.today, now)
+    by_runs = settings.model.provider == COMMAND
+    caps = partial(daemon.spent.caps, settings.spend, now, by_runs=by_runs)
+    return SpendToday(
+        used=replace(used, dollars=round(used.dollars, 6)),
+        dollars_per_day=settings.spend.dollars_per_day,
+        caps=await to_thread.run_sync(caps),
+        runs_per_day=settings.spend.runs_per_day if by_runs else None,
+    )
