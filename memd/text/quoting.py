@@ -3,21 +3,20 @@
 import re
 from collections.abc import Sequence
 
-from memd.base.regex import at_first_use
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, removed
 
 # A tag of ours, or of a client's insertions, however it is dressed up.
-_TAG = at_first_use(
+_TAG = re.compile(
     r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+"
     r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
     re.IGNORECASE,
 )
-_LINE_ENDS = at_first_use("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_CONTROL = at_first_use(f"[{CONTROLS}]")
-_OPENING = at_first_use(f"{_TAG.pattern}|<(?=!--)", re.IGNORECASE)
-_UNSHOWN = at_first_use(f"\x1b\\[[\\d;?]*[A-Za-z]|[{CONTROLS}{DIRECTIONS}{HIDDEN}]|`{{5,}}")
-_OMITTED = at_first_use(r"…(?:\s*…)+")
-_LONG_WORD = at_first_use(r"(?<=[^!-~])[!-~]{12,}$")
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile(f"[{CONTROLS}]")
+_OPENING = re.compile(f"{_TAG.pattern}|<(?=!--)", re.IGNORECASE)
+_UNSHOWN = re.compile(f"\x1b\\[[\\d;?]*[A-Za-z]|[{CONTROLS}{DIRECTIONS}{HIDDEN}]|`{{5,}}")
+_OMITTED = re.compile(r"…(?:\s*…)+")
+_LONG_WORD = re.compile(r"(?<=[^!-~])[!-~]{12,}$")
 
 
 def neutralise(content: str) -> str:

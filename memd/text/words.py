@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from memd.base import limits
 from memd.base.package_files import read_text
-from memd.base.regex import at_first_use
 from memd.text import stems
 from memd.text.normal import normal
 
@@ -32,17 +31,17 @@ _CJK = (
 )
 # All characters of scripts without spaces between words, those that only carry grammar included.
 WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_CJK_RUN = at_first_use(f"[{_CJK}]+")
-_HIRAGANA = at_first_use("[\u3041-\u309f]+")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
 _SEVERAL_CJK_WORDS = 4  # characters that are as long as several words
-_CJK_GRAMMAR = at_first_use(
+_CJK_GRAMMAR = re.compile(
     "[的了是在我你您他她它们吗呢吧啊呀嘛和就都而及与也很把被这那哪什么怎谁之其着过会个请]+"
 )
 # The second part of camelCase begins; a lone first letter (iPad, gRPC) is no part. Like the next
 # one it starts with a set of characters, for which the regex engine looks quickly.
-_CAMEL_PART = at_first_use(r"[A-Z](?:(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
+_CAMEL_PART = re.compile(r"[A-Z](?:(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
 # A place inside a path, a dotted name, snake_case or camelCase.
-_INSIDE_NAME = at_first_use(
+_INSIDE_NAME = re.compile(
     r"[A-Z._/](?:(?<=\w[._/])(?=\w)|(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))"
 )
 _EDGES = "()[]{}<>'\"`,;:!?.~/_-*#|=\u201c\u201d\u2018\u2019\u3002\uff0c"  # no part of a name
@@ -52,21 +51,17 @@ MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 MAY = "maymonth"  # told from the verb, which is a stop word
-_MAY_MONTH = at_first_use(
-    r"(?<=[a-z0-9,] )May\b"
-)  # a month: capitalised and not opening a sentence
+_MAY_MONTH = re.compile(r"(?<=[a-z0-9,] )May\b")  # a month: capitalised and not opening a sentence
 _NAMES = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 _YEAR = r"(?:19|20)\d\d"
-_YEAR_LAST = at_first_use(
-    rf" {_YEAR}(?![-/.]?\d)"
-)  # only then the slower half of the next is needed
+_YEAR_LAST = re.compile(rf" {_YEAR}(?![-/.]?\d)")  # only then the slower half of the next is needed
 # The alternatives stand behind the year, so that the regex engine only looks at each 1 and 2.
-_YEAR_FIRST = at_first_use(
+_YEAR_FIRST = re.compile(
     r"(?P<y>(?:19|20)(?<!\d\d\d)\d\d)(?:"
     r"[-/.](?P<m1>0?[1-9]|1[0-2])[-/.](?P<d1>0?[1-9]|[12]\d|3[01])(?!\d)"
     r"|\s?年\s?(?P<m2>1[0-2]|0?[1-9])\s?月\s?(?P<d2>[12]\d|3[01]|0?[1-9])\s?[日号])"
 )
-_YEAR_BEHIND = at_first_use(
+_YEAR_BEHIND = re.compile(
     rf"\b(?P<m3>{_NAMES})\.?\s+(?P<d3>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?,?\s+(?P<y3>{_YEAR})\b"
     rf"|\b(?P<d4>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m4>{_NAMES})\.?,?\s+(?P<y4>{_YEAR})\b",
     re.IGNORECASE,
