@@ -1,38 +1,16 @@
-"""Compile a pattern at its first use; match in linear time with google-re2, used only here.
+"""Match in linear time with google-re2, used only here.
 
 Python's ``re`` backtracks: a short pattern can keep it busy for hours. A pattern from outside is
 bounded in length and in memory; back references and look-around are refused in words.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, AnyStr, cast
+from typing import Any
 
 from memd.base.errors import Invalid
 
 PATTERN_CHARACTERS = 1_000  # of a foreign pattern; a longer one is refused
 _AUTOMATON_BYTES = 1 << 20  # for a foreign pattern's automaton; an eighth of the library's bound
-
-
-class _Uncompiled:
-    """A pattern of ``re`` that is compiled when one of its methods is first needed."""
-
-    def __init__(self, pattern: str | bytes, flags: int) -> None:
-        self.pattern, self._flags = pattern, flags
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a method of the compiled pattern, and keep it."""
-        method = getattr(re.compile(self.pattern, self._flags), name)
-        setattr(self, name, method)
-        return method
-
-
-def at_first_use(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern of ``re``, compiled at its first use: a start needs few of those there are.
-
-    Call its methods; functions of ``re`` do not take it.
-    """
-    return cast("re.Pattern[AnyStr]", _Uncompiled(pattern, flags))
 
 
 def pattern_refused(why: str) -> Invalid:

@@ -11,7 +11,7 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -25,6 +25,7 @@ from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.report_page import markdown
 from memd.dream.results import Dreamed, DreamStatus, LastDream
+from memd.dream.service import Dreams
 from memd.dream.values import DreamReport
 from memd.jobs.methods import result_of
 from memd.jobs.priority import RequestPriority
@@ -36,25 +37,19 @@ from memd.projects.projects import Projects
 from memd.rpc.call import Call
 from memd.state.docs import Docs
 
-if TYPE_CHECKING:
-    from memd.dream.service import Dreams
-
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
 AUTOMATIC, _BY_FILES = "automatic", "by_files"
 _CHECK_SECONDS = 1_800.0  # between two looks at all projects
 
 
 class DreamStarter:
-    """Begins dreams and runs their jobs.
-
-    ``dreams`` returns the service that dreams, and ``on_battery`` how the machine runs; both block.
-    """
+    """Begins dreams and runs their jobs; ``on_battery`` says how the machine runs, and blocks."""
 
     def __init__(
         self,
         callers: Callers,
         projects: Projects,
-        dreams: "Callable[[], Dreams]",
+        dreams: Dreams,
         jobs: Jobs,
         docs: Docs,
         *,
@@ -107,11 +102,10 @@ class DreamStarter:
         directory = project.memory_dir
         async with self._gate_locks.setdefault(directory, anyio.Lock()):
             outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
-        dreams = await to_thread.run_sync(self._dreams)
         return DreamStatus(
             enabled=outlook.gates[0].open,  # the first gate is the switch
             auto=settings.dream.auto,
-            engine=dreams.engine(settings),
+            engine=self._dreams.engine(settings),
             last=outlook.last,
             due=outlook.due,
             sessions=outlook.sessions,
@@ -120,7 +114,7 @@ class DreamStarter:
             waits=await self._reason_to_wait(project, settings),
             gates=outlook.gates,
             running=await self._jobs.under_way("dream", directory),
-            proposals=await dreams.proposals_in(directory),
+            proposals=await self._dreams.proposals_in(directory),
         )
 
     @method("dream.last", "read")
@@ -186,8 +180,7 @@ class DreamStarter:
             gate = await self._closed_gate(project, settings, session=session)
             if gate:
                 return DreamReport(gate=gate).facts()
-        dreams = await to_thread.run_sync(self._dreams)
-        report = await dreams.run(
+        report = await self._dreams.run(
             project,
             settings,
             job=running.job.id,

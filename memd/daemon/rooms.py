@@ -3,22 +3,21 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import anyio
-from anyio import to_thread
 from msgspec.structs import asdict
 
 from memd.context.compactions import Compactions
 from memd.context.service import Contexts, Summaries
 from memd.daemon.agents import messages, progress_lines
-from memd.daemon.background_work import BackgroundWork, statements
 from memd.daemon.core import Core, Daemon
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
 from memd.daemon.runners import runners
-from memd.dream.lock import DreamLock
+from memd.dream.service import Dreams
+from memd.extract.candidates import statements
+from memd.extract.service import Extractions
 from memd.extract.starting import ExtractionStarter
 from memd.hooks.deliveries import MessageDeliveries
 from memd.hooks.ends import TurnEnds
@@ -42,11 +41,7 @@ from memd.state.proposals import ProposalTable
 from memd.state.search import WordSearch
 from memd.state.suggestions import SuggestionTable
 from memd.state.teams import TeamTable
-from memd.store.lock import is_alive
 from memd.suggestions.service import Suggestions
-
-if TYPE_CHECKING:
-    from memd.dream.service import Dreams
 
 _NOTES_SHOWN = 100  # by ``status``; the log has all
 
@@ -58,10 +53,10 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
     suggested, proposals = SuggestionTable(core.database), ProposalTable(core.database)
     instructions = Instructions(docs, projects.client_folders, callers)
     suggestions = Suggestions(store, suggested, clock, callers, instructions.covered)
-    work = BackgroundWork(core, proposals, suggested, suggestions, instructions)
-    unlock = partial(to_thread.run_sync, DreamLock(docs, clock, is_alive).recover)
-    notes = await _recover(core, store.recover, unlock, models.recover)
-    starter = _dream_starter(core, work.make_dreams)
+    extractions = _extractions(core, suggestions, suggested, instructions)
+    dreams = _dreams(core, proposals)
+    notes = await _recover(core, store.recover, dreams.recover, models.recover)
+    starter = _dream_starter(core, dreams)
     mailboxes = messages(core)
     progress = progress_lines(core, mailboxes.register)
     extraction_starter = ExtractionStarter(callers, jobs, progress.remember)
@@ -87,13 +82,13 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         *(callers, core.team, suggestions, reviews, rules, instructions, recall, prompts, starter),
         *(mailboxes, session_notes, contexts, extraction_starter, hooks),
         Journal(store, callers, recall.last_surfaced),
-        Memories(store, clock, callers, core.team, work.proven),
+        Memories(store, clock, callers, core.team, extractions.proven),
         Compactions(contexts, summaries, session_notes, models, jobs),
         AgentMethods(mailboxes, callers, progress.line),
         JobMethods(jobs, callers, core.runs.of),
         *(exports(core), imports(core)),
     )
-    run = partial(runners, projects, work.make_extractions, starter, core.hub, core.priority)
+    run = partial(runners, projects, extractions, starter, core.hub, core.priority)
     return Daemon(
         **asdict(core),
         recall=recall,
@@ -114,8 +109,28 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
     )
 
 
-def _dream_starter(core: Core, dreams: "Callable[[], Dreams]") -> DreamStarter:
-    """Return the service that begins dreams; ``dreams`` returns the one that dreams."""
+def _extractions(
+    core: Core, suggestions: Suggestions, suggested: SuggestionTable, instructions: Instructions
+) -> Extractions:
+    """Return the service that extracts memories from conversations."""
+    return Extractions(
+        *(core.store, core.docs, core.clock, core.models, core.runs),
+        waiting=suggestions.new_quotations,
+        note=core.log.note,
+        joined=core.joined,
+        covered=instructions.covered,
+        new_suggestions=suggested.count_new,
+    )
+
+
+def _dreams(core: Core, proposals: ProposalTable) -> Dreams:
+    """Return the service that dreams."""
+    place = (core.store, core.database, proposals, core.clock)
+    return Dreams(*place, models=core.models, runs=core.runs, note=core.log.note)
+
+
+def _dream_starter(core: Core, dreams: Dreams) -> DreamStarter:
+    """Return the service that begins dreams."""
     return DreamStarter(
         core.callers,
         core.projects,

@@ -1,10 +1,8 @@
 """Run each kind of job by passing its request to the service that does the work."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from anyio import to_thread
+from typing import Any
 
 from memd.base.events import MEMORY_SAVED, Event, EventSink
 from memd.base.yielding import yielding
@@ -13,6 +11,7 @@ from memd.context.errors import breaker_open
 from memd.context.service import Summaries, failed_result
 from memd.daemon.dreaming import DreamStarter
 from memd.extract.requests import ExtractRequest
+from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.notes.service import KIND as NOTES
@@ -20,13 +19,10 @@ from memd.notes.service import Notes, NotesRequest
 from memd.projects.known import Visit
 from memd.projects.projects import Projects
 
-if TYPE_CHECKING:
-    from memd.extract.service import Extractions
-
 
 def runners(
     projects: Projects,
-    extractions: "Callable[[], Extractions]",
+    extractions: Extractions,
     starter: DreamStarter,
     events: EventSink,
     priority: RequestPriority,
@@ -34,10 +30,7 @@ def runners(
     notes: Notes,
     summaries: Summaries,
 ) -> dict[str, Runner]:
-    """Return the runner of each kind of job; each yields to requests while it computes.
-
-    ``extractions`` returns the service that extracts, and blocks.
-    """
+    """Return the runner of each kind of job; each yields to requests while it computes."""
 
     async def extract(running: Running) -> dict[str, Any]:
         """Run an extraction and publish what it saved; then begin a dream if one is due."""
@@ -50,8 +43,7 @@ def runners(
             messages=request["messages"],
             cache=request.get("cache"),
         )
-        service = await to_thread.run_sync(extractions)
-        extracted = await service.run(
+        extracted = await extractions.run(
             project,
             settings,
             about,

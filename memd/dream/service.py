@@ -2,7 +2,7 @@
 
 Rules of this file
 - ``lock.py`` takes and releases the lock; the lock's time and the change are committed in one
-  transaction. ``DreamLock.recover`` repairs locks after a crash, before any dream begins.
+  transaction. ``recover`` repairs locks after a crash, before any dream begins.
 - Pass and judge run on the directory without blocking writers. The commit compares each file that
   they would change with what they saw; if one differs, both run again inside the commit, on the
   live tree. A dream that is cancelled or late does not begin a commit; a commit that has begun is
@@ -91,6 +91,13 @@ class Dreams:
         self._note = note
         self._replacement = work  # takes the place of the fixed pass, None for the fixed pass
         self._lock = DreamLock(Docs(database), clock, is_alive)
+
+    async def recover(self) -> tuple[str, ...]:
+        """Release the locks of dreams that a crash ended; call it before any dream.
+
+        Returns a sentence about each. Raises StateUnusableError.
+        """
+        return await to_thread.run_sync(self._lock.recover)
 
     def engine(self, settings: Settings) -> str:
         """Return the name of the model that a dream would ask, or ``LOCAL``."""

@@ -18,7 +18,7 @@ no new set-up.
   not that of a sub-agent, which may have no tool to read it.
 - An event seen twice under one prompt id is answered once.
 - Where memory is off for the client, an event does nothing and adds nothing.
-- Messages of other agents come with a prompt and after a tool (``delivering``).
+- Messages of other agents come with a prompt and after a tool (``deliveries``).
 """
 
 from collections.abc import Awaitable, Callable, Sequence

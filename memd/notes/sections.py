@@ -18,7 +18,6 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memd.base.regex import at_first_use
 from memd.base.text import sha256
 from memd.conversation.history import estimate_text
 from memd.store import secret
@@ -26,9 +25,9 @@ from memd.store import secret
 SECTION_TOKENS = 2_000  # that a reader gets of a section
 NOTES_TOKENS = 12_000  # that a reader gets of all sections
 _CUT_TOKENS = 3_000  # a section that a model writes is cut beyond this
-_FENCE = at_first_use(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_ITALIC = at_first_use(r"([_*])(?![\s_*]).*\1\s*")
-_CURSOR = at_first_use(
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_ITALIC = re.compile(r"([_*])(?![\s_*]).*\1\s*")
+_CURSOR = re.compile(
     r"<!-- memd notes 2 session=(\S+) covers=(\S*) tokens=(\d{1,15})"
     r" engine=(model|local) hash=([0-9a-f]{16}) at=(\S*) -->"
 )

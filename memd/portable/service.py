@@ -91,10 +91,6 @@ class Exports:
         self._disk = disk or real_disk()
         self._lock = anyio.Lock()  # held by the export that runs
 
-    async def projects(self) -> tuple[KnownProject, ...]:
-        """Return all known projects. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._ports.known)
-
     @method("export", "read")
     async def export(
         self,
@@ -120,7 +116,7 @@ class Exports:
                 hint="name a project, or leave it out with all",
             )
         if all_:
-            projects = await self.projects()
+            projects = await to_thread.run_sync(self._ports.known)
         else:
             here = await self._callers.project(call, project or cwd)
             projects = (await to_thread.run_sync(known_project, here),)

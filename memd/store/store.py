@@ -47,7 +47,7 @@ from memd.store.read import MemoryReader
 from memd.store.sync import Rows
 from memd.store.watch import Watch
 from memd.store.words import renew_words
-from memd.store.write import BeingWrittenError, ChangeRequest, LeadsElsewhereError, Writer
+from memd.store.write import BeingWrittenError, ChangeRequest, Writer
 
 T = TypeVar("T")
 _JUST_NOW_SECONDS = 5.0  # from a tool's write to the hook that tells of it
@@ -127,16 +127,17 @@ class Store:
         while True:
             real = self._real_paths.get(directory) or await self._real_path(directory)
             wait = self._clock.monotonic() < wait_until
-            request = ChangeRequest(real, plan, by, request_id, wait, paths, directory)
+            request = ChangeRequest(real, plan, by, request_id, wait=wait, paths=paths)
             try:
                 async with self._lock(real):
-                    result, others = await to_thread.run_sync(self._writer.commit, request)
+                    done = await to_thread.run_sync(self._commit_there, directory, request)
             except BeingWrittenError:  # most programs finish their save in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
                 continue
-            except LeadsElsewhereError:
+            if done is None:
                 self._real_paths.pop(directory, None)
                 continue
+            result, others = done
             if others:
                 self._publish(real, others)
             if result.change and not result.repeated:
@@ -290,6 +291,14 @@ class Store:
     def watch_problems(self) -> tuple[str, ...]:
         """Return a sentence for each directory whose external edits are only seen at its use."""
         return (*self._watch.problems(), *self._scan_errors.values())
+
+    def _commit_there(
+        self, directory: str, request: ChangeRequest
+    ) -> tuple[CommitResult, list[ChangeRecord]] | None:
+        """Make a change, unless the path of the directory leads elsewhere by now. Blocks."""
+        if os.path.realpath(directory) != request.directory:
+            return None
+        return self._writer.commit(request)
 
     async def _scan(self, real: str, *, patient: bool = False, only_replaced: bool = False) -> None:
         """Look at what others did in a directory; an error becomes a sentence.

@@ -63,7 +63,6 @@ class ChangeRequest(Struct, frozen=True):
     A request whose ``id`` the same client sent before is answered with the earlier result. With
     ``wait`` files that a program has open for writing are not replaced (BeingWrittenError).
     ``paths`` are the only files whose texts the plan reads or changes; ``None`` stands for all.
-    ``named`` is the path by which the writer reaches the directory.
     """
 
     directory: str
@@ -72,15 +71,10 @@ class ChangeRequest(Struct, frozen=True):
     id: str = ""
     wait: bool = False
     paths: tuple[str, ...] | None = None
-    named: str = ""
 
 
 class BeingWrittenError(Exception):
     """Another program has files open for writing that a change would replace."""
-
-
-class LeadsElsewhereError(Exception):
-    """The path by which a writer names a directory is that of another one by now."""
 
 
 class Writer:
@@ -127,12 +121,9 @@ class Writer:
         """Run the plan on the live directory and make all of what it wants, or nothing.
 
         The list is what others had changed meanwhile. Raises what ``check.py`` refuses, Conflict,
-        BeingWrittenError, LeadsElsewhereError, Storage, and what the plan and opening the directory
-        raise.
+        BeingWrittenError, Storage, and what the plan and opening the directory raise.
         """
         directory = request.directory
-        if request.named and os.path.realpath(request.named) != directory:
-            raise LeadsElsewhereError
         with self._rows.of(directory).lock:
             try:
                 if request.id:

@@ -6,9 +6,7 @@ causes a needless question; a word too few lets a planted order through.
 
 import re
 
-from memd.base.regex import at_first_use
-
-_ORDER = at_first_use(
+_ORDER = re.compile(
     r"\b(?:always|never|must(?:n't)?|shall|should(?:n't)?|ought to|(?:do not|don't|make sure|please"
     r"|ensure|remember to|be sure|have to|has to|need to|needs to|you|your|instead of asking"
     r"|without asking|from now on)"
@@ -22,7 +20,7 @@ _ORDER = at_first_use(
     r"|항상|반드시|절대|하세요|하지 마|해야",
     re.IGNORECASE,
 )
-_VERBS = at_first_use(
+_VERBS = re.compile(
     r"\W*(?:then |first |just |also |simply )?(?:run|execute|use|call|send|post|push|pull|delete"
     r"|remove|drop|disable|enable|skip|ignore|install|download|fetch|curl|wget|open|visit|add|set"
     r"|write|read|follow|obey|tell|ask|say|reply|answer|grant|allow|accept|approve|trust|prefer"
@@ -31,7 +29,7 @@ _VERBS = at_first_use(
     r"\s+\S",
     re.IGNORECASE,
 )
-_DESIRE = at_first_use(
+_DESIRE = re.compile(
     r"\b(?:wants?|wanted|prefers?|preferred|wish(?:es|ed)?|would (?:like|love|rather)|likes? to"
     r"|insists?|insisted|asked|asks (?:for|to|that|us|you)|requests?|requested|expects?|expected"
     r"|demands?|demanded|desires?|hates?|dislikes?|loves?|told (?:us|me|you|claude|the)"

@@ -18,7 +18,6 @@ from functools import cache, cached_property, lru_cache
 
 from msgspec import Struct
 
-from memd.base.regex import at_first_use
 from memd.text import stems
 from memd.text.blocks import FENCE, blocks
 from memd.text.bounds import CJK_DENIALS, DENIAL, DENIALS, LIMITS, MARKED
@@ -34,7 +33,7 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_TOKEN = at_first_use(  # what may be tried in vain is bounded, or time would be quadratic
+_TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be quadratic
     r"(?P<address>[a-z][a-z0-9+.-]{0,30}://[^\s<>()\[\]\"'`]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}\b)"
     r"|(?P<date>\b\d{4}-\d\d(?:-\d\d)?\b)"
@@ -54,20 +53,20 @@ _CALENDAR_NAMES = frozenset(
     (*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday"))
 )
 _CJK_GRAMMAR = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
-_LABEL = at_first_use(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
-_MEMORY_PARTS = at_first_use(
+_LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
+_MEMORY_PARTS = re.compile(
     r"(?:why|how to apply|said)", re.IGNORECASE
 )  # of each memory: no context
-_SENTENCE = at_first_use(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
-_EMPHASIS = at_first_use(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
-_PUNCTUATION = at_first_use(
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
+_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_PUNCTUATION = re.compile(
     r"[,;:!?.\u3002\uff0c\uff1b\uff1a]+(?=\s|$)|(?<=\s)[\u2013\u2014|-](?=\s)"
 )
-_CLAUSE = at_first_use(
+_CLAUSE = re.compile(
     r"[,;:.!?](?=\s|$)|[()\u2013\u2014|\u3002\uff0c\uff1b\uff1a]|\s-\s"
     r"|\b(?:and|but|while|whereas|which|und|aber|wobei|y|pero|et|mais|e|ma|и|но)\b"
 )
-_DIGIT = at_first_use(r"\d")
+_DIGIT = re.compile(r"\d")
 _CACHED_TEXTS = 20_000  # in each of two caches
 
 
@@ -338,7 +337,7 @@ def _calendar_stems() -> frozenset[str]:
     return frozenset(map(stem, _CALENDAR_NAMES))
 
 
-_CRUDE_WORD = at_first_use(rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}")
+_CRUDE_WORD = re.compile(rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}")
 _CRUDE_LETTERS = 5  # of a word's beginning
 
 

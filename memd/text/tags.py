@@ -7,8 +7,6 @@ so are the reminders that a client puts among the user's words. What the user ty
 
 import re
 
-from memd.base.regex import at_first_use
-
 MEMD_TAG = "memd-context"
 OPEN = f"<{MEMD_TAG}>"
 CLOSE = f"</{MEMD_TAG}>"
@@ -36,17 +34,17 @@ _FOREIGN = (
     "session_context",
 )
 # What the person types behind the command of memd's plugin (clients/claude-code) are their words.
-_REMEMBER = at_first_use(
+_REMEMBER = re.compile(
     r"<command-message>memd:remember</command-message>\s*"
     r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
     re.DOTALL,
 )
 _CUT_ROUNDS = 3  # rounds: two pieces around a cut may make a new mark
-_ARGUMENTS = at_first_use(r"</?command-args>")
+_ARGUMENTS = re.compile(r"</?command-args>")
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
-_OPENING = at_first_use(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
-_OWN_OPENING = at_first_use(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
-_MARK = at_first_use(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
+_MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 
 
 def strip_own(text: str) -> str:

@@ -36,7 +36,7 @@ from memd.base.names import is_temporary
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
 from memd.daemon.app import SCHEMAS
-from memd.dream.lock import DreamLock, lock_rows
+from memd.dream.lock import lock_rows
 from memd.dream.service import Dreams
 from memd.state.database import open_database
 from memd.state.docs import Docs
@@ -108,7 +108,7 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     )
     try:
         await store.recover()
-        await to_thread.run_sync(DreamLock(Docs(database), clock, lock.is_alive).recover)
+        await dreaming.recover()
         await to_thread.run_sync(rows.take_up, NOW)
         waiting = tuple(job for job in await to_thread.run_sync(rows.list) if not job.over)
         yield (

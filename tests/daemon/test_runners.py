@@ -59,7 +59,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     starter = DreamStarter(
         callers_in("/", database, bench.clock),
         projects,
-        lambda: bench.dreams(endless),
+        bench.dreams(endless),
         jobs,
         Docs(database),
         clock=bench.clock,
@@ -69,7 +69,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     )
     by_kind = runners(
         projects,
-        lambda: extract,
+        extract,
         starter,
         bench.sink,
         priority,

@@ -39,11 +39,15 @@ class Archives:
         self.store = store_in(database, self.clock)
         self.projects = projects_in(home, database)
         ports = ExportPorts(
-            known=lambda: self.projects.known(last_visits(Docs(database))),
+            known=self.known,
             notes=contents,
             own=(f"{home}/state",),
         )
         self.exports = Exports(self.store, ports, callers_in(home, database, self.clock), disk)
+
+    def known(self) -> tuple[KnownProject, ...]:
+        """Return the projects that the daemon knows."""
+        return self.projects.known(last_visits(Docs(self.database)))
 
     def project(self, name: str = "app") -> KnownProject:
         """Return a project below ``src``, which is made where it is not there."""

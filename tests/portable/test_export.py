@@ -134,7 +134,7 @@ async def test_projects_are_told_apart(archives: Archives, tmp_path: Path) -> No
     for project in (one, two, odd):
         await archives.write(project, {f"{len(project.root)}.md": topic(project.name)})
     Path(empty.directory).mkdir(parents=True)
-    every = await archives.exports.projects()
+    every = archives.known()
     assert {each.directory for each in every} == {p.directory for p in (one, two, empty, odd)}
     result = await archives.export(tmp_path / "out", *every, whole=True)
     manifest = checked(tmp_path / "out")

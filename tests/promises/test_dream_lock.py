@@ -18,7 +18,7 @@ from memd.agent.runs import Runs
 from memd.base.errors import MemdError
 from memd.base.values import Tree
 from memd.daemon.app import SCHEMAS
-from memd.dream.lock import DreamLock, lock_rows
+from memd.dream.lock import lock_rows
 from memd.dream.run import MINUTES
 from memd.dream.service import Dreams
 from memd.dream.values import DreamReport, Wanted
@@ -204,7 +204,7 @@ async def test_a_commit_that_fails(tmp_path: Path, prior: float | None, of_disk:
             report = await _trial(bench, countdown, of_disk=of_disk)
             reached = countdown.reached
             await bench.store.recover()
-            DreamLock(Docs(bench.database), bench.clock, lambda _pid, _since: False).recover()
+            await bench.dreams().recover()
             results = _content(bench)
             assert results in (before, after), number
             assert results == after or report is None, number
