@@ -28,7 +28,13 @@ _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 64 * 1024
 _BYTES_AFTER_END = 4096  # requested once a file was read, in case it has grown meanwhile
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
-_LINK = (errno.ELOOP, errno.EXDEV, errno.EMLINK)  # EMLINK: a BSD's O_NOFOLLOW
+_REFUSED = {  # why, by the system's error
+    errno.ELOOP: "a part of it is a link",
+    errno.EXDEV: "a part of it is a link",
+    errno.EMLINK: "a part of it is a link",  # of a BSD's O_NOFOLLOW
+    errno.ENAMETOOLONG: "it is too long",
+    errno.ENXIO: "it is no regular file",
+}
 _SET_SIGNAL: int | None = getattr(fcntl, "F_SETSIG", None)
 _SET_LEASE: int | None = getattr(fcntl, "F_SETLEASE", None)
 _HINT = "mend the permissions or what stands at that path; no restart is needed"
@@ -75,14 +81,13 @@ class Directory(AbstractContextManager["Directory"]):
         # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
         self._owners = frozenset((0, os.geteuid(), os.fstat(self.fd).st_uid))
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the directory; the object is of no use afterwards."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    __exit__ = close
 
     def walk(  # noqa: C901, PLR0912 - one loop over what a folder may hold
         self,
@@ -139,44 +144,69 @@ class Directory(AbstractContextManager["Directory"]):
         if not name:
             yield self.fd
             return
-        fd = self._open(_parts(name), FOLDER | os.O_NOFOLLOW)
+        opened = self.open(name, FOLDER | os.O_NOFOLLOW)
         try:
-            yield fd
+            yield opened and opened[0]
         finally:
-            if fd is not None:
-                os.close(fd)
+            if opened:
+                os.close(opened[0])
 
     @contextmanager
     def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
         """Hold the folder of a name open: its descriptor and the last part of the name.
 
-        With ``create`` missing folders are made, mode 0700. Raises Refused, NotFound when a folder
-        is missing, and Storage.
+        With ``create`` missing folders are made, mode 0700. Raises Refused, also for a name that
+        may lead out, NotFound when a folder is missing, and Storage.
         """
-        *folders, last = _parts(name)
-        if not folders:
-            yield self.fd, last
-            return
-        fd = self._make_folders(folders) if create else self._open(folders, FOLDER | os.O_NOFOLLOW)
-        if fd is None:
-            missing = names.printable(f"{self.path}/{'/'.join(folders)}")
-            raise NotFound(f"there is no folder {missing}", path=missing)
+        *folders, last = parts = name.split("/")
+        if "" in parts or "." in parts or ".." in parts:
+            raise refused(name, "it is not a relative path of plain parts")
+        if "\0" in name or not names.is_text(name):
+            raise refused(name, "it has a character that no name can have")
+        folder, path = self.fd, "/".join(folders)
         try:
-            yield fd, last
+            for part in folders:
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, 0o700, dir_fd=folder)
+                        os.fsync(folder)  # a file in a folder that a power cut takes away is lost
+                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+                if folder != self.fd:
+                    os.close(folder)
+                folder = below
+        except OSError as error:
+            if folder != self.fd:
+                os.close(folder)
+            if create:
+                is_file = error.errno in (errno.ENOTDIR, errno.ELOOP)
+                why = "a part of it is no folder"
+                raise (refused(path, why) if is_file else unreadable(path, error)) from error
+            self._check_absent(path, error)
+            missing = names.printable(f"{self.path}/{path}")
+            raise NotFound(f"there is no folder {missing}", path=missing) from error
+        try:
+            yield folder, last
         finally:
-            os.close(fd)
+            if folder != self.fd:
+                os.close(folder)
 
-    def open(self, name: str) -> tuple[int, os.stat_result] | None:
+    def open(self, name: str, flags: int = _FILE) -> tuple[int, os.stat_result] | None:
         """Return a descriptor to read a file with, and its status; ``None`` when there is none.
 
         The caller closes it. Raises Refused and Storage.
         """
-        fd = self._open(_parts(name), _FILE)
-        if fd is None:
+        try:
+            with self.parent(name) as (folder, last):
+                fd = os.open(last, flags, dir_fd=folder)
+        except NotFound:
+            return None
+        except OSError as error:
+            self._check_absent(name, error)
             return None
         status = os.fstat(fd)
         try:
-            self._check(name, status)
+            if flags == _FILE:
+                self._check(name, status)
         except MemdError:
             os.close(fd)
             raise
@@ -185,13 +215,12 @@ class Directory(AbstractContextManager["Directory"]):
     def stat(self, name: str) -> os.stat_result | None:
         """Return the status of a file, ``None`` when there is none; raises what ``open`` does."""
         try:
-            with self.parent(name) as (fd, last):
-                status = os.stat(last, dir_fd=fd, follow_symlinks=False)
+            with self.parent(name) as (folder, last):
+                status = os.stat(last, dir_fd=folder, follow_symlinks=False)
         except NotFound:
             return None
         except OSError as error:
-            if error.errno not in _ABSENT:
-                raise _not_opened(name, error) from error
+            self._check_absent(name, error)
             return None
         self._check(name, status)
         return status
@@ -294,44 +323,19 @@ class Directory(AbstractContextManager["Directory"]):
         if status.st_uid not in self._owners:
             raise refused(name, "it belongs to another user")
 
-    def _open(self, parts: list[str], flags: int) -> int | None:
-        """Open the parts of a name one below the other; ``None`` if one is missing."""
-        folder = self.fd
-        try:
-            for part in parts[:-1]:
-                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-                if folder != self.fd:
-                    os.close(folder)
-                folder = below
-            return os.open(parts[-1], flags, dir_fd=folder)
-        except OSError as error:
-            if error.errno == errno.ENOTDIR and _has_link(self.fd, parts):
-                raise refused("/".join(parts), "a part of it is a link") from error
-            if error.errno not in _ABSENT:
-                raise _not_opened("/".join(parts), error) from error
-            return None
-        finally:
-            if folder != self.fd:
-                os.close(folder)
-
-    def _make_folders(self, parts: list[str]) -> int:
-        """Make missing folders, each in the one before; return a descriptor of the last."""
-        folder = os.dup(self.fd)
-        try:
-            for part in parts:
-                with suppress(FileExistsError):
-                    os.mkdir(part, 0o700, dir_fd=folder)
-                    os.fsync(folder)  # a file in a folder that a power cut takes away is lost
-                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-                os.close(folder)
-                folder = below
-        except OSError as error:
-            os.close(folder)
-            name = "/".join(parts)
-            if error.errno in (errno.ENOTDIR, errno.ELOOP):
-                raise refused(name, "a part of it is no folder") from error
-            raise unreadable(name, error) from error
-        return folder
+    def _check_absent(self, name: str, error: OSError) -> None:
+        """Raise Refused or Storage unless opening a name has failed since nothing is there."""
+        parts = name.split("/")
+        # A link that is opened as a folder gives the error of a file.
+        for count in range(1, len(parts) + 1) if error.errno == errno.ENOTDIR else ():
+            with suppress(OSError):
+                path = "/".join(parts[:count])
+                status = os.stat(path, dir_fd=self.fd, follow_symlinks=False)
+                if stat.S_ISLNK(status.st_mode):
+                    raise refused(name, "a part of it is a link") from error
+        if error.errno not in _ABSENT:
+            why = _REFUSED.get(error.errno or 0)
+            raise (refused(name, why) if why else unreadable(name, error)) from error
 
 
 def refused(path: str, why: str) -> Refused:
@@ -363,37 +367,6 @@ def cause_of(error: OSError | str) -> str:
     if isinstance(error, str):
         return error
     return error.strerror or str(error) or type(error).__name__
-
-
-def _parts(name: str) -> list[str]:
-    """Return the parts of a name; raises Refused if it may lead out."""
-    parts = name.split("/")
-    if "" in parts or "." in parts or ".." in parts:
-        raise refused(name, "it is not a relative path of plain parts")
-    if "\0" in name or not names.is_text(name):
-        raise refused(name, "it has a character that no name can have")
-    return parts
-
-
-def _has_link(root: int, parts: list[str]) -> bool:
-    """Say whether a part of a name is a link: opened as a folder it gives the error of a file."""
-    for count in range(1, len(parts) + 1):
-        with suppress(OSError):
-            path = "/".join(parts[:count])
-            if stat.S_ISLNK(os.stat(path, dir_fd=root, follow_symlinks=False).st_mode):
-                return True
-    return False
-
-
-def _not_opened(name: str, error: OSError) -> Refused | Storage:
-    """Return the error of a file or folder that is there and cannot be opened."""
-    if error.errno in _LINK:
-        return refused(name, "a part of it is a link")
-    if error.errno == errno.ENAMETOOLONG:
-        return refused(name, "it is too long")
-    if error.errno == errno.ENXIO:
-        return refused(name, "it is no regular file")
-    return unreadable(name, error)
 
 
 def _make_directory(path: str) -> None:

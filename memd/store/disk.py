@@ -102,6 +102,10 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
 class Disk:
     """The real system calls. All raise OSError."""
 
+    set_mode = staticmethod(os.fchmod)  # of a file, whatever the umask is
+    write = staticmethod(os.write)  # some of the bytes; returns how many
+    close = staticmethod(os.close)
+
     def __init__(self, renamer: Renamer | None = None, full_sync: int | None = _FULL_SYNC) -> None:
         self._renamer = renamer  # ``None`` where the system cannot exchange files
         self._full_sync = full_sync  # the command of fcntl that flushes, ``None`` for fsync
@@ -110,14 +114,6 @@ class Disk:
         """Make a file that was not there, mode 0600 at most, and return its descriptor."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, FILE_MODE, dir_fd=folder)
-
-    def set_mode(self, file: int, mode: int) -> None:
-        """Give a file its permissions, whatever the umask is."""
-        os.fchmod(file, mode)
-
-    def write(self, file: int, data: memoryview) -> int:
-        """Write some of the bytes and return how many."""
-        return os.write(file, data)
 
     def set_mtime(self, file: int, mtime_ns: int) -> None:
         """Set a file's mtime, in ns."""
@@ -129,10 +125,6 @@ class Disk:
             os.fsync(file)
         else:
             fcntl.fcntl(file, self._full_sync)
-
-    def close(self, file: int) -> None:
-        """Close a file that was written."""
-        os.close(file)
 
     def sync_folder(self, folder: int) -> None:
         """Flush a folder's entries to the disk, each time on a descriptor of its own.

@@ -8,29 +8,23 @@ import errno
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from memd.state.database import Cursor, Database
 from memd.store.disk import Disk, real_disk
 from tests.support.countdown import Countdown as Countdown
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _failing(
-    call: Callable[Concatenate[Disk, P], R], name_index: int = 0
-) -> Callable[Concatenate["FaultyDisk", P], R]:
+def _failing(name: str, name_index: int = 0) -> Any:
     """Return a method of the disk that is counted, and may fail, before it is carried out.
 
     ``name_index`` is the argument with the file's name, 0 if there is none.
     """
 
-    def method(self: "FaultyDisk", /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def method(self: "FaultyDisk", /, *args: Any) -> Any:
         """Count the call, fail if it is its turn, and otherwise pass it on."""
-        self.step(call.__name__, str(args[name_index]) if name_index else "")
-        result: R = getattr(self.disk, call.__name__)(*args, **kwargs)
-        return result
+        self.step(name, str(args[name_index]) if name_index else "")
+        return getattr(self.disk, name)(*args)
 
     return method
 
@@ -56,17 +50,17 @@ class FaultyDisk(Disk):
         self._before = before
         self._portion = portion
 
-    create = _failing(Disk.create, 1)
-    set_mode = _failing(Disk.set_mode)
-    set_mtime = _failing(Disk.set_mtime)
-    fsync = _failing(Disk.fsync)
-    sync_folder = _failing(Disk.sync_folder)
-    exchange = _failing(Disk.exchange, 2)
-    move = _failing(Disk.move, 2)
-    move_folder = _failing(Disk.move_folder, 2)
-    unlink = _failing(Disk.unlink, 1)
+    create = _failing("create", 1)
+    set_mode = _failing("set_mode")
+    set_mtime = _failing("set_mtime")
+    fsync = _failing("fsync")
+    sync_folder = _failing("sync_folder")
+    exchange = _failing("exchange", 2)
+    move = _failing("move", 2)
+    move_folder = _failing("move_folder", 2)
+    unlink = _failing("unlink", 1)
 
-    def write(self, file: int, data: memoryview) -> int:
+    def write(self, file: int, data: Any) -> int:
         """Write at most a portion, or fail."""
         self.step("write", "")
         return self.disk.write(file, data[: self._portion])
