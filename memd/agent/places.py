@@ -41,9 +41,8 @@ _CREDENTIAL_NAMES = """
     pgpass* secret secret.* secrets secrets.* service-account*.json service_account*.json
     shadow token tokens token.* tokens.* vault-password* vault_pass* wallet.dat
 """
-_CREDENTIAL_NAME = re.compile(
-    "|".join(fnmatch.translate(pattern) for pattern in _CREDENTIAL_NAMES.split())
-)
+# Compiled by ``re`` at the first use, which is an agent's.
+_CREDENTIAL_NAME = "|".join(fnmatch.translate(name) for name in _CREDENTIAL_NAMES.split())
 
 
 class Root(Struct, frozen=True):
@@ -112,7 +111,9 @@ def _reason_private(place: Place) -> str:
     parts = place.name.split("/") if place.name else []
     if any(part.startswith(".") for part in parts):
         return _HIDDEN
-    if place.root.kind == PROJECT and any(_CREDENTIAL_NAME.match(part.lower()) for part in parts):
+    if place.root.kind == PROJECT and any(
+        re.match(_CREDENTIAL_NAME, part.lower()) for part in parts
+    ):
         return _CREDENTIALS
     return ""
 

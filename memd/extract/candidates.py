@@ -68,7 +68,7 @@ _SOURCE = re.compile(
     r"(?<![\w:/.])(?:src|lib|apps?|cmd|pkg|internal|tests?|docs?|scripts|packages|web)/\w",
     re.IGNORECASE,
 )
-_WIDE = re.compile(f"[{WIDE}]")
+_WIDE = f"[{WIDE}]"  # compiled by ``re`` at the first use: so large a set takes long
 # The reasons why a message has no result.
 QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "not_own_words"
 UNCERTAIN = "uncertain"  # why a sentence is suggested and not saved
@@ -303,14 +303,14 @@ class _Marked(Struct, frozen=True, eq=False):
     @property
     def length(self) -> int:
         """The number of characters; a Chinese, Japanese or Korean one counts twice."""
-        return len(self.plain) + len(_WIDE.findall(self.plain))
+        return len(self.plain) + len(re.findall(_WIDE, self.plain))
 
     @property
     def says_something(self) -> bool:
         """Whether the sentence has enough telling words: "never do that again" has not."""
         if "remember" in self.names and not set(words(without(self.plain, _EMPTY))) - _occasion():
             return self.sentence.masked != self.plain  # a quotation may be what is to be remembered
-        if len(_WIDE.findall(self.plain)) >= _LEAST_WIDE:
+        if len(re.findall(_WIDE, self.plain)) >= _LEAST_WIDE:
             return True
         least = _LEAST_WORDS + ("deictic" in self.names)
         return len(set(words(self.sentence.text))) >= least

@@ -15,10 +15,11 @@ from memd.store import secret
 _CARD, _SOCIAL_SECURITY = "card-number", "social-security-number"
 _PASSWORD, _LOGIN, _KEY = "stated-password", "stated-login", "stated-key"
 
-_CARD_WORD = re.compile(
+# The long patterns are compiled by ``re`` at the first use, which is a job's.
+_CARD_WORD = (
+    r"(?i)"
     r"\b(?:cards?|visa|mastercard|amex|cvv|cvc|\w*karten?|tarjetas?|cartes?|cart(?:ão|ões)|carta"
-    r"|карт\w*)\b|卡|カード|카드",
-    re.IGNORECASE,
+    r"|карт\w*)\b|卡|カード|카드"
 )
 _CARD_NUMBER = re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])")
 _SOCIAL = re.compile(
@@ -35,14 +36,12 @@ _ABOUT = (
 )
 _WORDS = rf"(?:\s+(?!(?:is|was|ist|{_ABOUT})\b)[^\s,;.]{{1,30}}){{0,5}}?"
 _IS = r"\s*(?:\s(?:is|was|ist|lautet|es|est|é|это)\s|[:=]|\s[\u2013\u2014-]\s)\s*"
-_QUOTED = re.compile(
-    rf"\b{_NOUN}{_WORDS}{_IS}(?:'[^'$<{{\n]{{6,}}'|\"[^\"$<{{\n]{{6,}}\"|`[^`\n]{{6,}}`|“[^”\n]{{6,}}”)",
-    re.IGNORECASE,
+_QUOTED = (
+    r"(?i)"
+    rf"\b{_NOUN}{_WORDS}{_IS}(?:'[^'$<{{\n]{{6,}}'|\"[^\"$<{{\n]{{6,}}\"|`[^`\n]{{6,}}`|“[^”\n]{{6,}}”)"
 )
-_STATED = re.compile(rf"\b{_NOUN}{_WORDS}{_IS}(\S{{5,64}}?)[.,;!)]*\Z", re.IGNORECASE)
-_FOLLOWING = re.compile(
-    rf"\b{_NOUN}(?:\s+(?:от|для|к|на|for|of|to)\s+\S{{1,30}})?\s+(\S{{6,64}})", re.IGNORECASE
-)
+_STATED = rf"(?i)\b{_NOUN}{_WORDS}{_IS}(\S{{5,64}}?)[.,;!)]*\Z"
+_FOLLOWING = rf"(?i)\b{_NOUN}(?:\s+(?:от|для|к|на|for|of|to)\s+\S{{1,30}})?\s+(\S{{6,64}})"
 _PIN = re.compile(
     r"\bpin(?:[ -]?(?:code|number))?\b(?:\s+(?:for|of|to)\s[^\n.;:]{1,40}?)?"
     r"\s*(?:\s(?:is|was|ist)\s|[:=])\s*\d{4,8}\b",
@@ -53,9 +52,9 @@ _LOGIN_PAIR = re.compile(
     r"\b(?:with|as|using|mit|als|как)\s+[^\s/:]{2,40}\s*[/:]\s*([^\s/]{6,64})",
     re.IGNORECASE,
 )
-_LONG_KEY = re.compile(
-    rf"\b(?:key|token|secret|schlüssel|ключ|токен)\b{_WORDS}{_IS}[\"'`]?([A-Za-z0-9_+/=-]{{20,200}})",
-    re.IGNORECASE,
+_LONG_KEY = (
+    rf"(?i)\b(?:key|token|secret|schlüssel|ключ|токен)\b{_WORDS}{_IS}[\"'`]?"
+    r"([A-Za-z0-9_+/=-]{20,200})"
 )
 _HEX = re.compile(r"[0-9a-f]{24,}", re.IGNORECASE)
 # A value that only ends in such a run is none of the placeholders that are nothing but the run.
@@ -76,13 +75,13 @@ def find(text: str) -> tuple[str, ...]:
 
 def _spoken(text: str) -> Iterator[str]:
     """Yield the rules of this file that a sentence meets."""
-    if _CARD_WORD.search(text) and any(map(_is_card_number, _CARD_NUMBER.findall(text))):
+    if re.search(_CARD_WORD, text) and any(map(_is_card_number, _CARD_NUMBER.findall(text))):
         yield _CARD
     if _SOCIAL.search(text):
         yield _SOCIAL_SECURITY
-    stated, following = _STATED.search(text), _FOLLOWING.search(text)
+    stated, following = re.search(_STATED, text), re.search(_FOLLOWING, text)
     if (
-        _QUOTED.search(text)
+        re.search(_QUOTED, text)
         or (stated and _may_be_stated(stated.group(1)))
         or (following and _is_mixed(following.group(1)) and _SIGN.search(following.group(1)))
         or _PIN.search(text)
@@ -90,7 +89,7 @@ def _spoken(text: str) -> Iterator[str]:
         yield _PASSWORD
     if any(map(_is_pair_s_password, _LOGIN_PAIR.findall(text))):
         yield _LOGIN
-    if any(map(_is_key, _LONG_KEY.findall(text))):
+    if any(map(_is_key, re.findall(_LONG_KEY, text))):
         yield _KEY
 
 

@@ -28,8 +28,9 @@ _LEAST_COUNTED = 4  # a quotation of fewer words counts as one of so many
 _LEAST_LETTERS, _LEAST_WORDS = 8, 2  # of a quotation: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # a date so near the conversation may stand for "tomorrow"
 _SMALL_NUMBER = 32  # a smaller number may have been written as a word
-_WORD = re.compile(f"[{WIDE}]|[^\\W_{WIDE}]+")
-_WIDE = re.compile(f"[{WIDE}]")
+# Compiled by ``re`` at the first use: these large sets of characters take long.
+_WORD = f"[{WIDE}]|[^\\W_{WIDE}]+"
+_WIDE = f"[{WIDE}]"
 _YEAR = re.compile(r"\d{4}\b")
 _TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")
 # Signs of a number, a name or an address: a digit, camelCase, "@", a dot or "_" within a word.
@@ -69,7 +70,7 @@ class Talk(Struct, frozen=True, dict=True):
         The result is ``None`` also for a quotation that is too short.
         """
         words = _words(quotation)
-        letters = sum(2 if _WIDE.match(word) else len(word) for word in words)
+        letters = sum(2 if re.match(_WIDE, word) else len(word) for word in words)
         if len(words) < _LEAST_WORDS or letters < _LEAST_LETTERS:
             return None
         quoted_row = _as_row(words)
@@ -203,12 +204,12 @@ def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _weight(word: str) -> int:
     """Return the weight of a word: two thirds for a Chinese, Japanese or Korean character."""
-    return 2 if _WIDE.match(word) else _WORD_WEIGHT
+    return 2 if re.match(_WIDE, word) else _WORD_WEIGHT
 
 
 def _words(text: str) -> list[str]:
     """Return the words of a text for comparison."""
-    return _WORD.findall(normal(text.encode("utf-8", "replace").decode()).casefold())
+    return re.findall(_WORD, normal(text.encode("utf-8", "replace").decode()).casefold())
 
 
 def _as_row(words: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from memd.text.words import WIDE
 _QUESTION = re.compile(r"\?(?=\W*$|\s)|\uff1f")  # not the one inside an address
 _EDGES = " \t\n,.!:;-*#>"  # removed at both ends of a sentence
 _OTHER = "other"  # the table of the lists that are no markers
-_CJK = re.compile(f"[{WIDE}]")
+_CJK = f"[{WIDE}]"  # compiled by ``re`` at the first use: so large a set takes long
 
 
 def has_any(sentence: str, names: frozenset[str]) -> bool:
@@ -51,7 +51,7 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
 def _joint_pattern(names: frozenset[str], *, with_cjk: bool) -> re.Pattern[str]:
     """Return one pattern for several markers, only ``with_cjk`` also with their CJK words."""
     entries = (entry for name in sorted(names) for entry in _marker_lists()[name])
-    return re.compile(_list_pattern([e for e in entries if with_cjk or not _CJK.search(e)]))
+    return re.compile(_list_pattern([e for e in entries if with_cjk or not re.search(_CJK, e)]))
 
 
 def without(sentence: str, names: frozenset[str]) -> str:
@@ -113,7 +113,7 @@ def _marker_lists() -> dict[str, list[str]]:
 
 def _list_pattern(entries: list[str]) -> str:
     """Return one pattern for a list; only CJK entries match within a word."""
-    cjk_entries = [entry for entry in entries if _CJK.search(entry)]
-    words = "|".join(entry for entry in entries if not _CJK.search(entry))
+    cjk_entries = [entry for entry in entries if re.search(_CJK, entry)]
+    words = "|".join(entry for entry in entries if not re.search(_CJK, entry))
     whole_words = [rf"(?<![^\W_])(?:{words})(?![^\W_])"] if words else []
     return "|".join([*whole_words, *cjk_entries])

@@ -54,7 +54,8 @@ _SAID = re.compile(
 _DAY = re.compile(r"\s*\(?\d{4}-\d\d-\d\d\)?[\s.]*$")
 _SIGNS = " \t\"'\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c]([^"\u201d\u00bb\u300d]+)')
-_WANTS = re.compile(
+_WANTS = (  # compiled by ``re`` at the first use, as all long lists of words
+    r"(?i)"
     r"\b(?:user|person)\b(?:\s+\w+){0,3}?\s+(?:want|wish|prefer|ask|sa(?:y|id)|t(?:ell|old)|like"
     r"|request|requir|insist|demand|hate|decid|agree|approv|permit|allow|confirm)"
     r"|\b(?:be)?nutzer(?:in)?\b(?:\s+\w+){0,2}?\s+(?:will|möchte|wünsch|bevorzug|bat|bitte|sag)"
@@ -64,8 +65,7 @@ _WANTS = re.compile(
     r"|\bпользовател\w+(?:\s+\w+){0,2}?\s+(?:хоч|хот|предпоч|прос|попрос|сказ|треб|жела)"
     r"|(?:用户|使用者)[^。\n]{0,6}?(?:希望|想|要|喜欢|偏好|说|表示)"
     r"|ユーザー[はが][^。\n]{0,40}?(?:希望|望|好|求め|頼|言)"
-    r"|사용자[는가][^.\n]{0,40}?(?:원|선호|요청|부탁|말)",
-    re.IGNORECASE,
+    r"|사용자[는가][^.\n]{0,40}?(?:원|선호|요청|부탁|말)"
 )
 _NO_QUOTATION = (
     'it needs the person\'s own words: end the body with a line **Said:** "…" that quotes, word '
@@ -224,7 +224,7 @@ def review(file: Proposed, talk: Talk) -> Review:
         if result.origin != ASSISTANT:
             return result if result.fault else Review(OTHERS_WORDS, _REPEATS_OTHERS)
         was_rule = was_rule or old.type is new.type
-    elif not (was_rule or is_rule or _WANTS.search("\n".join(new_lines))):
+    elif not (was_rule or is_rule or re.search(_WANTS, "\n".join(new_lines))):
         exempt = f"{old_text}\n{new.name}\n{file.path.removesuffix('.md')}"
         return _unproven_review(wrong) if wrong else _review_fact(talk, new_lines, exempt)
     # A memory that becomes a rule is checked as a whole, as an old line of it may be others' words.
@@ -371,7 +371,11 @@ def _written_pointers(
         before = index.pointers(edited.base).items()
         for path, pointer in index.pointers(edited.content).items() - before:
             texts = [pointer.title, pointer.hook]
-            if path not in written or _WANTS.search(pointer.hook) or secret.find("\n".join(texts)):
+            if (
+                path not in written
+                or re.search(_WANTS, pointer.hook)
+                or secret.find("\n".join(texts))
+            ):
                 continue
             if not talk.repeats(texts, decode(written[path])):
                 yield path, pointer

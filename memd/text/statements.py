@@ -33,7 +33,9 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be quadratic
+# Compiled by ``re`` at the first use, which is a job's: it takes as long as 30 others. What may be
+# tried in vain is bounded, or time would be quadratic.
+_TOKEN = (
     r"(?P<address>[a-z][a-z0-9+.-]{0,30}://[^\s<>()\[\]\"'`]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}\b)"
     r"|(?P<date>\b\d{4}-\d\d(?:-\d\d)?\b)"
@@ -158,7 +160,7 @@ def tokens(text: str) -> Iterator[SpokenWord]:
     """Yield the words of a text."""
     for number, part in enumerate(_parts_at_backticks(normal(text).replace("\u2019", "'"))):
         opens_sentence = number == 0
-        for match in _TOKEN.finditer(part):
+        for match in re.finditer(_TOKEN, part):
             yield _token(match, in_code=number % 2 == 1, opens_sentence=opens_sentence)
             next_character = part[match.end() : match.end() + 1]
             opens_sentence = next_character in {".", "!", "?", ":", "*"}
@@ -337,7 +339,7 @@ def _calendar_stems() -> frozenset[str]:
     return frozenset(map(stem, _CALENDAR_NAMES))
 
 
-_CRUDE_WORD = re.compile(rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}")
+_CRUDE_WORD = rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}"  # compiled at its first use, as ``_TOKEN``
 _CRUDE_LETTERS = 5  # of a word's beginning
 
 
@@ -345,6 +347,6 @@ def crude_words(text: str) -> set[str]:
     """Return the beginnings of a text's words: cheap, and enough to find related texts."""
     return {
         word[:_CRUDE_LETTERS]
-        for word in _CRUDE_WORD.findall(text.casefold())
+        for word in re.findall(_CRUDE_WORD, text.casefold())
         if word not in _stop_words()
     }
