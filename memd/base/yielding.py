@@ -10,13 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-
-def _do_nothing() -> None:
-    """Do nothing."""
-
-
 # The function that the enclosing ``yielding`` names.
-_callback: ContextVar[Callable[[], None]] = ContextVar("yield_to_requests", default=_do_nothing)
+_callback: ContextVar[Callable[[], None]] = ContextVar("yield_to_requests", default=lambda: None)
 
 
 def yield_to_requests() -> None:

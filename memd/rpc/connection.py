@@ -23,6 +23,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -217,7 +218,7 @@ class PeerConnection(Connection):
         """Decode the frame that waited for its turn, and start its work, which ends the turn."""
         frame, self._frame = self._frame, None
         if frame is None or (not self._is_reading and is_gone(self._socket)):
-            turn.end()
+            self._hub.end_turn(turn)
             self.close()
             return
         items, is_batch = messages.read(frame)
@@ -230,7 +231,7 @@ class PeerConnection(Connection):
             refused = [each for each in work if isinstance(each, RefusedRequest)]
             answers = [refusal(each.id, each.error) for each in refused]
             self._answer(answers, is_batch=is_batch)
-            turn.end()
+            self._hub.end_turn(turn)
         if self._reader.pending or self._input_ended or not self._is_reading:
             self._go_on()
 
@@ -268,7 +269,7 @@ class PeerConnection(Connection):
         self, work: list[Call | RefusedRequest], turn: Turn, *, is_batch: bool
     ) -> None:
         """Run the requests of a frame one after the other and send their answers together."""
-        end_turn.set(turn.end)
+        end_turn.set(partial(self._hub.end_turn, turn))
         calls = [each for each in work if isinstance(each, Call)]
         answers = []
         try:
@@ -287,7 +288,7 @@ class PeerConnection(Connection):
                 await step()
         finally:
             self._running -= 1
-            turn.end()
+            self._hub.end_turn(turn)
             self._hub.requests -= 1
             self._hub.ended.set()
             if self._input_ended:

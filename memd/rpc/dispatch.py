@@ -54,7 +54,7 @@ def _bare_packages(*names: str) -> Iterator[None]:
 
 
 with _bare_packages("jsonrpcserver", "oslash"):
-    from jsonrpcserver.async_dispatcher import dispatch_to_response_pure
+    from jsonrpcserver.async_dispatcher import dispatch_deserialized
     from jsonrpcserver.response import to_serializable_one
     from jsonrpcserver.result import Error, Result, Success
 
@@ -86,22 +86,13 @@ class Dispatcher(dict[str, Method]):
         if request.answered:
             message["id"] = request.id
         try:
-            response: Any = await dispatch_to_response_pure(
-                deserializer=_as_it_is,
-                validator=_as_it_is,
-                post_process=_as_it_is,
-                methods=self,
-                context=call,
-                request=message,
-            )
-            if response is None:
+            as_dict: Any = to_serializable_one  # whose types the library declares too narrowly
+            answer: Any = await dispatch_deserialized(self, call, as_dict, message)
+            if answer is None:
                 return b""
-            answer: Any = to_serializable_one(response)
-            if answer["id"] == request.id:  # else the library itself has failed
-                return msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, **answer})
-        except MemoryError:
-            pass
-        return refusal(request.id, out_of_memory())
+            return msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, **answer})
+        except Exception:  # noqa: BLE001 - only the library itself can fail here, without memory
+            return refusal(request.id, out_of_memory())
 
 
 async def contain(
@@ -139,11 +130,6 @@ def _method(name: str, handler: Handler, log: ServerLog) -> Method:
 
     method.__signature__ = _SIGNATURE  # type: ignore[attr-defined] # else it is made at each call
     return method
-
-
-def _as_it_is(value: Any) -> Any:
-    """Return the value: the message is decoded and checked already."""
-    return value
 
 
 _SIGNATURE = inspect.Signature(  # of every method

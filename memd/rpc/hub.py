@@ -91,16 +91,9 @@ class Process:
 
 
 class Turn(Struct):
-    """The right to work; ``end`` may be called again, and then does nothing."""
+    """The right of a process to work, ``None`` once it has ended."""
 
-    hub: "Hub"
     process: Process | None
-
-    def end(self) -> None:
-        """Let the next frame begin."""
-        if self.process is not None:
-            process, self.process = self.process, None
-            self.hub.end_turn(process)
 
 
 class Hub:
@@ -194,8 +187,11 @@ class Hub:
         self._waiting[process] = None
         self._begin_waiting_after(0.0)
 
-    def end_turn(self, process: Process) -> None:
-        """End a turn of a process."""
+    def end_turn(self, turn: Turn) -> None:
+        """Let the next frame begin; a turn that has ended already does nothing."""
+        process, turn.process = turn.process, None
+        if process is None:
+            return
         self._turns -= 1
         process.turns -= 1
         if not process.connections:
@@ -209,7 +205,7 @@ class Hub:
         self._turns += 1
         process.turns += 1
         process.last_turn_at = asyncio.get_running_loop().time()
-        connection.begin(Turn(self, process))
+        connection.begin(Turn(process))
 
     def _wait_seconds(self, process: Process) -> float:
         """Return 0 if a process may begin a turn now, the rest of its pause, or infinity."""

@@ -28,6 +28,7 @@ from memd.rpc.errors import (
 
 RequestId = str | int | float | None
 _ID_TYPES = (str, int, float, type(None))
+_META = frozenset(("_meta", "workDoneToken"))  # parameters that no method gets
 _ANSWER = "$/answer"  # the method to which the answers of a client go
 # The notifications that cancel a request, of LSP and of MCP, and the parameter with its id.
 _CANCEL_NOTIFICATIONS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
@@ -78,29 +79,22 @@ Item = RpcRequest | RefusedRequest | Cancel
 
 def read(frame: bytes) -> tuple[list[Item], bool]:
     """Return the items of a frame in order, and whether it is a batch; never raises."""
+    most = limits.BATCH_ITEMS
     try:
-        message = _decode(frame)
-        if not isinstance(message, list):
-            item = _item(message)
-            return [] if item is None else [item], False
-        return [item for each in message if (item := _item(each)) is not None], True
+        # A batch that is too long is known before it is decoded.
+        is_long = frame.lstrip()[:1] == b"[" and strict_json.longer_than(frame, most)
+        message = None if is_long else strict_json.decode(frame)
+        if is_long or (isinstance(message, list) and len(message) > most):
+            raise message_too_large("a batch", most, "items")
+        if message == []:
+            raise InvalidRequestError("the batch is empty")
+        messages = message if isinstance(message, list) else [message]
+        items = [item for each in messages if (item := _item(each)) is not None]
+        return items, isinstance(message, list)
     except MemdError as error:
         return [RefusedRequest(None, without_traceback(error))], False
     except MemoryError:
         return [RefusedRequest(None, out_of_memory())], False
-
-
-def _decode(frame: bytes) -> Any:
-    """Return the JSON value of a frame. Raises the error with which the whole frame is refused."""
-    most = limits.BATCH_ITEMS
-    if strict_json.longer_than(frame, most):  # known before the frame is decoded
-        raise message_too_large("a batch", most, "items")
-    message = strict_json.decode(frame)
-    if message == []:
-        raise InvalidRequestError("the batch is empty")
-    if isinstance(message, list) and len(message) > most:
-        raise message_too_large("a batch", most, "items")
-    return message
 
 
 def _item(message: Any) -> Item | None:
@@ -116,7 +110,12 @@ def _item(message: Any) -> Item | None:
         _check_envelope(message)
         if not is_answered and (method in _CANCEL_NOTIFICATIONS or method.startswith("$/")):
             return _cancel(method, params)
-        meta, token = _take_meta(method, params) if params else ({}, None)
+        if isinstance(params, list) and params:
+            raise wrong_params(method, "parameters go by name, not by position")
+        meta: dict[str, Any] = {}
+        token: Token | None = None
+        if isinstance(params, dict) and not _META.isdisjoint(params):
+            meta, token = _take_meta(method, params)
     except MemdError as error:
         if not is_answered and isinstance(error, Invalid):
             return None
@@ -144,13 +143,11 @@ def _cancel(method: str, params: Any) -> Cancel | None:
     return None if request_id is None or type(request_id) not in _ID_TYPES else Cancel(request_id)
 
 
-def _take_meta(method: str, params: Any) -> tuple[dict[str, Any], Token | None]:
+def _take_meta(method: str, params: dict[str, Any]) -> tuple[dict[str, Any], Token | None]:
     """Remove ``_meta`` and the token for progress from parameters and return both. Raises Invalid.
 
     LSP's ``workDoneToken`` counts before MCP's ``progressToken`` in ``_meta``.
     """
-    if isinstance(params, list):
-        raise wrong_params(method, "parameters go by name, not by position")
     meta = params.pop("_meta", None)
     meta = meta if isinstance(meta, dict) else {}
     lsp_value = params.pop("workDoneToken", None)
