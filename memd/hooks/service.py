@@ -231,7 +231,7 @@ class HookAnswers:
             index=self._texts.get(event.session, ""),
             room=limits.BLOCK_CHARACTERS - self._used_units.pop(event.session, 0),
         )
-        prefetched = await self._recall.prefetch(lambda: (project, settings), prompt)
+        prefetched = await self._recall.prefetch(lambda: (project, settings, ()), prompt)
         if payload.prompt_id:
             brought = [memory.path for memory in prefetched.memories]
             self._prompts[event.session, payload.prompt_id] = brought

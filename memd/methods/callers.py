@@ -6,7 +6,6 @@ Only a program that takes the ordinary way is refused.
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -82,41 +81,41 @@ class Callers:
         """Return what ``where`` returns, and raise what it raises."""
         return await to_thread.run_sync(self.where, call, cwd)
 
-    async def project(
-        self, call: Call, cwd: str, agent: str = "", scope: str | None = None
-    ) -> Project:
+    async def project(self, call: Call, cwd: str) -> Project:
+        """Return the project that ``where`` returns, and raise what it raises."""
+        return (await to_thread.run_sync(self.where, call, cwd))[0]
+
+    def place(self, call: Call, cwd: str, agent: str = "", scope: str | None = None) -> Project:
         """Return the project of a working directory, by the variables of the caller's environment.
 
-        With ``agent`` its memory directory is that of the sub-agent. Raises Invalid and what
-        ``agent_directory`` raises.
+        With ``agent`` its memory directory is that of the sub-agent. Blocks. Raises Invalid and
+        what ``agent_directory`` raises.
         """
-        is_agents_scope = scope in {*AgentScope}
-        if scope is not None and is_agents_scope != bool(agent):
+        if scope is not None and (scope in {*AgentScope}) != bool(agent):
             raise _wrong_scope(scope, agent)
-        project, *_ = await to_thread.run_sync(self.where, call, cwd)
+        project, *_ = self.where(call, cwd)
         if not agent:
             return project
         scope = scope or AgentScope.USER
-        find_directory = partial(agent_directory, project, agent, scope, call.caller.environment)
-        directory = await to_thread.run_sync(find_directory)
+        directory = agent_directory(project, agent, scope, call.caller.environment)
         return replace(project, memory_dir=directory, client_dir="", source=f"agent, scope {scope}")
 
     async def readable(
         self, call: Call, cwd: str, agent: str = "", scope: str | None = None
     ) -> Project:
-        """Return the project, as ``project`` does, to look at its memories or to remove some.
+        """Return the project, as ``place`` does, to look at its memories or to remove some.
 
         Raises Off where memory is off and the caller is no person.
         """
-        project = await self.project(call, cwd, agent, scope)
+        project = await to_thread.run_sync(self.place, call, cwd, agent, scope)
         await self.check_reader(call, project)
         return project
 
     async def writable(
         self, call: Call, cwd: str, agent: str = "", scope: str | None = None
     ) -> Project:
-        """Return the project, as ``project`` does. Raises Off where memory is off."""
-        project = await self.project(call, cwd, agent, scope)
+        """Return the project, as ``place`` does. Raises Off where memory is off."""
+        project = await to_thread.run_sync(self.place, call, cwd, agent, scope)
         if not project.enabled:
             raise memory_off(project.reason)
         return project

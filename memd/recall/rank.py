@@ -99,16 +99,19 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     a word, the heavier it is.
     """
     memories += _ASSUMED_MEMORIES
-    unique = _rarity(1, memories)
+    rarities = {  # by how many memories have a word
+        count: math.log(1 + (memories - min(count, memories) + 0.5) / (min(count, memories) + 0.5))
+        for count in {0, 1, *counts.values()}
+    }
+    unique = rarities[1]
     terms: dict[str, list[_Form]] = {}
     floor_weights = []
     for word, factor in query.factors.items():
-        weight = factor * _rarity(counts.get(word, 0), memories)
+        weight = factor * rarities[counts.get(word, 0)]
         floor_factor = _DULL_FACTOR if word in _dull_words() else 1.0
         weights = {word: weight}
         for other in query.synonyms.get(word, ()):
-            rarity = _rarity(counts.get(other, 0), memories)
-            weights[other] = _SYNONYM_SHARE * min(weight, rarity)
+            weights[other] = _SYNONYM_SHARE * min(weight, rarities[counts.get(other, 0)])
         terms[word] = [
             _Form(form, f" {form} ", each, each * floor_factor) for form, each in weights.items()
         ]
@@ -209,12 +212,6 @@ def highest_score(terms: Terms, words: Collection[str]) -> float:
     pairs = sum(weight for one, two, _, weight in terms.pairs if heaviest[one] and heaviest[two])
     subject = _SUBJECT_BONUS if terms.names else 0.0
     return (_K1 + 1) * sum(heaviest.values()) + _PAIR_SHARE * pairs + subject
-
-
-def _rarity(count: int, memories: int) -> float:
-    """Return the rarity of a word that ``count`` of the memories have."""
-    count = min(count, memories)
-    return math.log(1 + (memories - count + 0.5) / (count + 0.5))
 
 
 @cache

@@ -29,6 +29,7 @@ from memd.methods.callers import AgentName, Callers, SubagentScope
 from memd.methods.method import Done, Limit, SessionId, method
 from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
+from memd.projects.projects import Located
 from memd.recall import block, select, selector
 from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import (
@@ -60,7 +61,7 @@ _THREADS = 16  # of recall alone, so that a hanging disk does not block other ro
 
 _NO_PROJECT, _DEFAULTS = Project("", "", "", "", "", enabled=False), Settings()  # not located yet
 
-Locate = Callable[[], tuple[Project, Settings]]  # may block
+Locate = Callable[[], Located]  # may block
 
 
 class Hits(Struct, frozen=True):
@@ -79,7 +80,7 @@ class _Run(Struct):
     locate: Locate
     prompt: Prompt
     delivery: Delivery
-    until: float
+    until: float = 0.0
     project: Project = _NO_PROJECT
     settings: Settings = _DEFAULTS
     model: Model | None = None
@@ -122,10 +123,13 @@ class Recall:
         it raises. If the request is cancelled, nothing is marked. If the directory or the ledger
         cannot be used or the deadline passes, the result is empty and says why.
         """
+        return await self._prefetch(_Run(locate, prompt, Delivery(_printable(prompt.session))))
+
+    async def _prefetch(self, run: _Run) -> Prefetched:
+        """Do what ``prefetch`` does; afterwards ``run`` has the project, if it was found."""
         # A margin stays for sending the result to the client, half of a very short deadline.
-        seconds = max(prompt.seconds - _MARGIN_SECONDS, prompt.seconds / 2)
-        session, until = _printable(prompt.session), self._clock.monotonic() + seconds
-        run = _Run(locate, prompt, Delivery(session), until)
+        seconds = max(run.prompt.seconds - _MARGIN_SECONDS, run.prompt.seconds / 2)
+        run.until = self._clock.monotonic() + seconds
         skipped, note = select.DEADLINE, ""
         try:
             with self._clock.move_on_after(seconds):
@@ -204,7 +208,8 @@ class Recall:
         StateUnusableError.
         """
         prompt = run.prompt
-        run.project, run.settings = project, settings = run.locate()
+        project, settings, _ = run.locate()
+        run.project, run.settings = project, settings
         if prompt.strategy != LOCAL and self._models and (model := self._models.for_(settings)):
             run.model = model if self._models.name(settings, "recall") else None
         words, now = count(prompt.query), self._clock.now()
@@ -372,17 +377,12 @@ class Recall:
             seconds=PROMPT_SECONDS if deadline_ms is None else deadline_ms / 1000,
             explain=explain,
         )
-        located: list[Project] = []
-
-        def locate() -> tuple[Project, Settings]:
-            """Find the project and its settings. Blocks."""
-            project, settings, _ = self._callers.where(call, cwd)
-            located.append(project)
-            return project, settings
-
-        result = await self.prefetch(locate, prompt)
-        if located and not explain:  # with ``explain`` a person looks, and no session works there
-            self._callers.visited(call, located[0], session_id)
+        locate = partial(self._callers.where, call, cwd)
+        run = _Run(locate, prompt, Delivery(_printable(session_id)))
+        result = await self._prefetch(run)
+        # With ``explain`` a person looks, and no session works there.
+        if run.project is not _NO_PROJECT and not explain:
+            self._callers.visited(call, run.project, session_id)
         return result
 
     @method("memory.search", "read")
@@ -397,9 +397,20 @@ class Recall:
         scope: SubagentScope | None = None,
     ) -> Hits:
         """Search the memories of a project, or with ``agent`` those of that sub-agent alone."""
-        project = await self._callers.readable(call, cwd, agent, scope)
-        find = partial(self._finder.search, project.memory_dir, query, min(limit, _MOST_RESULTS))
-        return Hits(hits=await to_thread.run_sync(find, abandon_on_cancel=True))
+        most = min(limit, _MOST_RESULTS)
+
+        def find(*, is_allowed: bool = False) -> tuple[Project, tuple[Hit, ...]]:
+            """Return the project and its hits; where memory is off, only if allowed. Blocks."""
+            project = self._callers.place(call, cwd, agent, scope)
+            if not (project.enabled or is_allowed):
+                return project, ()
+            return project, self._finder.search(project.memory_dir, query, most)
+
+        project, hits = await self._in_thread(find)
+        if not project.enabled:
+            await self._callers.check_reader(call, project)
+            _, hits = await self._in_thread(partial(find, is_allowed=True))
+        return Hits(hits=hits)
 
     @method("session.compacted", "read")
     async def compacted(self, _call: Call, *, _cwd: str, session_id: SessionId) -> Done:

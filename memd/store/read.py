@@ -8,15 +8,16 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from memd.base.errors import MemdError, NotFound, Refused
+from memd.base.errors import MemdError, NotFound, Refused, Storage
 from memd.base.names import INDEX, INDEXES, check_name
 from memd.base.values import Header, MemoryFile, Snapshot
 from memd.store.directory import Directory
 from memd.store.log import ChangeRecord
-from memd.store.sync import FileRow, Rows
+from memd.store.sync import FileRow, Rows, headers_of
 from memd.store.tree import LiveTree, read_memory
 
 Noticed = Callable[[str, tuple[ChangeRecord, ...]], None]
+_READ_SECONDS = 0.1  # that reading waits for a look or a change, so that the search is up to date
 
 
 class MemoryReader:
@@ -123,16 +124,31 @@ class MemoryReader:
     def _read(
         self, directory: str, real: str = ""
     ) -> tuple[Mapping[str, FileRow], tuple[Header, ...], tuple[str, ...]]:
-        """Return rows, headers and the sentences of a directory as it is now."""
+        """Return rows, headers (newest first) and the sentences of a directory as it is now.
+
+        It waits no longer than 0.1 s for a change that is being made. Raises Refused and Storage
+        where the directory cannot be opened.
+        """
         if not directory.startswith("/"):
             raise Refused(f"the memory directory {directory} is no absolute path", path=directory)
         real = real or os.path.realpath(directory)
-        rows, headers, scan = self._rows.read(real)
-        if scan is not None and scan.record:
+        known, scan = self._rows.of(real), None
+        has_lock = known.lock.acquire(timeout=_READ_SECONDS)
+        try:
+            if has_lock:
+                with suppress(Storage):  # the state file: what lies in the directory is still read
+                    scan = self._rows.sync(real)
+            if scan is None:
+                scan = self._rows.scan(real, dict(known.rows or {}))
+            rows, problems = scan.rows, known.problems
+            if rows is not known.rows:
+                headers = headers_of(rows)
+            else:
+                headers = known.headers = known.headers or headers_of(rows)
+        finally:
+            if has_lock:
+                known.lock.release()
+        if scan.record:
             self._noticed(directory, (scan.record,))
-        result = scan.problems if scan is not None else self._rows.of(real).problems
-        return (
-            rows,
-            headers,
-            tuple(sentence for text in result.values() for sentence in text.split("\n")),
-        )
+        sentences = (sentence for text in problems.values() for sentence in text.split("\n"))
+        return rows, headers, tuple(sentences)

@@ -89,6 +89,8 @@ _LONG_TEXT = 64 * 1024  # characters, with which one rule takes a moment
 
 def find(text: str) -> tuple[Finding, ...]:
     """Return what looks like a credential, by line and then the most specific rule first."""
+    if text.isascii() and not _words()(text.lower()):  # as of most texts; ASCII has no other form
+        return ()
     lines_and_rules: dict[tuple[int, str], None] = {}  # an ordered set of line and rule
     for form, hits, _ in _passes(text, keep_lines=True):
         # Rules come in the table's order: vendors' shapes before the general ones.

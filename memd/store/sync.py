@@ -66,7 +66,6 @@ _LARGEST = 2**63 - 1  # of SQLite
 _DIRECTORIES = 16  # whose rows are in memory
 _FEW_FILES = 500  # a directory of so many is looked at by each use
 _LOOK_SECONDS = 2.0  # between two looks at a larger one that is not watched
-_READ_SECONDS = 0.1  # that reading waits for a look or a change, so that the search is up to date
 _STAMPS = 64  # new stamps in memory before they are written
 _LOOK_BYTES = 32 * 1024 * 1024  # of texts that one look keeps
 _NAMED_FILES = 10  # in the reason of a change
@@ -146,30 +145,6 @@ class Rows:
         known = self.of(directory)
         known.rows, known.headers, known.none_open_in = None, None, 0
 
-    def read(self, directory: str) -> tuple[dict[str, FileRow], tuple[Header, ...], Scan | None]:
-        """Return rows and headers (newest first) of a directory as it is now, and the new look.
-
-        A missing directory is empty. It waits no longer than 0.1 s for a change that is being made.
-        Raises Refused and Storage where the directory cannot be opened.
-        """
-        known = self.of(directory)
-        has_lock = known.lock.acquire(timeout=_READ_SECONDS)
-        try:
-            scan = None
-            with suppress(Storage):  # the state file: what lies in the directory is still read
-                if has_lock:
-                    scan = self.sync(directory)
-                    if scan.rows is not known.rows:
-                        return scan.rows, headers_of(scan.rows), None
-                    if known.headers is None:
-                        known.headers = headers_of(scan.rows)
-                    return scan.rows, known.headers, scan
-            scan = self.scan(directory, dict(known.rows or {}))
-            return scan.rows, headers_of(scan.rows), None
-        finally:
-            if has_lock:
-                known.lock.release()
-
     def sync(
         self,
         directory: str,
@@ -198,7 +173,7 @@ class Rows:
             texts_of = texts_of if is_small else None
             is_watched = is_small or self.watch.add(directory)
             is_due = not is_watched and began - known.looked >= _LOOK_SECONDS
-            must_scan = texts_of is not None or self.watch.take(directory) or is_small or is_due
+            must_scan = is_small or self.watch.take(directory) or is_due
             if not must_scan and known.looked != float("-inf"):
                 return Scan(rows, problems=known.problems)
         if died:

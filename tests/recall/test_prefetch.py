@@ -15,6 +15,7 @@ from memd.base.team import Base
 from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Project, Provenance
 from memd.daemon.app import SCHEMAS
+from memd.projects.projects import Located
 from memd.recall.search import Finder
 from memd.recall.select import DEADLINE
 from memd.recall.service import Authorship, Prefetched, Prompt, Recall
@@ -78,7 +79,7 @@ def recall_over(store: Store, database: Database, clock: FakeClock, **authorship
 async def ask(recall: Recall, memories: Path, settings: Settings, **facts: Any) -> Prefetched:
     """Ask for the memories of a prompt as a client does."""
     project = Project("/r", "/r", str(memories), "default", "/t", enabled=True)
-    return await recall.prefetch(lambda: (project, settings), Prompt(**facts))
+    return await recall.prefetch(lambda: (project, settings, ()), Prompt(**facts))
 
 
 async def test_through_the_real_store(
@@ -178,12 +179,12 @@ async def test_a_prompt_waits_for_its_project_until_the_deadline(
     """A folder on a disk that hangs costs a prompt its time, and is no error."""
     recall, searched, back = recall_over(store, database, clock), Event(), Event()
 
-    def locate() -> tuple[Project, Settings]:
+    def locate() -> Located:
         """Return the project once the disk is back."""
         searched.set()
         back.wait()
         project = Project("/r", "/r", str(memories), "default", "/t", enabled=True)
-        return project, Settings()
+        return project, Settings(), ()
 
     async with anyio.create_task_group() as group:
         group.start_soon(advance_after, searched, clock)
