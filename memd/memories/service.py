@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, Invalid, MemdError, NotFound, Refused, Secret, TooLarge
-from memd.base.names import INDEX, INDEXES, TEAM
+from memd.base.names import INDEX, TEAM
 from memd.base.text import decode, iso_time
 from memd.base.values import (
     ASSISTANT,
@@ -219,7 +219,7 @@ class Memories:
             plan_delete(path, base_hash, joined=joined),
             by_client(call, "memory.delete"),
             request_id=request_id,
-            paths=(path, *INDEXES),
+            listing=True,
         )
         return ChangeMade(change=result.change)
 
@@ -282,8 +282,7 @@ class Memories:
         directory, path = project.memory_dir, writing.path
         modified = iso_time(self._clock.now())
         plan = partial(plan_write, session=by.session, modified=modified, origin=by.origin)
-        paths = (path, *INDEXES)
-        commit = partial(self._store.commit, directory, by=by, request_id=request_id, paths=paths)
+        commit = partial(self._store.commit, directory, by=by, request_id=request_id, listing=True)
         result = await commit(plan(writing))
         changed = next((file for file in result.files if file.path == path), None)
         if changed is None and writing.by_person and path != INDEX:

@@ -198,7 +198,7 @@ class Directory(AbstractContextManager["Directory"]):
         try:
             with self.parent(name) as (folder, last):
                 fd = os.open(last, flags, dir_fd=folder)
-        except NotFound:
+        except (NotFound, FileNotFoundError):
             return None
         except OSError as error:
             self._check_absent(name, error)
@@ -217,7 +217,7 @@ class Directory(AbstractContextManager["Directory"]):
         try:
             with self.parent(name) as (folder, last):
                 status = os.stat(last, dir_fd=folder, follow_symlinks=False)
-        except NotFound:
+        except (NotFound, FileNotFoundError):
             return None
         except OSError as error:
             self._check_absent(name, error)

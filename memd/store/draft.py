@@ -97,7 +97,8 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
             made.memories[edit.path] = (old, new)
     created = {step.path for step in made.steps if step.before is None}
     deleted = {step.path for step in made.steps if step.after is None}
-    clashing = clash(created, (tree.files() | created) - deleted) if created else None
+    memories = tree.rows.keys() - INDEXES
+    clashing = clash(created, (memories | created) - deleted) if created else None
     if clashing is not None:
         raise check.name_clash(*clashing)
     if made.steps or index_edits or draft.pointers or draft.mend_index:
@@ -319,7 +320,7 @@ def _with_lines(
     # Of the files that lines name: those that exist after the change.
     existing = (tree.among(named | draft.pointers.keys()) | written) - deleted
     must_have_line = written | (draft.pointers.keys() & existing)
-    memories = {path for path in tree.files() if not path.startswith(TEAM)}
+    memories = {path for path in tree.rows if path != INDEX and not path.startswith(TEAM)}
     if len((memories | written) - deleted) <= limits.INDEX_ENTRIES:
         must_have_line |= memories - deleted
     missing = must_have_line - {entry.path for entry in parsed.entries}
@@ -333,7 +334,7 @@ def _with_lines(
         of_person = _lines_of_person(lost, deleted, tree, dropped=draft.drop_dangling)
     if not adds:
         parsed.reconcile((), {}, existing | must_have_line, of_person)
-        return (None if content is None else parsed.text()), _INDEX_IS_FULL
+        return (None if content is None else b"".join(parsed.lines)), _INDEX_IS_FULL
     added = parsed.reconcile(must_have_line, pointers, existing, of_person)
     if content is None and not added:
         return None, ""
@@ -345,7 +346,7 @@ def _with_lines(
         marked = next((outside[path] for path in paths if path in outside), None)
         if marked is not None:
             parsed.mark(number, marked=marked)
-    updated = parsed.text()
+    updated = b"".join(parsed.lines)
     if len(updated) > limits.READ_BYTES >= len(content or b""):
         return _with_lines(content, draft, tree, made, adds=False)
     return updated, ""

@@ -75,6 +75,7 @@ class Head(Struct, frozen=True):
     start: int  # of the first line behind the opening fence
     end: int  # of the closing fence
     body: int  # of the text behind the closing fence
+    content: int  # of the text behind the blank line that may follow the fence
     closed: bool  # there is a closing fence; without one the head is the first 30 lines
     text: str  # with ``\n`` at the end of each line
 
@@ -115,7 +116,8 @@ def split(content: bytes) -> Head | None:
     end = lines.end() if lines else start
     body = lines.end(1) if lines and closed else end
     text = content[start:end].decode("utf-8", errors="replace").replace("\r\n", "\n")
-    return Head(start, end, body, closed, text)
+    line_end = next((e for e in (b"\r\n", b"\n") if content.startswith(e, body)), b"")
+    return Head(start, end, body, body + len(line_end), closed, text)
 
 
 def read(head: Head) -> HeadFields:

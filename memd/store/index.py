@@ -99,10 +99,6 @@ class Index:
                 if parsed is not None:
                     self.entries.append(IndexEntry(number, *parsed))
 
-    def text(self) -> bytes:
-        """Return the index as it is now."""
-        return b"".join(self.lines)
-
     def others(self) -> list[int]:
         """Return the numbers of the lines that lead to no memory: what somebody wrote by hand."""
         numbers = {entry.line for entry in self.entries}
@@ -113,8 +109,8 @@ class Index:
         old = self.lines[entry.line]
         bom = BOM if old.startswith(BOM) else b""
         line_end = old[len(old.rstrip(b"\r\n")) :]
-        line = _line(entry.bullet, entry.target, pointer).encode()
-        self.lines[entry.line] = bom + line + line_end
+        line = pointer_line(entry.path, pointer, entry.bullet, entry.target)
+        self.lines[entry.line] = bom + line.encode() + line_end
 
     def follow(self, heads: Mapping[str, tuple[NameAndDescription, NameAndDescription]]) -> None:
         """Make memd's lines of changed memories say what their heads now say.
@@ -169,7 +165,7 @@ class Index:
             listed.add(path)
         ordered = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
         missing = [path for path in ordered if path not in listed and not path.startswith(TEAM)]
-        retained = self.text()
+        retained = b"".join(self.lines)
         if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
             self.lines.append(self._line_end)  # the last line has none
         added: dict[str, int] = {}
@@ -238,9 +234,17 @@ def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None
     return b"".join([*new_entries, *(old.lines[number] for number in old.others())]) or None
 
 
-def pointer_line(path: str, pointer: Pointer) -> str:
-    """Return the line of a memory: ``- [Title](path) — hook``, the hook a sentence at most."""
-    return _line("- ", f"({_SPECIAL.sub(_percent, path)})", pointer)
+def pointer_line(path: str, pointer: Pointer, bullet: str = "- ", target: str = "") -> str:
+    """Return the line of a memory: ``- [Title](path) — hook``, title and hook cut to fit.
+
+    ``target`` is the link in its parentheses, if it is written already. A hook that has only the
+    words of the title is left out.
+    """
+    title = one_line(_CONTROL.sub(" ", pointer.title), TITLE_CHARACTERS) or "Untitled"
+    escaped = re.sub(r"([\\\[\]])", r"\\\1", title)
+    start = f"{bullet}[{escaped}]{target or f'({_SPECIAL.sub(_percent, path)})'}"
+    hook = one_line(_CONTROL.sub(" ", pointer.hook), limits.INDEX_HOOK_CHARACTERS)
+    return f"{start} — {hook}" if hook and not same_words(title, hook) else start
 
 
 def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
@@ -253,7 +257,7 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
     if candidates:
         # A link may mean several paths; the entry that most likely means this one is changed.
         parsed.point(min(candidates, key=lambda entry: entry.paths.index(path)), pointer)
-    return parsed.text()
+    return b"".join(parsed.lines)
 
 
 def with_own_marks(content: bytes, *, marked: bool) -> bytes:
@@ -264,7 +268,7 @@ def with_own_marks(content: bytes, *, marked: bool) -> bytes:
     parsed = Index(content)
     for number in parsed.others():
         parsed.mark(number, marked=marked)
-    return parsed.text()
+    return b"".join(parsed.lines)
 
 
 def manifest(headers: Sequence[Header]) -> str:
@@ -328,18 +332,6 @@ def _lines_in_code(lines: list[bytes]) -> frozenset[int]:
             inside.update(range(start, number + 1))
             open_fence = b""
     return frozenset(inside)
-
-
-def _line(bullet: str, target: str, pointer: Pointer) -> str:
-    """Return the line of an entry, with its title and hook cut to fit.
-
-    A hook that has only the words of the title is left out.
-    """
-    title = one_line(_CONTROL.sub(" ", pointer.title), TITLE_CHARACTERS) or "Untitled"
-    escaped = re.sub(r"([\\\[\]])", r"\\\1", title)
-    start = f"{bullet}[{escaped}]{target}"
-    hook = one_line(_CONTROL.sub(" ", pointer.hook), limits.INDEX_HOOK_CHARACTERS)
-    return f"{start} — {hook}" if hook and not same_words(title, hook) else start
 
 
 def _percent(match: re.Match[str]) -> str:

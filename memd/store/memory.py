@@ -98,22 +98,15 @@ def parse(content: bytes, path: str) -> Memory:
         fields if span else None,
         metadata,
         content,
-        _body_start(content, span, damaged=fields.damaged),
+        span.content if span and not fields.damaged else len(BOM) * content.startswith(BOM),
     )
 
 
 def body(content: bytes, *, damaged: bool) -> str:
     """Return the text of the body of a memory of which the head was read before."""
-    start = _body_start(content, split(content), damaged=damaged)
+    span = None if damaged else split(content)
+    start = span.content if span else len(BOM) * content.startswith(BOM)
     return content[start:].decode("utf-8", errors="replace")
-
-
-def _body_start(content: bytes, span: head.Head | None, *, damaged: bool) -> int:
-    """Return where the body begins; in a damaged memory all is body."""
-    if span is None or damaged:
-        return len(BOM) if content.startswith(BOM) else 0
-    line_end = next((e for e in (b"\r\n", b"\n") if content.startswith(e, span.body)), b"")
-    return span.body + len(line_end)
 
 
 def validate(content: bytes, path: str) -> Memory:

@@ -47,7 +47,7 @@ from memd.store.read import MemoryReader
 from memd.store.sync import Rows
 from memd.store.watch import Watch
 from memd.store.words import renew_words
-from memd.store.write import BeingWrittenError, ChangeRequest, Writer
+from memd.store.write import BeingWrittenError, ChangeRequest, MovedError, Writer
 
 T = TypeVar("T")
 _JUST_NOW_SECONDS = 5.0  # from a tool's write to the hook that tells of it
@@ -115,29 +115,30 @@ class Store:
         by: Provenance,
         *,
         request_id: str = "",
-        paths: tuple[str, ...] | None = None,
+        listing: bool = False,
     ) -> CommitResult:
         """Run a plan on the live directory and make the change that it wants.
 
         When this returns, the change is on the medium. For two seconds it waits for programs that
-        have the same files open for writing. ``paths`` are the only files whose texts the plan
-        reads or changes, if not all. Raises what ``Writer.commit`` raises.
+        have the same files open for writing. With ``listing`` the plan needs no headers, only
+        which files there are. Raises what ``Writer.commit`` raises.
         """
         wait_until = self._clock.monotonic() + limits.WRITER_SECONDS
         while True:
             real = self._real_paths.get(directory) or await self._real_path(directory)
             wait = self._clock.monotonic() < wait_until
-            request = ChangeRequest(real, plan, by, request_id, wait=wait, paths=paths)
+            request = ChangeRequest(
+                real, plan, by, request_id, wait=wait, listing=listing, path=directory
+            )
             try:
                 async with self._lock(real):
-                    done = await to_thread.run_sync(self._commit_there, directory, request)
+                    result, others = await to_thread.run_sync(self._writer.commit, request)
             except BeingWrittenError:  # most programs finish their save in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
                 continue
-            if done is None:
+            except MovedError:
                 self._real_paths.pop(directory, None)
                 continue
-            result, others = done
             if others:
                 self._publish(real, others)
             if result.change and not result.repeated:
@@ -291,14 +292,6 @@ class Store:
     def watch_problems(self) -> tuple[str, ...]:
         """Return a sentence for each directory whose external edits are only seen at its use."""
         return (*self._watch.problems(), *self._scan_errors.values())
-
-    def _commit_there(
-        self, directory: str, request: ChangeRequest
-    ) -> tuple[CommitResult, list[ChangeRecord]] | None:
-        """Make a change, unless the path of the directory leads elsewhere by now. Blocks."""
-        if os.path.realpath(directory) != request.directory:
-            return None
-        return self._writer.commit(request)
 
     async def _scan(self, real: str, *, patient: bool = False, only_replaced: bool = False) -> None:
         """Look at what others did in a directory; an error becomes a sentence.

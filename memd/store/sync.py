@@ -11,7 +11,7 @@ Rules of this file
   *patient* look leaves every empty or missing file for the next one.
 - A file is gone when the system says so, not when a listing left it out.
 - A directory of up to 500 files is looked at by each use; a write of one memory lists it, and
-  compares the texts that it will touch. A larger one is looked at when the watch has told of it,
+  compares what it replaces with the rows. A larger one is looked at when the watch has told of it,
   and where there is no watch, once in two seconds.
 - Rows are also in memory. A reader that cannot have the directory's lock, since a change is being
   made, or cannot use the state file, looks all the same and only keeps nothing.
@@ -153,14 +153,14 @@ class Rows:
         patient: bool = False,
         claim: bool = False,
         all_files: bool = False,
-        texts_of: Collection[str] | None = None,
+        listing: bool = False,
         opened: Directory | None = None,
     ) -> Scan:
         """Make the rows of a directory true; the caller holds its lock.
 
         Only ``paths`` are looked at, if given. With ``all_files`` a large directory is looked at in
-        any case; a small one is listed, but only the texts of ``texts_of`` are compared, if given:
-        the others are left to the next look. With ``claim`` a missing one counts as seen, so that a
+        any case; with ``listing`` a small one is only listed: what its files say is left to the
+        next look. With ``claim`` a missing one counts as seen, so that a
         file that appears in it is a change. Whoever has it ``opened`` has undone its open changes.
         Raises Refused and Storage.
         """
@@ -170,7 +170,7 @@ class Rows:
         rows, began = self._loaded(directory, known), self._clock.monotonic()
         if paths is None and not all_files:
             is_small = len(rows) <= _FEW_FILES
-            texts_of = texts_of if is_small else None
+            listing = listing and is_small
             is_watched = is_small or self.watch.add(directory)
             is_due = not is_watched and began - known.looked >= _LOOK_SECONDS
             must_scan = is_small or self.watch.take(directory) or is_due
@@ -179,7 +179,7 @@ class Rows:
         if died:
             # What memd has half done would look like the work of others.
             return self.scan(directory, dict(rows))
-        scan = self.scan(directory, rows, paths, patient=patient, texts_of=texts_of, opened=opened)
+        scan = self.scan(directory, rows, paths, patient=patient, listing=listing, opened=opened)
         if paths is None:
             known.problems, known.looked = scan.problems, began
             known.replaced = dict.fromkeys(scan.temporaries)
@@ -282,7 +282,7 @@ class Rows:
         paths: Collection[str] | None = None,
         *,
         patient: bool = False,
-        texts_of: Collection[str] | None = None,
+        listing: bool = False,
         opened: Directory | None = None,
     ) -> Scan:
         """Compare a directory with its rows and keep nothing. Raises Refused and Storage."""
@@ -303,7 +303,7 @@ class Rows:
                 if row is None:
                     doubted.add(path)
                     continue
-                if texts_of is not None and path not in texts_of:
+                if listing:
                     doubted.discard(path)
                     continue
                 try:  # a row without a stamp was too young for one

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.base import limits
@@ -37,28 +37,20 @@ class StoredFile(Struct, frozen=True):
     emptied: bool = False
 
 
-class LiveTree:
+class LiveTree(Struct):
     """The tree of a directory that a plan reads (``Tree`` in ``base/values.py``). Blocks.
 
     ``directory`` is ``None`` where there is none. Reading raises Refused, TooLarge and Storage.
     """
 
-    def __init__(
-        self,
-        path: str,
-        directory: Directory | None,
-        rows: Mapping[str, FileRow],
-        log: ChangeLog,
-        *,
-        unclear: bool = False,
-    ) -> None:
-        self.path = path
-        self.rows = rows
-        self._directory = directory
-        self._log = log
-        self._unclear = unclear  # some folder could not be listed, so files may be missing
-        self._files: dict[str, StoredFile | None] = {}  # as they were read; ``None`` for no file
-        self._headers: tuple[Header, ...] | None = None  # until a plan needs them
+    path: str
+    directory: Directory | None
+    rows: Mapping[str, FileRow]
+    log: ChangeLog
+    unclear: bool = False  # some folder could not be listed, so files may be missing
+    # As they were read; ``None`` for no file.
+    _files: dict[str, StoredFile | None] = field(default_factory=dict)
+    _headers: tuple[Header, ...] | None = None  # until a plan needs them
 
     def headers(self) -> tuple[Header, ...]:
         """Return the headers of all memories, newest first."""
@@ -84,7 +76,7 @@ class LiveTree:
         """Return a file as it was when this tree first read it, or ``None`` if there was none."""
         if path in self._files:
             return self._files[path]
-        directory, row = self._directory, self.rows.get(path)
+        directory, row = self.directory, self.rows.get(path)
         result = directory.read(path, limits.READ_BYTES) if directory else None
         if result is None or directory is None:
             self._files[path] = None
@@ -94,7 +86,7 @@ class LiveTree:
         file = StoredFile(content, sha256(content), status.st_mtime_ns, mode)
         is_emptied = not content and row is not None and row.header.size > 0
         if row is not None and is_emptied and directory.is_open_for_writing(path):
-            text, header = self._log.body(row.header.hash), row.header
+            text, header = self.log.body(row.header.hash), row.header
             if text is not None:
                 file = StoredFile(text, header.hash, header.mtime_ns, row.mode, emptied=True)
         self._files[path] = file
@@ -103,10 +95,6 @@ class LiveTree:
     def paths_read(self) -> tuple[str, ...]:
         """Return the paths that this tree has read, also those without a file."""
         return tuple(self._files)
-
-    def files(self) -> frozenset[str]:
-        """Return the paths of all memories."""
-        return frozenset(self.rows).difference(INDEXES)
 
     def team(self) -> tuple[Header, ...]:
         """Return the headers below ``team/``."""
@@ -121,7 +109,7 @@ class LiveTree:
         return frozenset(
             path
             for path in paths
-            if (path in self.rows and path not in INDEXES) or (self._unclear and "/" in path)
+            if (path in self.rows and path not in INDEXES) or (self.unclear and "/" in path)
         )
 
     def dangling(self) -> tuple[IndexEntry, ...]:
@@ -148,7 +136,7 @@ class LiveTree:
 
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
         """Return those of ``paths`` under which memd never knew of a memory."""
-        return frozenset(paths) - self._log.knows(self.path, paths)
+        return frozenset(paths) - self.log.knows(self.path, paths)
 
 
 _TEAM = f"{TEAM}{INDEX}"

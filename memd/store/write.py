@@ -62,7 +62,8 @@ class ChangeRequest(Struct, frozen=True):
 
     A request whose ``id`` the same client sent before is answered with the earlier result. With
     ``wait`` files that a program has open for writing are not replaced (BeingWrittenError).
-    ``paths`` are the only files whose texts the plan reads or changes; ``None`` stands for all.
+    With ``listing`` the plan needs no headers, only which files there are. ``path`` led to the
+    directory, and must do so still (MovedError).
     """
 
     directory: str
@@ -70,7 +71,12 @@ class ChangeRequest(Struct, frozen=True):
     by: Provenance
     id: str = ""
     wait: bool = False
-    paths: tuple[str, ...] | None = None
+    listing: bool = False
+    path: str = ""
+
+
+class MovedError(Exception):
+    """The path of a directory leads elsewhere by now."""
 
 
 class BeingWrittenError(Exception):
@@ -121,9 +127,11 @@ class Writer:
         """Run the plan on the live directory and make all of what it wants, or nothing.
 
         The list is what others had changed meanwhile. Raises what ``check.py`` refuses, Conflict,
-        BeingWrittenError, Storage, and what the plan and opening the directory raise.
+        BeingWrittenError, MovedError, Storage, and what the plan and opening the directory raise.
         """
         directory = request.directory
+        if request.path and os.path.realpath(request.path) != directory:
+            raise MovedError
         with self._rows.of(directory).lock:
             try:
                 if request.id:
@@ -131,12 +139,13 @@ class Writer:
                     if earlier is not None:
                         return earlier, []
                 with Directory(directory, create=True) as opened:
-                    self._undo_open_changes(opened)
+                    for died in self._rows.open_changes(directory):
+                        self._undo(opened, died)
                     scan = self._rows.sync(
-                        directory, claim=True, texts_of=request.paths, opened=opened
+                        directory, claim=True, listing=request.listing, opened=opened
                     )
-                    record = scan.record
-                    return self._commit(request, opened), [record] if record else []
+                    result, others = self._commit(request, opened)
+                    return result, [*([scan.record] if scan.record else []), *others]
             except OSError as error:
                 raise unwritable(directory, error) from error
 
@@ -165,32 +174,43 @@ class Writer:
                 self._rows.drop(path)
                 try:
                     with Directory(path) as opened:
-                        sentences += self._undo_open_changes(opened)
+                        for record in self._rows.open_changes(path):
+                            self._undo(opened, record)
+                            sentences.append(
+                                f"change {record.id} in {path} was undone after an interruption"
+                            )
                 except (OSError, MemdError) as error:
                     why = error.sentence if isinstance(error, MemdError) else cause_of(error)
                     sentences.append(f"a change in {path} waits to be undone: {why}")
         return tuple(sentences)
 
-    def _commit(self, request: ChangeRequest, opened: Directory) -> CommitResult:
-        """Plan and make a change; start again if another program saves the same files meanwhile."""
-        path = ""  # of the file that another program saved last
+    def _commit(
+        self, request: ChangeRequest, opened: Directory
+    ) -> tuple[CommitResult, list[ChangeRecord]]:
+        """Plan and make a change; start again if another program saves the same files meanwhile.
+
+        The list is what others had changed in these files.
+        """
+        others: list[ChangeRecord] = []
+        saved: list[str] = []  # paths that another program has saved
         for _ in range(_ATTEMPTS):
+            if saved:  # first the log gets what others wrote
+                scan = self._rows.sync(request.directory, paths=saved)
+                others += [scan.record] if scan.record else []
             known = self._rows.of(request.directory)
             rows = known.rows or {}
             unclear = "" in known.problems
             tree = LiveTree(request.directory, opened, rows, self._log, unclear=unclear)
             draft, made = self._plan(request, opened, tree)
-            stale = [
+            saved = [
                 step.path
                 for step in made.steps
                 if step.before != ((row := rows.get(step.path)) and row.header.hash)
             ]
-            if stale:  # saved since the look: first the log gets what others wrote
-                self._rows.sync(request.directory, paths=stale)
-                path = stale[0]
+            if saved:  # since the look
                 continue
             if not made.steps:
-                return self._record_effects(request, draft)
+                return self._record_effects(request, draft), others
             opening, known.none_open_in = known.none_open_in, 0
             record = self._record_of(request, draft, made)
             # On the medium, with its texts, before its first file is touched.
@@ -199,16 +219,15 @@ class Writer:
             try:
                 rows_after = self._make(opened, record, made)
             except ForeignSaveError as error:
-                self._rows.sync(request.directory, paths=[error.path])
-                path = error.path
+                saved = [error.path]
                 continue
             self._finish(request, draft, record, made, rows_after)
             known.none_open_in = opening
-            return record.result()
+            return record.result(), others
         raise Conflict(
-            f"{path} was changed by another program {_ATTEMPTS} times in a row;"
+            f"{saved[0]} was changed by another program {_ATTEMPTS} times in a row;"
             " nothing was written",
-            path=path,
+            path=saved[0],
             attempts=_ATTEMPTS,
         )
 
@@ -363,16 +382,6 @@ class Writer:
                 unfinished=True,
             ) from second
 
-    def _undo_open_changes(self, opened: Directory) -> list[str]:
-        """Undo the changes of a directory that died; return a sentence for each."""
-        sentences = []
-        for record in self._rows.open_changes(opened.path):
-            self._undo(opened, record)
-            sentences.append(
-                f"change {record.id} in {record.directory} was undone after an interruption"
-            )
-        return sentences
-
     def _undo(self, opened: Directory, record: ChangeRecord) -> None:
         """Put every file of a change back as it was, and mark the change undone."""
         # The state file may be damaged: names are checked like those of a client.
@@ -467,7 +476,7 @@ class Writer:
         plan = delayed_save_plan(step, body, self._log)
         request = ChangeRequest(opened.path, plan, LATE_SAVE)
         with suppress(MemdError):  # a refused text goes into the history as well
-            result = self._commit(request, opened)
+            result, _ = self._commit(request, opened)
             if result.change is not None:
                 return self._log.find(opened.path, result.change)
         text_hash = sha256(body)

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from memd.base import errors, values
+from memd.base.names import INDEXES
 from memd.daemon.app import SCHEMAS
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.store.disk import Disk, real_disk
@@ -104,7 +105,7 @@ class Core:
     def read(self) -> dict[str, Memory | None]:
         """Return every file as the core reads it."""
         with MemoryReader(self._rows).tree(self.directory) as tree:
-            return {path: _memory(tree, path) for path in tree.files()}
+            return {path: _memory(tree, path) for path in tree.rows.keys() - INDEXES}
 
     def close(self) -> None:
         """Close the state file."""

@@ -78,8 +78,8 @@ MUTANTS = (
     Mutant(
         "an open change is not undone by the next commit",
         WRITE,
-        "                    self._undo_open_changes(opened)\n                    scan = ",
-        "                    scan = ",
+        "                    for died in self._rows.open_changes(directory):\n",
+        "                    for died in ():\n",
         DIED,
     ),
     Mutant(

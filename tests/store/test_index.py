@@ -102,7 +102,7 @@ def reconcile(
     """Return the index with one entry for each of these files."""
     parsed = Index(content)
     parsed.reconcile(files, wanted)
-    return parsed.text()
+    return b"".join(parsed.lines)
 
 
 def _others(content: bytes | None) -> list[bytes]:
