@@ -154,7 +154,9 @@ def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> Mem
     file = StoredFile(content, sha256(content), status.st_mtime_ns, status.st_mode & 0o777)
     if row is None or row.header.hash != file.hash or path in INDEXES:
         return memory_file(path, file)
-    header = replace(row.header, mtime_ns=file.mtime_ns)
+    header = row.header
+    if header.mtime_ns != file.mtime_ns:
+        header = replace(header, mtime_ns=file.mtime_ns)
     return MemoryFile(header, content, file.hash, memory.body(content, damaged=header.damaged))
 
 

@@ -30,6 +30,8 @@ def neutralise(content: str) -> str:
 
 def units(content: str) -> int:
     """Return the length of a text in UTF-16 units, as clients count."""
+    if content.isascii():
+        return len(content)
     return len(content.encode("utf-16-le", errors="replace")) // 2
 
 
