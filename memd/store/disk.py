@@ -45,12 +45,17 @@ Renamer = Callable[[int, str, str, str], bool]
 
 
 class Content(Struct, frozen=True):
-    """A file's content; for anything else ``hash`` is NOT_A_MEMORY and ``content`` empty."""
+    """A file: its SHA-256, bytes, mtime in nanoseconds and permissions.
+
+    For anything but a file ``hash`` is NOT_A_MEMORY and ``content`` empty. ``emptied`` says that
+    there are no bytes in the file now, because a program writes it anew.
+    """
 
     hash: str
     content: bytes
     mtime_ns: int
     mode: int
+    emptied: bool = False
 
 
 def hash_of(content: Content | None) -> str | None:
@@ -99,16 +104,22 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
     return rename
 
 
+def _full_sync(file: int) -> None:
+    """Flush a file to the disk, on macOS."""
+    fcntl.fcntl(file, _FULL_SYNC or 0)
+
+
 class Disk:
     """The real system calls. All raise OSError."""
 
     set_mode = staticmethod(os.fchmod)  # of a file, whatever the umask is
     write = staticmethod(os.write)  # some of the bytes; returns how many
     close = staticmethod(os.close)
+    # macOS needs a call of its own to flush a file to the disk.
+    fsync = staticmethod(os.fsync if _FULL_SYNC is None else _full_sync)
 
-    def __init__(self, renamer: Renamer | None = None, full_sync: int | None = _FULL_SYNC) -> None:
+    def __init__(self, renamer: Renamer | None = None) -> None:
         self._renamer = renamer  # ``None`` where the system cannot exchange files
-        self._full_sync = full_sync  # the command of fcntl that flushes, ``None`` for fsync
 
     def create(self, folder: int, name: str) -> int:
         """Make a file that was not there, mode 0600 at most, and return its descriptor."""
@@ -118,13 +129,6 @@ class Disk:
     def set_mtime(self, file: int, mtime_ns: int) -> None:
         """Set a file's mtime, in ns."""
         os.utime(file, ns=(mtime_ns, mtime_ns))
-
-    def fsync(self, file: int) -> None:
-        """Flush a file to the disk; macOS needs a call of its own for that."""
-        if self._full_sync is None:
-            os.fsync(file)
-        else:
-            fcntl.fcntl(file, self._full_sync)
 
     def sync_folder(self, folder: int) -> None:
         """Flush a folder's entries to the disk, each time on a descriptor of its own.

@@ -31,9 +31,10 @@ from memd.base.values import (
     least_trusted,
 )
 from memd.store import check, index, memory, merge
+from memd.store.disk import Content
 from memd.store.log import ChangeLog, Step
 from memd.store.memory import Memory
-from memd.store.tree import LiveTree, StoredFile
+from memd.store.tree import LiveTree
 
 _INDEX_IS_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
 _MARKED_ORIGINS = (OUTSIDE, IMPORT)  # index lines of such memories end with a mark
@@ -51,7 +52,7 @@ class Prepared(Struct):
     emptied: set[str] = field(default_factory=set)  # files that are empty at the moment
     notes: list[str] = field(default_factory=list)  # why an index was not updated
 
-    def add(self, edit: FileEdit, live: StoredFile | None, mode: int | None = None) -> bool:
+    def add(self, edit: FileEdit, live: Content | None, mode: int | None = None) -> bool:
         """Add the step of an edit; return ``False`` if nothing changes.
 
         ``mode`` is that of a new file.
@@ -203,7 +204,7 @@ def merge_edit(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
     return merge.merge_memory(base, edit.content, live, edit.path)
 
 
-def _merged_with_live(edit: FileEdit, live: StoredFile | None, log: ChangeLog) -> FileEdit:
+def _merged_with_live(edit: FileEdit, live: Content | None, log: ChangeLog) -> FileEdit:
     """Return an edit merged with the live file, which changed since its writer read it.
 
     Raises Conflict if they cannot be merged. That includes an edit that deletes a changed file, and
@@ -217,7 +218,7 @@ def _merged_with_live(edit: FileEdit, live: StoredFile | None, log: ChangeLog) -
 
 
 def _checked(
-    edit: FileEdit, live: StoredFile | None, draft: Draft, origin: str
+    edit: FileEdit, live: Content | None, draft: Draft, origin: str
 ) -> tuple[FileEdit, Memory | None, Memory | None]:
     """Return the edit of a memory with the origin in its head, and the memory before and after.
 

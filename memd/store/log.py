@@ -106,12 +106,12 @@ class Step(Struct, frozen=True):
     purged: bool = False  # one of the two texts was purged
     temp: str = ""  # the name of its temporary file, "" where it has none
 
-    @property
-    def action(self) -> str:
-        """The step in one word: created, updated or deleted."""
-        if self.before is None:
-            return "created"
-        return "deleted" if self.after is None else "updated"
+    def file_change(self) -> FileChange:
+        """Return what happens to the file, as clients see it."""
+        action = (
+            "created" if self.before is None else "deleted" if self.after is None else "updated"
+        )
+        return FileChange(self.path, action, self.before, self.after, self.purged)
 
 
 class More(Struct, frozen=True, omit_defaults=True):
@@ -146,7 +146,7 @@ class ChangeRecord(Struct, frozen=True):
         more = self.more
         return CommitResult(
             self.id,
-            tuple(file for file in self.files() if file.path not in INDEXES),
+            tuple(s.file_change() for s in self.steps if not s.conflict and s.path not in INDEXES),
             repeated=repeated,
             merged=more.merged,
             note=more.note,
@@ -154,17 +154,10 @@ class ChangeRecord(Struct, frozen=True):
             undone=str(Undid(*more.undid[0])) if more.undid else "",
         )
 
-    def files(self) -> tuple[FileChange, ...]:
-        """Return what happened to each file that was not left alone."""
-        return tuple(
-            FileChange(step.path, step.action, step.before, step.after, step.purged)
-            for step in self.steps
-            if not step.conflict
-        )
-
     def change(self) -> Change:
         """Return this change as an entry of the history."""
-        return Change(self.id, self.at, self.directory, self.by, self.files())
+        files = tuple(step.file_change() for step in self.steps if not step.conflict)
+        return Change(self.id, self.at, self.directory, self.by, files)
 
 
 class ChangeLog:

@@ -11,8 +11,9 @@ from memd.base.names import INDEX, check_stored_name
 from memd.base.team import Author
 from memd.base.text import iso_time, sha256
 from memd.base.values import Actor, Change, Draft, FileEdit, MemoryFile, Plan
+from memd.store.disk import Content
 from memd.store.log import CONFLICT, ChangeLog, ChangeRecord, Step
-from memd.store.tree import StoredFile, memory_file
+from memd.store.tree import memory_file
 from memd.store.undo import Undo, no_version, restore_one, undo_newest, undo_span
 from memd.text import unified
 
@@ -192,7 +193,7 @@ class Past:
         if content is None or text_hash is None:
             raise no_version(path)
         mtime_ns = _mtime_ns_after(records, path, number)
-        return memory_file(path, StoredFile(content, text_hash, mtime_ns, _MODE))
+        return memory_file(path, Content(text_hash, content, mtime_ns, _MODE))
 
     def writers(self, directory: str, path: str) -> Writers:
         """Return the authors of a file, as far as the log goes back."""
@@ -383,7 +384,7 @@ def _version(record: ChangeRecord, path: str) -> FileVersion:
     return FileVersion(
         record.id,
         iso_time(record.at),
-        _step_of(record, path).action,
+        _step_of(record, path).file_change().action,
         message=record.more.message,
         transcript=record.more.transcript,
         **asdict(record.by),

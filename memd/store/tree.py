@@ -19,22 +19,10 @@ from memd.base.text import sha256
 from memd.base.values import Header, MemoryFile
 from memd.store import index, memory
 from memd.store.directory import Directory
+from memd.store.disk import Content
 from memd.store.index import IndexEntry
 from memd.store.log import ChangeLog
 from memd.store.sync import FileRow, header_of, headers_of
-
-
-class StoredFile(Struct, frozen=True):
-    """One file: its bytes, their SHA-256, mtime in nanoseconds and mode.
-
-    ``emptied`` says that there are no bytes in the file now, because a program writes it anew.
-    """
-
-    content: bytes
-    hash: str
-    mtime_ns: int
-    mode: int
-    emptied: bool = False
 
 
 class LiveTree(Struct):
@@ -49,7 +37,7 @@ class LiveTree(Struct):
     log: ChangeLog
     unclear: bool = False  # some folder could not be listed, so files may be missing
     # As they were read; ``None`` for no file.
-    _files: dict[str, StoredFile | None] = field(default_factory=dict)
+    _files: dict[str, Content | None] = field(default_factory=dict)
     _headers: tuple[Header, ...] | None = None  # until a plan needs them
 
     def headers(self) -> tuple[Header, ...]:
@@ -72,7 +60,7 @@ class LiveTree(Struct):
             return None if file is None else file.content
         return None
 
-    def file(self, path: str) -> StoredFile | None:
+    def file(self, path: str) -> Content | None:
         """Return a file as it was when this tree first read it, or ``None`` if there was none."""
         if path in self._files:
             return self._files[path]
@@ -83,12 +71,12 @@ class LiveTree(Struct):
             return None
         content, status = result
         mode = status.st_mode & 0o777  # the permissions
-        file = StoredFile(content, sha256(content), status.st_mtime_ns, mode)
+        file = Content(sha256(content), content, status.st_mtime_ns, mode)
         is_emptied = not content and row is not None and row.header.size > 0
         if row is not None and is_emptied and directory.is_open_for_writing(path):
             text, header = self.log.body(row.header.hash), row.header
             if text is not None:
-                file = StoredFile(text, header.hash, header.mtime_ns, row.mode, emptied=True)
+                file = Content(header.hash, text, header.mtime_ns, row.mode, emptied=True)
         self._files[path] = file
         return file
 
@@ -151,7 +139,7 @@ def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> Mem
     if result is None:
         return None
     content, status = result
-    file = StoredFile(content, sha256(content), status.st_mtime_ns, status.st_mode & 0o777)
+    file = Content(sha256(content), content, status.st_mtime_ns, status.st_mode & 0o777)
     if row is None or row.header.hash != file.hash or path in INDEXES:
         return memory_file(path, file)
     header = row.header
@@ -160,7 +148,7 @@ def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> Mem
     return MemoryFile(header, content, file.hash, memory.body(content, damaged=header.damaged))
 
 
-def memory_file(path: str, file: StoredFile) -> MemoryFile:
+def memory_file(path: str, file: Content) -> MemoryFile:
     """Return a stored file as a memory; a damaged head raises no error."""
     parsed = memory.parse(file.content, path)
     header = header_of(path, parsed, file.hash, file.mtime_ns, len(file.content))

@@ -6,9 +6,10 @@ from memd.base.names import INDEX, INDEXES
 from memd.base.text import sha256
 from memd.base.values import Header, MemoryFile, MemoryType, newest_first
 from memd.portable.plan import ImportPlan
+from memd.store.disk import Content
 from memd.store.memory import new as new_memory
 from memd.store.memory import with_fields
-from memd.store.tree import StoredFile, memory_file
+from memd.store.tree import memory_file
 
 
 class Desk:
@@ -34,7 +35,7 @@ class Desk:
         if content is None:
             return None
         at = self.mtimes[path]
-        return memory_file(path, StoredFile(content, sha256(content), at, 0o600))
+        return memory_file(path, Content(sha256(content), content, at, 0o600))
 
     def index(self) -> bytes | None:
         """Return the index."""

@@ -43,7 +43,7 @@ def actions(records: list[ChangeRecord]) -> dict[str, str]:
     """Return what happened to each file in the one change of others, {} if there is none."""
     assert len(records) <= 1
     assert all(record.by.actor is Actor.EXTERNAL for record in records)
-    return {step.path: step.action for record in records for step in record.steps}
+    return {step.path: step.file_change().action for record in records for step in record.steps}
 
 
 def changes(bench: Bench) -> int:
