@@ -17,7 +17,7 @@ from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor
 from memd.state.docs import Docs
 from memd.store.past import Filter
 from memd.store.store import Store
-from memd.store.write import FSYNCS_PER_CHANGE, BeingWrittenError
+from memd.store.write import FSYNCS_PER_CHANGE, BeingWrittenError, ChangeRequest
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 from tests.stores import Sink
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
@@ -126,6 +126,20 @@ def test_ten_saves_in_a_row_are_reported(bench: Bench) -> None:
         bench.using(FaultyDisk(before=save)).commit(append("a.md", b"x"))
     assert bench.topics()["a.md"].startswith(b"save ")
     assert bench.log.open_changes() == ()
+
+
+def test_a_write_that_only_lists_meets_what_others_saved(bench: Bench) -> None:
+    """What a program saved in the file that a write changes becomes a change before the write."""
+    bench.look()
+    bench.save("a.md", topic("a", "by a person"))
+    request = ChangeRequest(bench.directory, append("a.md", b"by plan\n"), BY, listing=True)
+    result, others = bench.writer.commit(request)
+    assert [step.path for record in others for step in record.steps] == ["a.md"]
+    assert [change.id for change in bench.past.changes(Filter(bench.directory), limit=2)] == [
+        result.change,
+        others[0].id,
+    ]
+    assert bench.topics()["a.md"] == topic("a", "by a person") + b"by plan\n"
 
 
 def test_a_file_saved_after_its_exchange_stays(bench: Bench) -> None:
