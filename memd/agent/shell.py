@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from getopt import GetoptError, gnu_getopt
 from itertools import islice
 
 from memd.agent import looking, tools
@@ -140,6 +139,9 @@ def _parse(
     name: str, words: Sequence[str], short: str, long: Sequence[str] = ()
 ) -> tuple[Options, list[str]]:
     """Return the options of a command and its other words. Raises CommandRefusedError."""
+    # Only an agent's commands need it, and it loads gettext and locale: 3 ms of the start.
+    from getopt import GetoptError, gnu_getopt  # noqa: PLC0415 - see above
+
     try:
         pairs, others = gnu_getopt(list(words), short, list(long))
     except GetoptError as error:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memd.base.errors import MemdError
 from memd.base.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
-from memd.client import hook_file
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.client.peer import check_socket
@@ -34,7 +33,6 @@ __all__ = [
     "Client",
     "check_socket",
     "connect",
-    "hook_file",
     "last_words",
     "main",
     "wait_until_gone",

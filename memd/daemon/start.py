@@ -17,7 +17,7 @@ from memd import __version__
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.places import Places, find
-from memd.client.launch import hook_file
+from memd.client import hook_file
 from memd.daemon.app import Ports
 from memd.daemon.clock import MovedClock, SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance

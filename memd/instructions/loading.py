@@ -11,8 +11,8 @@ Rules of this file
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.base import globs
@@ -57,8 +57,7 @@ NEVER = re.compile(
 Folders = tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Loading:
+class Loading(Struct):
     """Collects the files of one reading. Only for one thread.
 
     ``files`` are the listed files by real path, and ``texts`` the texts of loaded files by path.

@@ -6,7 +6,6 @@ the store checks names, sizes and secrets and keeps the index.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -55,13 +54,12 @@ class Stamp(Struct, frozen=True):
     modified: str
 
 
-@dataclass(slots=True)
-class Editing:
+class Editing(Struct):
     """An edit as a plan of the store, which calls it with the directory as it is now."""
 
     command: ToolCommand
     stamp: Stamp
-    answer: str = field(default="", init=False)  # the text of the result, once it was called
+    answer: str = ""  # the text of the result, once it was called
 
     def __call__(self, tree: Tree) -> Draft:
         """Return the changes of the command to a tree. Raises Invalid."""

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memd.base.errors import Refused
 from memd.base.names import check_component
@@ -112,8 +113,7 @@ class Export:
         )
 
 
-@dataclass(slots=True)
-class DirectoryExport:
+class DirectoryExport(Struct):
     """The export of one memory ``directory`` into a ``folder`` of the archive.
 
     ``project`` is the id of the project that its files belong to, "" for none.

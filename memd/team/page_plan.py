@@ -10,7 +10,9 @@ Rules of this file
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from memd.base.errors import MemdError
 from memd.base.names import TEAM, clash
@@ -27,8 +29,7 @@ from memd.team.values import Act
 PlanKeys = Callable[[Mapping[str, str]], Iterable[KeyPlan]]
 
 
-@dataclass(slots=True)
-class PagePlan:
+class PagePlan(Struct):
     """A plan for the store that carries out the plans for some keys; afterwards it has the results.
 
     ``body`` returns a stored text by its hash, and ``store_texts`` stores texts by their hashes;
@@ -55,8 +56,7 @@ class PagePlan:
 
     def __call__(self, tree: Tree) -> Draft:
         """Return the draft of the changes for a directory as it is now."""
-        for part in fields(self):  # the store may call a plan again
-            value = getattr(self, part.name)
+        for value in asdict(self).values():  # the store may call a plan again
             if isinstance(value, list | dict):
                 value.clear()
         live, problems = self._read_files(tree)

@@ -1,9 +1,8 @@
 """Find a directory's server and whether it may sync, and keep when it is synced next. Blocks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from memd.base.settings import Settings
 from memd.base.text import sha256
@@ -51,8 +50,7 @@ def place_of(
     )
 
 
-@dataclass(slots=True)
-class Due:
+class Due(Struct):
     """When a directory is synced next, in monotonic seconds, and which paths were changed.
 
     ``changed`` are the paths that changed since the last sync. ``pull`` is when the next pull in a

@@ -44,7 +44,7 @@ _ARGUMENTS = re.compile(r"</?command-args>")
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
-_MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_MARK = rf"(?i)<(/?)({_KINDS})(?:\s[^<>]*)?>"  # compiled by ``re`` at the first insertion
 
 
 def strip_own(text: str) -> str:
@@ -120,7 +120,7 @@ def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> s
 def _offset_behind_end(text: str, tag: str, start: int) -> int:
     """Return the offset behind the tag that closes an insertion, -1 if there is none."""
     depth = 1
-    for mark in _MARK.finditer(text, start):
+    for mark in re.compile(_MARK).finditer(text, start):
         if mark.group(2).lower() == tag:
             depth += -1 if mark.group(1) else 1
             if depth == 0:

@@ -31,8 +31,8 @@ from memd.cli.setup.plan import (
     tidy,
     uses_hooks,
 )
+from memd.client import hook_file
 from memd.client.errors import DaemonUnavailableError
-from memd.client.launch import hook_file
 
 # The program that a preset of the setting model.preset runs.
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}

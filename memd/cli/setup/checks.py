@@ -18,7 +18,7 @@ from memd.cli.setup.clients import ClientRow, Switch
 from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, INSTALLED, JsonFile
 from memd.cli.setup.plan import has_duty, in_use, state, uses_hooks
-from memd.client.launch import hook_file
+from memd.client import hook_file
 
 # Names under which other programs that remember are run by clients.
 _MEMORY_PROGRAMS = re.compile(
