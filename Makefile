@@ -4,15 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test net net-full test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-recall bench-extract e2e docs dist dist-check packages sbom clean
+.PHONY: demo test full explore net net-full test-postgres check check-types check-rules size format crash fuzz soak soak-outside bench bench-load bench-recall bench-extract e2e docs dist dist-check packages sbom clean
 
 # A path, not a finder in Python: each of the thousand interpreters that tests start loads that.
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt \
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt \
 	    --config-settings editable_mode=compat -e '.[dev]' \
 	    > $(VENV)/install.log 2>&1 || { cat $(VENV)/install.log; exit 1; }
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q -j 0 -x '/(mypy|mypyc)/' $(VENV)/lib \
+	    >> $(VENV)/install.log || true
 	@touch $@
 
 demo: $(STAMP)    ## the main job on three sample conversations, a team and agents, no key needed
@@ -23,6 +25,12 @@ test: $(STAMP)    ## every test that needs only Python; those of the house rules
 	@$(BIN)/python -m compileall -q -j 0 memd
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --ignore=tests/house --ignore=tests/e2e \
 	    -m "not crash and not e2e and not full and not soak and not postgres"
+
+full: $(STAMP)    ## the slower tests that have the mark full, also those of make net-full
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m full tests -rs
+
+explore: $(STAMP) ## the property tests with new cases, 1,000 each; PART=file or folder
+	@MEMD_HYPOTHESIS=explore $(BIN)/python -m pytest -n 2 -m "hypothesis and not soak and not crash and not postgres" $(or $(PART),tests)
 
 NET := $(BIN)/python -m pytest -n 3 tests/net --confcutdir=tests/net -rs
 net: $(STAMP)     ## the tests at the doors, in a minute; MEMD_BIN=folder tries the memd installed there
@@ -36,11 +44,16 @@ test-postgres: $(STAMP)   ## what needs a PostgreSQL: initdb and postgres on PAT
 	    tests/soak/test_team_machine.py -rs
 
 check: $(STAMP)   ## format, lint, types, contracts
+	@$(MAKE) --no-print-directory -j 2 check-types check-rules
+
+check-types: $(STAMP)
+	@$(BIN)/mypy --no-error-summary
+
+check-rules: $(STAMP)
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > $(VENV)/contracts.log || { cat $(VENV)/contracts.log; exit 1; }
-	@$(BIN)/python -m pytest tests/house
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/house
 
 size: $(STAMP)    ## how large each room is, beside what it may have
 	@$(BIN)/python -m tools.sizes
