@@ -70,6 +70,7 @@ def test_the_chat_goes_on_from_its_notes(home: Home) -> None:
         assert rest[:3] == ["Mind the kestrel.\n", "2", "When do we sail?\n"]
 
 
+@pytest.mark.full
 def test_the_chat_goes_on_without_memd(home: Home) -> None:
     """A daemon that hangs up on each update costs it nothing but the notes."""
     socket = f"{home.path}/played/memd.sock"
@@ -82,6 +83,7 @@ def test_the_chat_goes_on_without_memd(home: Home) -> None:
     assert (lines, asked) == (["1"] * 3, [1, 3, 5])
 
 
+@pytest.mark.full
 def test_the_agent_s_conversation_stays_small(home: Home) -> None:
     """The large file that its tool returns goes out short, and its model reads the rest."""
     large = "one\n" * 30_000 + "the last line"

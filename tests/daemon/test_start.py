@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -73,14 +72,6 @@ def test_a_client_finds_the_daemon_at_another_path() -> None:
             assert connection.call("hello", {})["pid"] == process.pid
 
 
-def model_of(home: Home) -> Any:
-    """Return what a daemon's status and doctor say of the model."""
-    with client(home) as connection:
-        checks = connection.call("doctor", {})["checks"]
-        doctor = next(check for check in checks if check["name"] == "model")
-        return connection.call("status", {})["model"] | {"doctor": doctor["detail"]}
-
-
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 def test_the_env_file_names_a_model_if_it_is_private(mode: int) -> None:
     """Its address counts whole before that of memd serve; others may not read it, or it is told."""
@@ -90,16 +81,16 @@ def test_the_env_file_names_a_model_if_it_is_private(mode: int) -> None:
         path.write_text("ANTHROPIC_BASE_URL=http://127.0.0.1:1\n")
         path.chmod(mode)
         home = replace(made, environ={**made.environ, "ANTHROPIC_BASE_URL": "http://a.example"})
-        with daemon_process(home):
-            results = model_of(home)
-    if mode == 0o600:
-        assert (results["host"], results["source"]) == (
-            "127.0.0.1:1",
-            f"ANTHROPIC_BASE_URL of {path}",
-        )
-    else:
-        assert "a.example" in results["doctor"]
-        assert f"{path} may be read by others: run chmod 600 on it" in results["doctor"]
+        with daemon_process(home), client(home) as connection:
+            if mode == 0o600:
+                model = connection.call("status", {})["model"]
+                named = f"ANTHROPIC_BASE_URL of {path}"
+                assert (model["host"], model["source"]) == ("127.0.0.1:1", named)
+            else:
+                checks = connection.call("doctor", {})["checks"]
+                (detail,) = (check["detail"] for check in checks if check["name"] == "model")
+                assert "a.example" in detail
+                assert f"{path} may be read by others: run chmod 600 on it" in detail
 
 
 def test_sockets_of_a_supervisor_are_served() -> None:
@@ -177,12 +168,6 @@ def _over(process: "subprocess.Popen[bytes]") -> bool:
 def _connected(home: Home) -> Client:
     wait_until_up(home.places, 30)
     return client(home)
-
-
-def test_of_eight_starters_one_serves() -> None:
-    """Eight daemons started at once leave exactly one that serves."""
-    with throw_away_home() as home:
-        start_together(home)
 
 
 @pytest.mark.soak

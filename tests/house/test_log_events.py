@@ -17,10 +17,10 @@ def test_each_line_of_the_log_has_a_known_event() -> None:
         if not s.path.startswith(_ROOMS)
         for node in s.nodes
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func).rsplit(".", 1)[-1] in _CALLS
-        and ast.unparse(node.func) not in {"database.note", "self.note", "file.note"}
         and node.args
         and isinstance(node.args[0], ast.Constant)
         and isinstance(node.args[0].value, str)
+        and ast.unparse(node.func).rsplit(".", 1)[-1] in _CALLS
+        and ast.unparse(node.func) not in {"database.note", "self.note", "file.note"}
     }
     assert names == set(LOG_EVENTS)

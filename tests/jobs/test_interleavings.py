@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("part", range(2))
 async def test_nothing_accepted_is_lost_or_done_twice(tmp_path: Path, part: int) -> None:
     """Jobs of a project never overlap, the oldest goes first, and each message counts once."""
-    await _live(tmp_path, part * 75, 20)
+    await _live(tmp_path, part * 75, 10)
 
 
 @pytest.mark.soak

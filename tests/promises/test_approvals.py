@@ -132,9 +132,9 @@ def bomb(cwd: str, _home: str) -> None:
 
 
 def rules(cwd: str, _home: str) -> None:
-    """Bring 10,000 rules, each with a condition of its own."""
+    """Bring more rules than are listed, each with a condition of its own."""
     os.makedirs(f"{cwd}/.claude/rules")
-    for number in range(10_000):
+    for number in range(3_000):
         with open(f"{cwd}/.claude/rules/{number}.md", "w", encoding="utf-8") as file:
             file.write(f"---\npaths: '**/{{a,b}}*/{number}'\n---\nx")
 

@@ -119,7 +119,10 @@ async def extracted(here: Desk, said: Conversation, turns: int) -> list[float]:
         pytest.param("cold", 1, marks=pytest.mark.soak),
     ],
 )
-@pytest.mark.parametrize("before", [pytest.param(1, marks=pytest.mark.soak), 150])
+@pytest.mark.parametrize(
+    "before",
+    [pytest.param(1, marks=pytest.mark.soak), 50, pytest.param(150, marks=pytest.mark.soak)],
+)
 async def test_a_turn_without_news_costs_a_cent(mode: str, each: int, before: int) -> None:
     """In sixty turns none without news costs more, however long the conversation is by then."""
     now = [1000.0]
