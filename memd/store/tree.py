@@ -94,11 +94,8 @@ class LiveTree(Struct):
 
         If some folder could not be read, any path below a folder counts: the index keeps its line.
         """
-        return frozenset(
-            path
-            for path in paths
-            if (path in self.rows and path not in INDEXES) or (self.unclear and "/" in path)
-        )
+        existing = self.rows.keys() & {*paths} - {*INDEXES}
+        return frozenset(existing).union(path for path in paths if self.unclear and "/" in path)
 
     def dangling(self) -> tuple[IndexEntry, ...]:
         """Return the entries of the index that lead to nothing, in its order.
