@@ -51,13 +51,11 @@ def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
 
     def find_words(text: str) -> frozenset[str]:
         """Return the words that are in a text."""
-        numbers = word_set.Match(text)
-        if numbers:
-            return frozenset(words[number] for number in numbers)
-        # The library returns no match as well where it gave up, so a second pattern decides.
-        if any_word.search(text) is None:
+        if any_word.search(text) is None:  # as of most texts
             return frozenset()
-        return frozenset(word for word in words if word in text)
+        numbers = word_set.Match(text)
+        # None also where the library gave up.
+        return frozenset([words[n] for n in numbers] or [word for word in words if word in text])
 
     return find_words
 
