@@ -181,11 +181,13 @@ class Projects:
         """Return the answer of ``where`` with the files on which it depends."""
         forwarded, environs = {**self._environ, **environ}, (environ, self._environ)
         place = locate(cwd)
-        files = [
-            *(cwd, self._home, *place.files),
-            *self._configuration.files(place.root),
-            *self._client.files(place, forwarded),
-        ]
+        files = dict.fromkeys(  # each once
+            (
+                *(cwd, self._home, *place.files),
+                *self._configuration.files(place.root),
+                *self._client.files(place, forwarded),
+            )
+        )
         before = identities(files)
         is_stored = locate(cwd) == place
         settings, problems = self._configuration.current(place.root)

@@ -115,10 +115,11 @@ def stemmed_lists() -> StemmedLists:
 
 def count(text: str) -> int:
     """Return how many words a text has; four CJK characters or more count as two at least."""
-    runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
-    cjk_characters = sum(len(run) for run in runs)
     spaced_words = len(text.split())
-    if cjk_characters >= _SEVERAL_CJK_WORDS:
+    if text.isascii():
+        return spaced_words
+    runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
+    if sum(len(run) for run in runs) >= _SEVERAL_CJK_WORDS:
         return max(spaced_words, 2)
     return spaced_words
 
