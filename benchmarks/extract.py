@@ -50,7 +50,9 @@ class Talk:
         for session in self.sessions:
             found = candidates.find(session.messages, 0.0, session.name)
             texts = [("saved", item.text) for item in found.candidates]
-            texts += [("suggested", item.text) for item in found.suggestions]
+            # A changed value is only suggested where a memory has the old one.
+            suggestions = [each for each in found.suggestions if each.reason != candidates.CHANGED]
+            texts += [("suggested", item.text) for item in suggestions]
             for kind, text in texts:
                 key = (session.source, " ".join(text.lower().split()))
                 if key not in known:

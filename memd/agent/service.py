@@ -1,7 +1,8 @@
 """Run an agent: ask the model, run its tools in a worker thread, and stay within its budget.
 
-It never writes a file: the run's changes stay in its bench, and the caller commits them if
-``RunEnd.finished`` is true. A run that is cancelled leaves nothing behind but its record.
+It never writes a file: the run's changes stay in its bench, for the caller to commit. A run that
+reaches a bound (turns, tokens, time) has ended; what it did stays valid. A run that is cancelled
+leaves nothing behind but its record.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -49,8 +50,8 @@ Progress = Callable[..., None]
 class RunEnd(Struct, frozen=True):
     """How a run ended: its last reply, its usage, its record, and why it stopped.
 
-    ``finished`` is true when the model said that it was done; only then may its work be kept.
-    Otherwise ``reason`` says why not, and ``error`` is the model's error if there was one.
+    ``finished`` is true when the model said that it was done. Otherwise ``reason`` names the bound
+    that it reached, or ``error`` is the model's error.
     ``usage`` is the sum of all replies; the cost of a request without a reply is only passed to
     ``on_usage``. ``messages`` has the messages after those that the run began with.
     """
@@ -68,8 +69,15 @@ class RunEnd(Struct, frozen=True):
     messages: tuple[Block, ...] = ()
 
     @property
+    def valid(self) -> bool:
+        """Whether what the run did counts: the model finished, or the run reached a bound."""
+        return self.finished or self.reason in step.BOUNDS
+
+    @property
     def unfinished(self) -> str:
-        """A sentence on why the run did not finish."""
+        """A sentence on why the model did not finish, "" if it did."""
+        if self.finished:
+            return ""
         why = self.error.sentence if self.error else f"it ran into its bound: {self.reason}"
         return f"the model did not finish: {why}"
 

@@ -42,6 +42,13 @@ class Reason(StrEnum):
     MODEL = "model_failed"
 
 
+# A run that reaches one of these has ended like any other; after the other reasons its work is
+# that of a model which failed.
+BOUNDS = frozenset(
+    {Reason.TURNS, Reason.OUTPUT, Reason.TOKENS, Reason.TIME, Reason.CALLS, Reason.LOOP}
+)
+
+
 class Budget(Struct, frozen=True):
     """The limits of a run.
 
@@ -51,8 +58,8 @@ class Budget(Struct, frozen=True):
     ``malformed`` are how many calls may be refused for repeating themselves or for their input
     before the run ends. With ``ends_after_writes`` a reply whose calls all wrote successfully is
     the last one, so that no request is spent on a closing remark; in the last turn refused writes
-    count too. With ``runs_last`` the calls of the last turn are run too, and the run finishes
-    unless all its calls were malformed. Money is bounded elsewhere (``model/metered.py``).
+    count too. With ``runs_last`` the run finishes with its last turn unless all its calls were
+    malformed. Money is bounded elsewhere (``model/metered.py``).
     """
 
     turns: int = 5
@@ -239,12 +246,7 @@ def _reason_not_to_run(run: Run, reply: Reply) -> Reason | None:
         return Reason.JUNK  # two calls with one id cannot both be answered
     if run.calls + min(len(reply.calls), run.budget.calls_per_turn) > run.budget.calls:
         return Reason.CALLS
-    if run.budget.runs_last and run.turn >= run.budget.turns:
-        return None  # the last calls are run too
-    if run.budget.ends_after_writes and all(call.name in _WRITING_TOOLS for call in reply.calls):
-        return None  # no further request is needed after them
-    next_action = _next_request(run)
-    return next_action.reason if isinstance(next_action, Stop) else None
+    return None  # those of the last turn are run too, for a valid write counts
 
 
 def _plan_calls(run: Run, reply: Reply) -> tuple[Run, CallTools]:

@@ -8,6 +8,7 @@ from typing import Any
 from memd.base import limits
 
 SAID = "**Said:**"  # the beginning of a body's line that quotes the person
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_NS = 24 * 60 * 60 * 1_000_000_000
 
 
@@ -56,8 +57,12 @@ def iso_time(seconds: float) -> str:
 
 
 def said_line(quotation: str, at: float = 0.0) -> str:
-    """Return the line of a memory's body that quotes the person; ``at`` (seconds) adds the day."""
-    day = f" ({iso_time(at)[:10]})" if at else ""
+    """Return the line of a memory's body that quotes the person; ``at`` (seconds) adds the day.
+
+    The day has its weekday in English, from which "on Friday" can be counted: Thu 2026-11-26.
+    """
+    moment = datetime.fromtimestamp(at, UTC)
+    day = f" ({_WEEKDAYS[moment.weekday()]} {moment:%Y-%m-%d})" if at else ""
     return f'{SAID} "{quotation}"{day}'
 
 

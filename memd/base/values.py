@@ -176,7 +176,8 @@ class Suggestion(Struct, frozen=True):
 
     With the ``origin`` ``user``, ``text`` is a quotation of the person from the ``session``, ``at``
     seconds since 1970. With another origin the wording is a model's or perhaps another's, and only
-    a person is shown it. ``type`` is a guess, ``reason`` why it was not saved; both may be "".
+    a person is shown it. ``type`` is a guess, ``reason`` why it was not saved, ``corrects`` the
+    path of the memory whose value it denies; all three may be "".
     """
 
     session: str
@@ -185,6 +186,7 @@ class Suggestion(Struct, frozen=True):
     origin: str
     type: str = ""
     reason: str = ""
+    corrects: str = ""
 
 
 class Undid(Struct, frozen=True):

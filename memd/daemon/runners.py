@@ -42,6 +42,7 @@ def runners(
             transcript_path=request["transcript_path"],
             messages=request["messages"],
             cache=request.get("cache"),
+            ended=request.get("ended", False),
         )
         extracted = await extractions.run(
             project,

@@ -35,7 +35,7 @@ def dream_timeout() -> Busy:
 
 
 def dream_unfinished(ended: RunEnd) -> errors.Model:
-    """Return the error that the model did not finish a dream."""
+    """Return the error that the model failed in a dream."""
     return errors.Model(
         ended.unfinished,
         retryable=True,
@@ -113,11 +113,11 @@ class ModelRun(Struct):
         self.dream.progress(UPDATING if facts["touched"] else STARTING, **facts)
 
     def add_run(self, ended: RunEnd) -> None:
-        """Add an ended run to the sums, and report the next phase if it finished."""
+        """Add an ended run to the sums, and report the next phase if its work counts."""
         self.turns += ended.turns
         self.calls += ended.calls
         self.usage += ended.usage
-        if ended.finished:
+        if ended.valid:
             self.dream.progress(JUDGING)
 
     def with_cost(self, report: DreamReport) -> DreamReport:

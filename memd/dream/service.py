@@ -7,8 +7,9 @@ Rules of this file
   they would change with what they saw; if one differs, both run again inside the commit, on the
   live tree. A dream that is cancelled or late does not begin a commit; a commit that has begun is
   completed, and then the lock's new time stays.
-- A model works in a workspace. It is told the judge's problems once. A model that does not finish
-  changes nothing; a model that cannot be used today is replaced by the fixed pass.
+- A model works in a workspace. It is told the judge's problems once. A bound that it reaches is an
+  end: what it did is judged. A model that fails changes nothing; one that cannot be used today is
+  replaced by the fixed pass.
 - Releasing the lock is shielded from cancellation, for a limited time.
 - Edits that the judge keeps back are stored as a proposal (``state/proposals.py``). The rest is
   committed and the dream counts as done, as another dream would propose the same.
@@ -285,19 +286,20 @@ class Dreams:
         """
         dream, task = run.dream, run.task
         ended = await self._run_agent(run, task)
-        if not ended.finished:
+        if not ended.valid:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise dream_unfinished(ended)
             report = run.with_cost(DreamReport(model_problem=ended.error.sentence))
             return await self._judge_directory(dream, self._fixed_pass(dream, report))
         ready = await to_thread.run_sync(run.make_pass, ended.text, self._clock.now())
         result = await self._judge_directory(dream, ready)
-        if not result.report.problems or ended.turns >= task.budget.turns:
+        is_over = not ended.finished or ended.turns >= task.budget.turns
+        if not result.report.problems or is_over:
             return result
         correction = briefing.correction_task(task, ended, result.report.problems)
         seconds_left = max(dream.started_at + task.seconds - self._clock.monotonic(), 0.0)
         corrected = await self._run_agent(run, replace(correction, seconds=seconds_left))
-        if corrected.finished:
+        if corrected.valid:
             ready = await to_thread.run_sync(run.make_pass, corrected.text, self._clock.now())
         else:  # the first run's pass, with the cost of both runs
             ready = replace(ready, report=run.with_cost(ready.report))

@@ -20,7 +20,8 @@ class ExtractionCursor(Struct, frozen=True):
 
     ``source`` is the absolute path of its transcript, or another word for what a client sends.
     ``message`` is the id of the person's last message before the position, which memories name as
-    their source; it is not stored.
+    their source; it is not stored. ``messages`` is how many of the person's messages were read,
+    ``suggested`` how many suggestions they gave.
     """
 
     session: str
@@ -28,6 +29,8 @@ class ExtractionCursor(Struct, frozen=True):
     position: int
     marker: str
     message: str = ""
+    messages: int = 0
+    suggested: int = 0
 
 
 def read_cursor(table: Docs, directory: str, session: str) -> ExtractionCursor | None:

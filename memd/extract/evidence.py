@@ -3,6 +3,10 @@
 A run here is eight words in a row.
 
 Rules of this file
+- A quotation is found in spite of a model's small slips: a mended typing error, an ellipsis, case,
+  signs. Its numbers are never slips. What counts is the person's whole sentence, as typed.
+- A sentence *limits* a part of it where the words around that part in its clause deny, bound or
+  condition it: "don't push to main without asking me" limits "push to main without asking".
 - Texts are compared word by word, without white space, case, quotation marks and typographic
   signs. A Chinese, Japanese or Korean character is a word, and counts as two thirds of one.
 - The person's words are their messages without pasted text and long quotations. Output of tools,
@@ -18,6 +22,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from memd.base.yielding import yield_to_requests
+from memd.text.bounds import AGAINST, CJK_DENIALS, DENIAL, DOUBT, LIMITS
 from memd.text.normal import normal
 from memd.text.words import WIDE
 
@@ -28,6 +33,15 @@ _LEAST_COUNTED = 4  # a quotation of fewer words counts as one of so many
 _LEAST_LETTERS, _LEAST_WORDS = 8, 2  # of a quotation: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # a date so near the conversation may stand for "tomorrow"
 _SMALL_NUMBER = 32  # a smaller number may have been written as a word
+_ELLIPSIS = re.compile(r"\s*(?:\[?\u2026\]?|\[?\.{3}\]?)\s*")
+_ALIKE = 85  # of 100, for a quotation with slips: 7 of 8 average ones and no foreign one of 148
+_NUMBER = re.compile(r"[^\W_]*\d[^\W_]*")
+_SPLIT_NOT = re.compile(r"n t\b")  # "don't" in a row of words
+_LEAST_SHARED = 3  # words
+_SEPARATOR = re.compile(r"[:;.!?\u2013\u2014\uff1a\uff1b\u3002]|\s-\s")  # between main clauses
+_CLAUSE = re.compile(r"[,\uff0c\u3001]")
+_CONDITION_WORDS = 2  # at the beginning of a clause
+_CONDITIONS = frozenset({"if", "unless", "except", "only", "until"})
 # Compiled by ``re`` at the first use: these large sets of characters take long.
 _WORD = f"[{WIDE}]|[^\\W_{WIDE}]+"
 _WIDE = f"[{WIDE}]"
@@ -40,6 +54,7 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 # Capitals mark names only in English; German writes every noun with one.
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|to|and|with|for|in)\b")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
+_PLAIN_NAME = re.compile(r"[A-Z][a-z]{2,}")
 _CALENDAR = re.compile(
     "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Janu|Febru)ary|March|April|May|June|July"
     "|August|(?:Septem|Octo|Novem|Decem)ber"
@@ -51,6 +66,13 @@ class Utterance(Struct, frozen=True):
 
     text: str
     at: float = 0.0
+
+
+class _Line(Struct, frozen=True):
+    """A sentence, and its words as a row."""
+
+    text: str
+    row: str
 
 
 class Talk(Struct, frozen=True, dict=True):
@@ -65,17 +87,23 @@ class Talk(Struct, frozen=True, dict=True):
     agents: str = ""
 
     def quoted(self, quotation: str) -> Utterance | None:
-        """Return the person's last message that contains a quotation, ``None`` if none does.
+        """Return the person's last sentences that contain a quotation, whole and as typed.
 
-        The result is ``None`` also for a quotation that is too short.
+        The result is ``None`` if there is none, or the quotation is too short.
         """
         words = _words(quotation)
         letters = sum(2 if re.match(_WIDE, word) else len(word) for word in words)
         if len(words) < _LEAST_WORDS or letters < _LEAST_LETTERS:
             return None
-        quoted_row = _as_row(words)
-        latest_first = zip(reversed(self.person), reversed(self._own_rows), strict=True)
-        return next((message for message, row in latest_first if quoted_row in row), None)
+        parts = [part for part in map(_words, _ELLIPSIS.split(quotation)) if part]
+        for message, sentences in zip(
+            reversed(self.person), reversed(self._sentences), strict=True
+        ):
+            lines = _lines_with(parts, sentences)
+            if lines:
+                texts = [" ".join(sentences[line].text.split()) for line in lines]
+                return Utterance(" ".join(texts), message.at)
+        return None
 
     def nearest(self, quotation: str) -> Utterance | None:
         """Return the person's line with most of a quotation's words.
@@ -115,9 +143,10 @@ class Talk(Struct, frozen=True, dict=True):
         return [row for row in rows if hash(row) in self._foreign_run_hashes]
 
     def unknown(self, lines: Iterable[str], exempt: str) -> tuple[str, bool]:
-        """Return the first number, name, date or address that nobody said, "" for none.
+        """Return the first number, date, address or code that nobody said, "" for none.
 
-        The second value says whether the person and the assistant did not say one of them.
+        The second value says whether others said such a detail, or a name, and the person and the
+        assistant did not. A name that nobody said is no fault: it may be a model's own word.
         """
         own_rows = (*self._own_rows, self._assistant_row, _as_row(_words(exempt)))
         own = "\0".join(own_rows)  # no row reaches over a zero
@@ -128,13 +157,22 @@ class Talk(Struct, frozen=True, dict=True):
             if _as_row(_words(detail)) not in own and not self._is_known_date(detail, own)
         ]
         others = self._others_row if foreign else ""
-        missing = (detail for detail in foreign if _as_row(_words(detail)) not in others)
-        return next(missing, ""), bool(foreign)
+        unheard = [each for each in foreign if _as_row(_words(each)) not in others]
+        missing = (each for each in unheard if not _PLAIN_NAME.fullmatch(each))
+        return next(missing, ""), len(unheard) < len(foreign)
 
     @cached_property
     def _own_rows(self) -> tuple[str, ...]:
         """The words of each of the person's messages, as one text each."""
         return tuple(_as_row(_words(message.text)) for message in self.person)
+
+    @cached_property
+    def _sentences(self) -> tuple[tuple["_Line", ...], ...]:
+        """The sentences of each of the person's messages."""
+        return tuple(
+            tuple(_Line(line, _as_row(_words(line))) for line in message.text.split("\n"))
+            for message in self.person
+        )
 
     @cached_property
     def _assistant_row(self) -> str:
@@ -171,6 +209,100 @@ class Talk(Struct, frozen=True, dict=True):
             if was_said or any(abs(date_said - other) <= _NEAR for other in days_of_talk):
                 return True
         return False
+
+
+def is_limited(sentence: str, part: str, rule: str) -> bool:
+    """Return whether a sentence limits a part of it in a way that a rule does not.
+
+    The rule's own words for that stand outside the part, where it has that too.
+    """
+    match = _find_words(_words(part), sentence)
+    if match is None:
+        return False
+    before, after = sentence[: match[0]], sentence[match[1] :]
+    near = _CLAUSE.split(_SEPARATOR.split(before)[-1])
+    behind = _CLAUSE.split(_SEPARATOR.split(after)[0])
+    limits = _limits(near[-1]) | _limits(behind[0])
+    # Another clause limits the part only as a condition: "if the build is red, push nothing".
+    for clause in (*near[:-1], *behind[1:]):
+        first_words = " ".join(clause.split()[:_CONDITION_WORDS])
+        limits |= _limits(first_words) & _CONDITIONS
+    repeated = _find_words(_words(part), rule)
+    own_words = rule[: repeated[0]] + " " + rule[repeated[1] :] if repeated else rule
+    return bool(limits - _limits(own_words))
+
+
+def common_part(sentence: str, rule: str) -> str:
+    """Return the longest row of words that a sentence and a rule share, "" below three words."""
+    words, row = _words(sentence), _as_row(_words(rule))
+    best: list[str] = []
+    for start in range(len(words)):
+        end = start + len(best) + 1
+        while end <= len(words) and _as_row(words[start:end]) in row:
+            best = words[start:end]
+            end += 1
+    return " ".join(best) if len(best) >= _LEAST_SHARED else ""
+
+
+def _lines_with(parts: Sequence[Sequence[str]], lines: Sequence[_Line]) -> range:
+    """Return the numbers of the lines in which the parts of a quotation stand, in their order."""
+    row = "\n".join(line.row for line in lines)
+    spans: list[tuple[int, int]] = []
+    position = 0
+    for part in parts:
+        span = _find_row(_as_row(part), row, position)
+        if span is None:
+            return range(0)
+        spans.append(span)
+        position = span[1] - 1  # the space that ends one word begins the next
+    first, last = (row.count("\n", 0, at) for at in (spans[0][0] + 1, spans[-1][1] - 1))
+    return range(first, last + 1)
+
+
+def _find_row(quoted: str, row: str, start: int) -> tuple[int, int] | None:
+    """Return where words stand in a row from a position on, small slips of a model allowed."""
+    plain = row.replace("\n ", "  ").replace("\n", " ")  # of the same length
+    exact = re.compile(re.escape(quoted).replace("\\ ", " +")).search(plain, start)
+    if exact is not None:
+        return exact.span()
+    from rapidfuzz import fuzz  # noqa: PLC0415 - only runs of a model need it, and it is large
+
+    words = quoted.strip()
+    match = fuzz.partial_ratio_alignment(words, plain[start:], score_cutoff=_ALIKE)
+    if match is None:
+        return None
+    begin = plain.rfind(" ", 0, start + match.dest_start + 1)
+    end = plain.find(" ", max(start + match.dest_end - 1, 0))
+    there = plain[max(begin, 0) : end if end >= 0 else len(plain)]
+    # Numbers are no slips, and neither is a word that denies.
+    same_numbers = sorted(_NUMBER.findall(there)) == sorted(_NUMBER.findall(words))
+    if not same_numbers or _limits(there) - _limits(words) or len(words) > 2 * len(there):
+        return None
+    return max(begin, 0), end + 1 if end >= 0 else len(plain)
+
+
+def _find_words(words: Sequence[str], text: str) -> tuple[int, int] | None:
+    """Return where words begin and end in a text."""
+    plain = normal(text.encode("utf-8", "replace").decode()).casefold()
+    matches = list(re.finditer(_WORD, plain))
+    for start in range(len(matches) - len(words) + 1):
+        row = matches[start : start + len(words)]
+        if row and [match.group() for match in row] == list(words):
+            return row[0].start(), row[-1].end()
+    return None
+
+
+def _limits(text: str) -> frozenset[str]:
+    """Return what denies, bounds or conditions a text, as the values of ``bounds.LIMITS``."""
+    plain = normal(text.encode("utf-8", "replace").decode()).casefold().replace("\u2019", "'")
+    words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", _SPLIT_NOT.sub("n't", plain))
+    limits = {
+        DENIAL if word.endswith("n't") or word in AGAINST else LIMITS.get(word, "")
+        for word in words
+    }
+    if CJK_DENIALS.search(plain):
+        limits.add(DENIAL)
+    return frozenset(limits - {"", DOUBT})
 
 
 def _details(line: str) -> Iterator[str]:

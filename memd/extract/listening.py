@@ -111,6 +111,13 @@ class ConversationReader:
         else:
             dialogue = cached.dialogue if cached else _read_again(request, cursor, whole=whole)
             new_part = _from_transcript(request, cursor, dialogue, whole=whole)
+        before = cursor or new_part.cursor
+        heard = replace(
+            new_part.cursor,
+            messages=before.messages + new_part.turns,
+            suggested=before.suggested,
+        )
+        new_part = replace(new_part, cursor=heard)
         if cached and cached.prefix and now < cached.until:
             return replace(new_part, before=cached.before)
         return new_part
@@ -139,8 +146,8 @@ class ConversationReader:
 
 def _is_same_position(one: ExtractionCursor, two: ExtractionCursor | None) -> bool:
     """Return whether two cursors stand at the same place of the same conversation."""
-    # The state file does not store the message of a cursor, so it is not compared.
-    return two is not None and replace(one, message=two.message) == two
+    places = [(each.source, each.position, each.marker) for each in (one, two) if each is not None]
+    return len(set(places)) < len(places)
 
 
 def _read_again(
@@ -165,7 +172,7 @@ def _from_messages(request: ExtractRequest, cursor: ExtractionCursor | None) -> 
     messages = from_messages(request.messages)
     start = _count_read(messages, cursor)
     new = messages[start:]
-    marker = _message_hash(messages[-1]) if messages else ""
+    marker = _hash_until(messages, len(messages)) if messages else ""
     moved = ExtractionCursor(
         request.session, _MESSAGES, len(messages), marker, _last_message_id(new)
     )
@@ -182,16 +189,22 @@ def _count_read(messages: Sequence[Message], cursor: ExtractionCursor | None) ->
     """
     if cursor is None or cursor.source != _MESSAGES:
         return 0
-    hashes = map(_message_hash, messages)
-    positions = [n for n, digest in enumerate(hashes, 1) if digest == cursor.marker]
+    counts = range(1, len(messages) + 1)
+    positions = [count for count in counts if _hash_until(messages, count) == cursor.marker]
     return cursor.position if cursor.position in positions else max(positions, default=0)
 
 
-def _message_hash(message: Message) -> str:
-    """Return a hash that identifies a message in a later list of messages."""
+def _hash_until(messages: Sequence[Message], count: int) -> str:
+    """Return a hash by which the end of the first messages is known in a later list.
+
+    It is of the last two, since replies such as "Ok." are the same again and again.
+    """
     # With the calls, since a message may have calls but no text.
-    content = "\0".join((message.role, message.origin, message.text, *message.calls))
-    return sha256(content.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]
+    parts = [
+        "\0".join((message.role, message.origin, message.text, *message.calls))
+        for message in messages[max(0, count - 2) : count]
+    ]
+    return sha256("\1".join(parts).encode("utf-8", "replace"))[:_MARKER_CHARACTERS]
 
 
 def _last_message_id(messages: Sequence[Message]) -> str:
@@ -238,11 +251,13 @@ def conversation(
     sent: Sequence[Block] = (),
     earlier: Iterable[Utterance] = (),
     shown: Iterable[str] = (),
+    now: float = 0.0,
 ) -> Talk:
     """Return who said what in all that a model is shown. Slow for a long conversation.
 
     ``sent`` are the messages of a client's own request, if the model is shown those. ``earlier``
-    are the person's words in other conversations, ``shown`` other texts that the run is shown.
+    are the person's words in other conversations, ``shown`` other texts that the run is shown, and
+    ``now`` the time of messages that have none.
     Pasted text and long quotations count as others' words.
     """
     person, assistant, outside, agents = [*earlier], list[str](), [*shown], list[str]()
@@ -250,7 +265,7 @@ def conversation(
     for message in (*new_part.dialogue.pieces, *from_messages(sent), *new_part.messages):
         if message.origin == "user":
             own = own_words(message.text)
-            person.append(Utterance(own, message.at or 0.0))
+            person.append(Utterance(own, message.at or now))
             if own.split() == message.text.split():
                 continue  # it has no others' words
         if message.origin == "assistant":
@@ -272,7 +287,7 @@ def wrote_memory(project: Project, new_part: NewPart) -> bool:
 
 
 def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
-    """Return the person's last message that contains a quotation, ``None`` if none does.
+    """Return the person's last sentences that contain a quotation, ``None`` if there are none.
 
     Only the ends of the four transcripts that changed last are searched.
     """

@@ -43,12 +43,14 @@ class ExtractRequest(Struct, frozen=True):
     """The conversation to read: a session and either its transcript's path or its messages.
 
     ``cache`` is the client's own last request to its model: system, tools, model and messages.
+    ``ended`` says that the session has ended.
     """
 
     session: str
     transcript_path: str | None = None
     messages: Any = None
     cache: Mapping[str, Any] | None = None
+    ended: bool = False
 
 
 class ExtractionResult(Struct, frozen=True):

@@ -2,11 +2,13 @@
 
 Rules of this file
 - A memory about the person or how to work for them needs the person's own words, quoted in the
-  last lines of its body: ``**Said:** "…" (2026-11-22)``. So does a memory of another type that says
-  what the person wants. The quotation is checked; the other wording is free.
+  last lines of its body: ``**Said:** "…" (Sun 2026-11-22)``. So does a memory of another type that
+  says what the person wants. The quotation is checked, and the person's whole sentence is stored;
+  the other wording is free, as long as it takes no part of the sentence that the rest denies.
 - Such a memory may not repeat eight words in a row, or a whole line, that others said and the
   person did not. A fact that does so is marked ``outside``, and so is one whose numbers, names,
-  dates or addresses only others gave. A fact with such details that nobody gave is refused.
+  dates or addresses only others gave. A fact with such details that nobody gave is refused, except
+  for a name.
 - A memory that rests only on messages of other agents is refused. A fact that also rests on other
   words, but repeats some of theirs, is marked ``agent``.
 - Apart from the type, a memory says what the person wants if one pattern matches: the person as
@@ -20,7 +22,7 @@ Rules of this file
 # ruff: noqa: RUF001 - a pattern in ten languages
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,19 +41,20 @@ from memd.base.values import (
     Suggestion,
     least_trusted,
 )
-from memd.extract.evidence import Talk
+from memd.extract.evidence import Talk, common_part, is_limited
 from memd.extract.merge import shown
 from memd.extract.requests import ALREADY_SAID
 from memd.store import index, secret
 from memd.store.memory import Memory, parse, with_body
 
 NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_conversation"
+CHANGED_MEANWHILE = "changed_meanwhile"  # the reason of a suggestion
 _REMOVALS = 3  # of one run at most
 _SUGGESTED_CHARACTERS = 500  # of a suggestion from a refused memory
 _SAID = re.compile(
     r"\s*(?:[-*>]\s+)?(?:\*\*)?said(?:\*\*)?\s*[:\uff1a](?:\*\*)?\s*(\S.*)", re.IGNORECASE
 )
-_DAY = re.compile(r"\s*\(?\d{4}-\d\d-\d\d\)?[\s.]*$")
+_DAY = re.compile(r"\s*\(?(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d\)?[\s.]*$")
 _SIGNS = " \t\"'\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c]([^"\u201d\u00bb\u300d]+)')
 _WANTS = (  # compiled by ``re`` at the first use, as all long lists of words
@@ -74,6 +77,10 @@ _NO_QUOTATION = (
 _WRONG_QUOTATION = (
     'the person did not say "{}" in this conversation: quote one stretch of one of their messages, '
     "word for word and long enough to mean something, or leave it out"
+)
+_CUT_QUOTATION = (
+    'the person\'s whole sentence is "{}"; it denies or bounds what you took from it: write what '
+    "all of it says, and quote it whole"
 )
 _REPEATS_OTHERS = (
     "it repeats what a tool, a page or a pasted text says and the person did not; what the person "
@@ -169,6 +176,15 @@ class Reviewer:
             pointers=dict(_written_pointers(proposal, accepted, talk)),
         )
 
+    def suggestion(self, file: Proposed, session: str) -> Suggestion | None:
+        """Return a suggestion in the place of an accepted memory that somebody else changed."""
+        suggestion = _make_suggestion(file, CHANGED_MEANWHILE, self._talk_so_far(), session)
+        body = parse(file.content or b"", file.path).body
+        first_line = next((line for line in body.split("\n") if line.strip()), "")
+        if suggestion is None or suggestion.origin == PERSON or not first_line:
+            return suggestion
+        return replace(suggestion, text=one_line(first_line, _SUGGESTED_CHARACTERS))
+
     def _review(self, file: Proposed) -> Review:
         """Return the review of a change, also for repeated instruction files and team memories."""
         team = Talk(self._talk.person, outside="\n".join((*self._shared, *self.theirs)))
@@ -231,8 +247,19 @@ def review(file: Proposed, talk: Talk) -> Review:
     lines, exempt = (new_lines, old_text) if was_rule else (_statement_lines(new), "")
     if talk.repeats(lines, exempt):
         return Review(OTHERS_WORDS, _REPEATS_OTHERS)
-    if wrong or not any(talk.quoted(text) for text in quoted.values()):
-        return _unproven_review(wrong)
+    return _unproven_review(wrong) if wrong else _review_quotations(talk, new, quoted.values())
+
+
+def _review_quotations(talk: Talk, memory: Memory, quoted: Iterable[str]) -> Review:
+    """Return the review of a rule by the texts that it quotes."""
+    sentences = {text: said for text in quoted if (said := talk.quoted(text)) is not None}
+    if not sentences:
+        return _unproven_review(())
+    rule = "\n".join(_statement_lines(memory))
+    for text, said in sentences.items():
+        parts = (text, common_part(said.text, rule))
+        if any(part and is_limited(said.text, part, rule) for part in parts):
+            return Review(NO_EVIDENCE, _CUT_QUOTATION.format(said.text))
     return Review(origin=PERSON)
 
 
@@ -312,7 +339,7 @@ def _unquoted(text: str) -> str:
 
 
 def _with_days(file: Proposed, talk: Talk) -> Proposed:
-    """Return a memory with a day added to each new quotation."""
+    """Return a memory with the person's whole sentence and its day for each new quotation."""
     if file.content is None:
         return file
     old, new = parse(file.base or b"", ""), parse(file.content, "")
@@ -323,8 +350,8 @@ def _with_days(file: Proposed, talk: Talk) -> Proposed:
         """Return what is written in the place of a line of the new body."""
         if line in old_lines or line not in quotation_by_line:
             return line
-        message = talk.quoted(quotation_by_line[line])
-        return said_line(quotation_by_line[line], message.at if message else 0.0)  # 0: no day
+        said = talk.quoted(quotation_by_line[line])
+        return said_line(said.text, said.at) if said else said_line(quotation_by_line[line])
 
     body = "\n".join(map(dated, new.body.split("\n")))
     if body == new.body:

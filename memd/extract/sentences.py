@@ -2,6 +2,8 @@
 
 Rules of this file
 - What a client inserted (notes in tags, marks in brackets) is left out.
+- Behind a task on a text (translate, shorten, proofread) the text follows: all behind a blank
+  line or a colon is left out.
 - Text in fences, between rules or tags, in indented blocks, behind ``>``, from the head of a letter
   on, or that looks like pasted output is left out first.
 - Inline code and quotations stay in ``text`` but are blanked out in ``masked``, which is searched
@@ -13,6 +15,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from msgspec import Struct
+
+from memd.extract.phrases import TASK_ON_TEXT
 
 SENTENCE_CHARACTERS = 600  # a longer one is pasted; the limit also bounds the cost of patterns
 _PASTED_LINES = 40  # of a message with more lines only the first and last eight are used
@@ -48,6 +52,7 @@ _CLIENT_MESSAGE = re.compile(
     r"\s*(?:Caveat: The messages below|This session is being continued from|Base directory for this"
     r"|Unknown (?:skill|slash command)|/[a-z][\w:-]*\s*$)"
 )
+_GIVEN_TEXT = re.compile(r"[:\uff1a]|\n[ \t]*\n")
 # Lengths are bounded, so that many opening marks do not make the search slow.
 _MASKED = re.compile(
     r"`[^`\n]{1,300}`"
@@ -88,7 +93,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     result: list[Sentence] = []
     if _CLIENT_MESSAGE.match(text):
         return ()
-    for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _remove_tagged(text))):
+    for paragraph in _paragraphs(_without_given_text(_CLIENT_MARK.sub(" ", _remove_tagged(text)))):
         all_sentences = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
@@ -99,6 +104,13 @@ def sentences(text: str) -> tuple[Sentence, ...]:
                 result.append(sentence)
             start = gap_end
     return tuple(result)
+
+
+def _without_given_text(text: str) -> str:
+    """Return a message without the text that it orders a task on."""
+    task = TASK_ON_TEXT.span(text)
+    given = _GIVEN_TEXT.search(text, task[1]) if task else None
+    return text[: given.start()] if given else text
 
 
 def mask(text: str) -> str:

@@ -7,7 +7,7 @@ crash the same messages are read again.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 import anyio
@@ -38,9 +38,10 @@ from memd.base.values import (
     Tree,
 )
 from memd.extract import candidates, fork, listening, requests
-from memd.extract.cursors import cursor_moved, read_cursor, transcript_cursors
+from memd.extract.candidates import REQUESTED
+from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor, transcript_cursors
 from memd.extract.evidence import Utterance
-from memd.extract.listening import ConversationReader, Extraction, conversation
+from memd.extract.listening import ConversationReader, Extraction, NewPart, conversation
 from memd.extract.merge import MergedDraft, merge, shown
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
@@ -63,6 +64,9 @@ Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
 _ALL = ""  # stands for all files, where the refused one has a name that is not told
 _MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 files
+_SUGGESTIONS, _MESSAGES = 2, 100  # so many that nobody requested, of so many messages of a session
+_LEAST_TURNS = 5  # of the person in a session that a model reads at its end
+_AT_END = "\0end"  # behind a session's id in the key of the cursor of that
 _QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
@@ -134,31 +138,43 @@ class Extractions:
         if reason:
             return ExtractionResult(requests.SKIPPED, reason)
         configured = self._models.for_(settings) if settings.extract.use_model else None
+        if settings.extract.at_end and not request.ended:
+            configured = None  # a model reads the session when it ends
         model = configured if allow_model else None
-        cursor = await to_thread.run_sync(
-            read_cursor, self._table, project.memory_dir, request.session
+        new_part = await to_thread.run_sync(
+            partial(self._read, project, request, whole=model is not None)
         )
-        now, whole = self._clock.monotonic(), model is not None
-        read = partial(self._reader.read_new_part, whole=whole, now=now)
-        new_part = await to_thread.run_sync(read, project.memory_dir, request, cursor)
+        if request.ended and settings.extract.at_end and new_part.turns < _LEAST_TURNS:
+            turn = replace(request, ended=False)
+            return await self.run(
+                project, settings, turn, job=job, client=client, progress=progress
+            )
         problem = new_part.problem
         if 0 < new_part.turns < settings.extract.every_turns:
             return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
         extraction = Extraction(project, settings, request, new_part, job, client)
-        if await to_thread.run_sync(listening.wrote_memory, project, new_part):
-            reason = requests.ALREADY_WRITTEN
-        elif not new_part.turns:
-            reason = requests.NOTHING_NEW
-        elif new_part.outside and settings.extract.skip_outside:
-            reason = requests.OUTSIDE
-        elif model is not None:
+        reason = await to_thread.run_sync(_skip_reason, project, settings, new_part)
+        if not reason and model is not None:
             result = await self._run_model(extraction, model, progress)
             if isinstance(result, ExtractionResult):
                 return result
             problem = result
-        elif configured is not None:
+        elif not reason and configured is not None:
             problem = LEFT_ALONE
         return await self._run_locally(extraction, reason, problem)
+
+    def _read(self, project: Project, request: ExtractRequest, *, whole: bool) -> NewPart:
+        """Return what is new in a conversation; with ``whole`` with the conversation before.
+
+        What a model reads at a session's end is not what was looked at after each turn, so it has a
+        cursor of its own. Blocks.
+        """
+        if request.ended:
+            request = replace(request, session=f"{request.session}{_AT_END}")
+        cursor = read_cursor(self._table, project.memory_dir, request.session)
+        return self._reader.read_new_part(
+            project.memory_dir, request, cursor, whole=whole, now=self._clock.monotonic()
+        )
 
     async def proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
         """Return an assistant's text with verified quotations of the person, and its origin.
@@ -198,37 +214,48 @@ class Extractions:
             passed_over=result.passed_over + (TOO_MANY,) * (len(result.candidates) - len(newest)),
             problem=problem,
         ).without(result.already_said)
-        plan = partial(merge, newest, session=session, at=now, covered=covered)
-        committed = await self._commit(extraction, extracted, result.suggestions, plan, PERSON)
-        self._reader.save(project.memory_dir, session, extraction.new_part)
+        suggestions = _without_secrets(result.suggestions)
+        room = _count_allowed(extraction.new_part.cursor)
+
+        def plan(tree: Tree) -> MergedDraft:
+            """Return the candidates' change, with as many suggestions as there is room for."""
+            merged = merge(
+                newest, tree, session=session, at=now, suggestions=suggestions, covered=covered
+            )
+            requested = [each for each in merged.suggestions if each.reason in REQUESTED]
+            others = [each for each in merged.suggestions if each not in requested]
+            return replace(merged, suggestions=(*requested, *others[:room]))
+
+        committed = await self._commit(extraction, extracted, plan, PERSON)
+        self._reader.save(
+            project.memory_dir, extraction.new_part.cursor.session, extraction.new_part
+        )
         return committed
 
     async def _commit(
         self,
         extraction: Extraction,
         extracted: ExtractionResult,
-        suggestions: Sequence[Suggestion],
         plan: Callable[[Tree], MergedDraft],
         origin: str,
     ) -> ExtractionResult:
         """Commit a plan together with its result, the suggestions and the cursor."""
-        suggestions = suggestions if extraction.settings.extract.suggest else ()
-        suggestions = [each for each in suggestions if not _is_secret(each)]
         cursor, now = extraction.new_part.cursor, self._clock.now()
         directory = extraction.project.memory_dir
-        texts = [suggestion.text for suggestion in suggestions]
-        count_new = partial(self._count_new, directory, texts)
-        suggested = await to_thread.run_sync(count_new) if texts else 0
-        result = extracted = replace(extracted, suggested=suggested)
+        result = extracted
         refused: dict[str, str] = {}  # the secret rules for which the store refuses files, by path
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
             nonlocal result
             merged = MergedDraft(Draft()) if _ALL in refused else plan(tree).without(refused)
             rules = (*merged.refused, *refused.values())
-            result = extracted.of(merged.draft).without(merged.already_said).refusing(rules)
+            suggestions = merged.suggestions if extraction.settings.extract.suggest else ()
+            new = self._count_new(directory, [each.text for each in suggestions])
+            result = replace(extracted.of(merged.draft), suggested=new)
+            result = result.without(merged.already_said).refusing(rules)
+            moved = replace(cursor, suggested=cursor.suggested + len(suggestions))
             effects = [
-                cursor_moved(directory, cursor),
+                cursor_moved(directory, moved),
                 *(suggestion_saved(directory, suggestion, now) for suggestion in suggestions),
             ]
             if extraction.job:
@@ -285,7 +312,7 @@ class Extractions:
         shown = [words for _, words in texts]
         sent = client.messages if client else ()
         earlier = [Utterance(suggestion.text, suggestion.at) for suggestion in suggested]
-        talk = await to_thread.run_sync(conversation, new_part, sent, earlier, shown)
+        talk = await to_thread.run_sync(conversation, new_part, sent, earlier, shown, now)
         shared = [words for path, words in texts if path.startswith(TEAM)]
         reviewer = Reviewer(talk, shared=shared, covered=covered)
         open_workspace = partial(_open_workspace, project, reviewer, team=team)
@@ -296,7 +323,7 @@ class Extractions:
                 await to_thread.run_sync(self._runs.save, extraction.job, ended.record)
             if isinstance(ended.error, NO_USE_TODAY):
                 return ended.error.sentence
-            if not ended.finished:
+            if not ended.valid:
                 raise _unfinished(ended)
             run = await to_thread.run_sync(
                 reviewer.reviewed, workspace.proposal(), workspace.refused, session
@@ -306,7 +333,7 @@ class Extractions:
             requests.COMPLETED,
             passed_over=run.faults,
             already_said=run.already_said,
-            problem=new_part.problem,
+            problem=new_part.problem or ended.unfinished,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
@@ -315,13 +342,16 @@ class Extractions:
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
-        return await self._commit(
-            extraction,
-            extracted,
-            run.suggestions,
-            lambda tree: MergedDraft(change.plan(tree)),
-            run.origin,
-        )
+        accepted = {file.path: file for file in run.proposal.files}
+
+        def plan(tree: Tree) -> MergedDraft:
+            """Return the run's change; a memory that meets a newer file becomes a suggestion."""
+            draft = change.plan(tree)
+            conflicting = [reviewer.suggestion(accepted[path], session) for path in change.left]
+            suggestions = (*run.suggestions, *filter(None, conflicting))
+            return MergedDraft(draft, suggestions=_without_secrets(suggestions))
+
+        return await self._commit(extraction, extracted, plan, run.origin)
 
     async def _make_task(
         self, extraction: Extraction, model: Model, client: Task | None, news: fork.News
@@ -345,8 +375,8 @@ class Extractions:
         paths |= {move.source for at, move in transcript_cursors(self._table) if at == directory}
         quoting_lines = quotations(body)
         claimed = [said] if said else [*quoting_lines.values()][:_QUOTATIONS]
-        sources = [(" ".join(words.split()), listening.quoted(paths, words)) for words in claimed]
-        proven = [text.said_line(words, message.at) for words, message in sources if message]
+        sources = [listening.quoted(paths, words) for words in claimed]
+        proven = [text.said_line(said.text, said.at) for said in sources if said]
         own = "\n".join(line for line in body.split("\n") if line not in quoting_lines).strip()
         origin = PERSON if 0 < len(proven) == len(claimed) else ASSISTANT
         if listening.repeats_agents(paths, own):
@@ -358,13 +388,22 @@ class Extractions:
 
         ``None`` stands for a run without the whole conversation, whose prefix is not cached.
         """
-        directory, session = extraction.project.memory_dir, extraction.session
+        directory, session = extraction.project.memory_dir, extraction.new_part.cursor.session
         parts, now = fork.fingerprints(task) if task else None, self._clock.monotonic()
         before = self._reader.save(directory, session, extraction.new_part, parts, now)
         changed = fork.changed(before, parts) if parts else ()
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed
+
+
+def _skip_reason(project: Project, settings: Settings, new_part: NewPart) -> str:
+    """Return why what is new in a conversation is not looked at, "" if it is. Blocks."""
+    if listening.wrote_memory(project, new_part):
+        return requests.ALREADY_WRITTEN
+    if not new_part.turns:
+        return requests.NOTHING_NEW
+    return requests.OUTSIDE if new_part.outside and settings.extract.skip_outside else ""
 
 
 def _without_covered(result: candidates.Candidates, covered: Covered) -> candidates.Candidates:
@@ -381,7 +420,6 @@ def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Work
     """Return a run's workspace, in which each change is reviewed. Blocks."""
     workspace = Workspace(
         project.memory_dir,
-        project=project.readable,
         transcripts=(f"{project.transcripts}/{slug(project.cwd)}",),
         origin=PERSON,
         removals=True,
@@ -392,7 +430,16 @@ def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Work
     return workspace
 
 
-def _is_secret(suggestion: Suggestion) -> bool:
-    """Return whether a text of a suggestion looks like a credential; it is not stored then."""
-    texts = (suggestion.text, suggestion.reason, suggestion.type, suggestion.session)
-    return bool(secret.find("\n".join(texts)))
+def _without_secrets(suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
+    """Return suggestions without those that look like a credential; these are not stored."""
+    return tuple(
+        each
+        for each in suggestions
+        if not secret.find(f"{each.text}\n{each.reason}\n{each.type}\n{each.session}")
+    )
+
+
+def _count_allowed(cursor: ExtractionCursor) -> int:
+    """Return how many suggestions that nobody requested a session may still make."""
+    allowed = _SUGGESTIONS * max(1, -(-cursor.messages // _MESSAGES))
+    return max(0, allowed - cursor.suggested)

@@ -88,8 +88,12 @@ class ExtractionStarter:
         transcript_path: str | None,
         messages: list[Any] | None = None,
         cache: dict[str, Any] | None = None,
+        ended: bool = False,
     ) -> Extracted:
-        """Submit an extraction, or return the gate that is closed. Raises Refused."""
+        """Submit an extraction, or return the gate that is closed. Raises Refused.
+
+        ``ended`` says that the session has ended, not only a turn of it.
+        """
         reason = gate(settings, project)
         if not reason and not settings.extract.allow_remote:
             reason = _unattended_reason(call)
@@ -102,6 +106,7 @@ class ExtractionStarter:
             "transcript_path": transcript_path,
             "messages": messages,
             "cache": cache,
+            "ended": ended and settings.extract.at_end,
         }
         submitted = await self._jobs.submit("extract", project.memory_dir, session, request)
         return Extracted(status=submitted.status, job=submitted.job)

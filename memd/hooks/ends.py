@@ -43,8 +43,9 @@ class TurnEnds:
         if path:
             cwd, session = event.payload.cwd, event.session
             submit = partial(self._extractions.submit, event.call, project, settings)
+            ended = event.kind is EventKind.SESSION_END
             with suppress(Refused):  # a session that said nothing has none yet
-                await submit(cwd=cwd, session=session, transcript_path=path)
+                await submit(cwd=cwd, session=session, transcript_path=path, ended=ended)
         if path and event.kind is EventKind.TURN_END:
             with suppress(MemdError):
                 due = _notes_request(event, turn_ended=True)

@@ -158,10 +158,12 @@ class Memories:
         session_id: SessionId = "",
         said: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None,
         agent: AgentName = "",
+        when: Annotated[str, msgspec.Meta(max_length=1000)] | None = None,
     ) -> Written:
         """Write one memory and its line in the index.
 
-        Give either the whole ``content`` or the parts of a memory. The index, ``MEMORY.md``, is
+        Give either the whole ``content`` or the parts of a memory; ``when`` says in some ten words
+        when it is needed, by which it is found. The index, ``MEMORY.md``, is
         written with ``content`` and the ``base_hash`` of the text that was read. A client that
         writes for an assistant gives ``said``: the person's statement word for word, or "" where
         the body quotes it or there is none. The memory counts as the person's only if a recent
@@ -190,7 +192,18 @@ class Memories:
             origin = ASSISTANT
         by_person = said is None and origin == PERSON and shared is Scope.PRIVATE
         writing = Writing(
-            path, content, name, description, type_, body, title, hook, base_hash, shared, by_person
+            path,
+            content,
+            name,
+            description,
+            type_,
+            body,
+            title,
+            hook,
+            base_hash,
+            shared,
+            by_person,
+            when=when,
         )
         by = by_client(call, "memory.write", session_id, origin)
         return await self._write(project, writing, by, request_id)

@@ -60,6 +60,7 @@ class Writing(Struct, frozen=True):
     scope: str = Scope.PRIVATE
     by_person: bool = False
     new_time: bool = False
+    when: str | None = None
 
 
 def plan_write(writing: Writing, *, session: str, modified: str, origin: str = "") -> Plan:
@@ -175,6 +176,7 @@ def _new_content(
         session=session,
         modified=modified,
         origin=origin,
+        when=writing.when or "",
     )
 
 
@@ -184,8 +186,10 @@ def _with_new_parts(writing: Writing, old: MemoryFile, modified: str) -> bytes:
         "name": writing.name and memory.slug(writing.name, writing.path),
         "description": writing.description,
         "metadata.type": writing.type,
+        "metadata.when": writing.when,
     }
-    old_values = (old.header.name, old.header.description, old.header.type)
+    when = memory.parse(old.content, old.header.path).metadata.get("when") if writing.when else None
+    old_values = (old.header.name, old.header.description, old.header.type, when)
     # All given fields are written, even unchanged ones: the header may be older than the file,
     # from which another program may have removed them.
     fields = {key: new for key, new in given.items() if new is not None}

@@ -378,7 +378,7 @@ class Notes:
                 break
         if job:
             await self._in_thread(partial(self._runs.save, job, ended.record))
-        if ended.finished and bench.touched:
+        if ended.valid and (bench.touched or not ended.finished):
             result = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
             return replace(
                 result,

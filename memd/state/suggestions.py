@@ -47,6 +47,7 @@ class OpenSuggestion(Struct, frozen=True):
     reason: str
     offered: tuple[str, ...] = ()  # the sessions that it was shown to
     filed: float = 0.0  # when it was stored, in seconds since 1970
+    corrects: str = ""  # the path of a memory with the value that it denies
 
     @property
     def age(self) -> tuple[float, int]:
@@ -176,6 +177,7 @@ def _save(cursor: Cursor, place: str, suggestion: Suggestion, at: float) -> None
         reason=suggestion.reason,
         offered=earlier.offered if earlier else (),
         filed=at,
+        corrects=suggestion.corrects,
     )
     docs.delete(cursor, ClosedSuggestion, place, key)
     docs.put(cursor, saved, place, key)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from memd.base import limits
 from memd.base.errors import Invalid
 from memd.base.names import SUFFIX
-from memd.base.text import decode, one_line, sha256
+from memd.base.text import SAID, decode, one_line, sha256
 from memd.base.values import ORIGINS, MemoryType
 from memd.store import head
 from memd.store.head import BELOW, HeadFields
@@ -272,14 +272,15 @@ def new(
     session: str,
     modified: str,
     origin: str = "",
+    when: str = "",
 ) -> bytes:
     """Return a new memory in the layout that Claude Code stamps.
 
-    ``session`` may be empty; ``modified`` is ISO 8601 in UTC, or empty. What came from elsewhere
-    may have no ``type``, and has an ``origin``.
+    ``when`` says when it is needed, "" for nothing. ``session`` may be empty; ``modified`` is ISO
+    8601 in UTC, or empty. What came from elsewhere may have no ``type``, and has an ``origin``.
     """
     optional = {"type": type or "", "origin": origin, "originSessionId": session}
-    optional["modified"] = modified
+    optional |= {"modified": modified, "when": when}
     fields = {"name": name, "description": description, f"{BELOW}node_type": "memory"}
     fields |= {f"{BELOW}{key}": text for key, text in optional.items() if text}
     text = body if body.endswith("\n") or not body else body + "\n"
@@ -325,6 +326,24 @@ def of_statement(
     body = f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n"
     content = new(name, description, kind, body, session=session, modified=modified)
     return StatementMemory(path, name, description, body, content)
+
+
+def with_statement(content: bytes, statement: str, quotation: str, modified: str) -> bytes:
+    """Return a memory of one statement with another one in its place.
+
+    Its quotations go, and ``quotation`` ends it unless that is ``""``. Raises Invalid if it says
+    more than its statement, or its head cannot be changed.
+    """
+    old = parse(content, "")
+    lines = [line for line in old.body.splitlines() if line.strip()]
+    texts = [line for line in lines if not line.startswith(SAID)]
+    if len(texts) != 1:
+        sentence = "the memory says more than one thing, so a new statement cannot take its place"
+        raise Invalid(sentence, hint="write the whole memory instead")
+    description = one_line(statement, limits.INDEX_HOOK_CHARACTERS)
+    fields = {"description": description} | ({f"{BELOW}modified": modified} if modified else {})
+    changed = with_fields(content, fields)
+    return with_body(changed, f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n")
 
 
 def name_of_statement(statement: str) -> str:

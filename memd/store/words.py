@@ -30,9 +30,15 @@ def words_of(header: Header, parsed: Memory | None) -> tuple[str, int]:
     yield_to_requests()
     if header.path in INDEXES:
         return "", 0
-    body = parsed.body if parsed is not None else ""
+    body = _searched_body(parsed) if parsed is not None else ""
     kind = header.type.value if header.type else ""
     return search_text(header.path, header.name, header.description, kind, body)
+
+
+def _searched_body(parsed: Memory) -> str:
+    """Return a memory's body, with what its head says of when it is needed."""
+    when = parsed.metadata.get("when", "")
+    return f"{parsed.body}\n{when}" if when else parsed.body
 
 
 def renew_words(log: ChangeLog) -> None:
@@ -43,7 +49,7 @@ def renew_words(log: ChangeLog) -> None:
         cursor.execute("SELECT id, path, hash, name, description, type FROM file WHERE words <> ''")
         for row in cursor.fetchall():
             content = log.body(row["hash"])
-            body = memory.parse(content, row["path"]).body if content is not None else ""
+            body = _searched_body(memory.parse(content, row["path"])) if content is not None else ""
             facts = (row["path"], row["name"], row["description"], row["type"] or "", body)
             query = "UPDATE file SET words = ?, heading = ? WHERE id = ?"
             cursor.execute(query, (*search_text(*facts), row["id"]))

@@ -13,6 +13,7 @@ from memd.state.suggestions import OpenSuggestion
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units
 
+_SHOWN_ELSEWHERE = "shown_elsewhere"  # the reason of a request to remember what the work shows
 _INTRODUCTION = "The user said earlier (quoted, no request for this turn; not remembered yet):"
 _REQUEST = (
     "If such a thing should hold in later conversations too, save it: "
@@ -28,7 +29,7 @@ def render(suggestions: Sequence[OpenSuggestion]) -> str:
     """
     if not suggestions:
         return ""
-    heads = [f"- {entry.id}, {iso_time(entry.at)[:10]}: " for entry in suggestions]
+    heads = [f"- {entry.id}, {iso_time(entry.at)[:10]}{_about(entry)}: " for entry in suggestions]
     quotes = [_quotable(suggestion.text) for suggestion in suggestions]
     request = _REQUEST.format(id=suggestions[0].id)
     without_quotes = "\n".join((tags.OPEN, _INTRODUCTION, *heads, request, tags.CLOSE))
@@ -37,6 +38,15 @@ def render(suggestions: Sequence[OpenSuggestion]) -> str:
     short_quotes = map(_cut_quote, quotes, sizes)
     lines = [f'{head}"{quote}"' for head, quote in zip(heads, short_quotes, strict=True)]
     return "\n".join((tags.OPEN, _INTRODUCTION, *lines, request, tags.CLOSE))
+
+
+def _about(suggestion: OpenSuggestion) -> str:
+    """Return what else the head of a suggestion says, "" for nothing."""
+    if suggestion.corrects:
+        return f", corrects {neutralise(suggestion.corrects)}"
+    if suggestion.reason == _SHOWN_ELSEWHERE:
+        return ", save only what of it the code or git does not show"
+    return ""
 
 
 def _quotable(text: str) -> str:

@@ -6,7 +6,9 @@ cannot add one.
 """
 
 import re
+from contextlib import suppress
 
+from memd.base.errors import Invalid
 from memd.base.text import iso_time, said_line
 from memd.base.values import PERSON, Draft, FileEdit, MemoryType, Tree
 from memd.state.suggestions import OpenSuggestion, suggestion_taken
@@ -27,15 +29,23 @@ def accepted(
     text: str = "",
     kind: str = "",
 ) -> tuple[str, Draft]:
-    """Return the path of the memory for a suggestion, and the draft that creates it.
+    """Return the path of the memory for a suggestion, and the draft that writes it.
+
+    A suggestion that corrects a memory takes the place of what that says.
 
     ``text`` and ``kind``, unless "", replace the suggestion's own words and its guessed type.
     ``now`` is seconds since 1970.
     """
     statement = text.strip() or suggestion.text
     statement = _QUOTATION_LABEL.sub("", statement).strip() or statement
+    taken = suggestion_taken(directory, suggestion.id)
     own_words = " ".join(suggestion.text.split())
     quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""
+    if suggestion.corrects and (file := tree.read(suggestion.corrects)) is not None:
+        with suppress(Invalid):  # it says more by now, so a memory of its own is made
+            changed = memory.with_statement(file.content, statement, quotation, iso_time(now))
+            edit = FileEdit(suggestion.corrects, changed, base=file.hash)
+            return edit.path, Draft((edit,), effects=(taken,))
     worded = memory.of_statement(
         statement,
         _type_named(kind or suggestion.type),
@@ -46,7 +56,7 @@ def accepted(
     )
     return worded.path, Draft(
         edits=(FileEdit(worded.path, worded.content, base=""),),
-        effects=(suggestion_taken(directory, suggestion.id),),
+        effects=(taken,),
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-DENIAL = "not"
+DENIAL, DOUBT = "not", "perhaps"
 
 
 def _set(text: str) -> frozenset[str]:
@@ -34,6 +34,13 @@ LIMITS = {
     **dict.fromkeys(DENIALS, DENIAL),
     **{word: word for word in _BOUNDS},
     **dict.fromkeys(_CONDITIONS, "if"),
-    **dict.fromkeys(_DOUBTS, "perhaps"),
+    **dict.fromkeys(_DOUBTS, DOUBT),
 }
+# Verbs and words that say that what follows is not to be.
+AGAINST = _set(
+    "dont cant wont doesnt isnt shouldnt mustnt stop avoid quit refrain hate dislike forbid"
+    " forbidden wrong instead refuse mistake vermeide vermeiden hör falsch statt verboten"
+    " evita evitar deja odio évite éviter arrête déteste interdit evite pare odeio proibido evitare"
+    " smetti vietato избегай перестань хватит вместо запрещено"
+)
 MARKED = re.compile(r"[?\uff1f](?=\s|$)|~~")

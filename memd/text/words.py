@@ -23,7 +23,7 @@ from memd.base.package_files import read_text
 from memd.text import stems
 from memd.text.normal import normal
 
-ANALYSIS = 6  # raised whenever ``words`` gives other words: what was indexed by them is old
+ANALYSIS = 7  # raised whenever ``words`` gives other words: what was indexed by them is old
 
 # Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
 _CJK = (

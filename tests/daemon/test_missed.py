@@ -19,8 +19,8 @@ from tests.support.clock import FakeClock
 from tests.support.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
-WORDS = "From now on, always run the integration tests against a real database."
-MORE = "From now on, always use tabs in Makefiles."
+WORDS = "Remember: always run the integration tests against a real database."
+MORE = "Remember: always use tabs in Makefiles."
 DAY = 86_400.0
 
 

@@ -17,7 +17,7 @@ from tests.support.messages import MessagesServer, messages_server, text
 from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = pytest.mark.e2e
-SAID = "From now on never deploy on a Friday."
+SAID = "Remember: never deploy on a Friday."
 CANARY = "hook-ran"
 RULE = {
     "op": "create",

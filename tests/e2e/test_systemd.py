@@ -135,7 +135,7 @@ def test_a_stop_answers_and_keeps(service: UserManager) -> None:
     ask(service, "memory.write", cwd=cwd, **note)
     folder = ask(service, "memory.list", cwd=cwd)["memory_dir"]
     ask(service, "pause")
-    said = [{"role": "user", "content": "From now on, always run the tests on a real database."}]
+    said = [{"role": "user", "content": "Remember: always run the tests on a real database."}]
     job = ask(service, "extract", cwd=cwd, session_id="s", messages=said)["job"]
     holder = subprocess.Popen(
         service.command(sys.executable, "-c", HOLD, f"{folder}/a.md"),

@@ -49,7 +49,7 @@ def test_a_spoken_credential_is_refused(rule: str, text: str) -> None:
         "Remember that the cache key is made of tenant and region.",
         "Remember that the primary key is customer_id_2024_region.",
         "Always use API_KEY=1234567890 as a placeholder in the docs.",
-        "From now on always pin the base image: python:3.12-slim.",
+        "Remember: always pin the base image: python:3.12-slim.",
         "Always pin the toolchain: rust-1.78.0",
         "Remember that the password hash algorithm is argon2id.",
         "Remember the password manager is 1Password.",

@@ -35,7 +35,7 @@ def test_outside_words_are_noticed(tmp_path: Path) -> None:
 
 def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> None:
     """Quoted lines and long quotations are others' words; a name or code in quotes is not."""
-    letter = "Please read this.\n\n> From now on always deploy on Fridays without tests\n"
+    letter = "Please read this.\n\n> Remember: always deploy on Fridays without tests\n"
     for text, own in (
         ('Use "pnpm run x", never `npm`.', 'Use "pnpm run x", never `npm`.'),
         *((text, text) for text in ('Skip "state_referenced_locally_in_a_module" there.', _CODE)),

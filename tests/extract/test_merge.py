@@ -2,12 +2,11 @@
 
 import pytest
 
-from memd.base.text import sha256
+from memd.base.text import said_line, sha256
 from memd.base.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.extract.candidates import Candidate
-from memd.extract.merge import MergedDraft, merge, stated
+from memd.extract.merge import MergedDraft, merge
 from memd.store import memory
-from tests.extract.statements import WITHOUT_REQUEST, word
 
 AT = 1_772_614_800.0  # 2026-03-04
 RULE = "integration tests must hit a real database"
@@ -15,10 +14,16 @@ RULE = "integration tests must hit a real database"
 
 def said(text: str) -> Candidate:
     """Return a candidate."""
-    return Candidate(MemoryType.FEEDBACK, text, AT)
+    return Candidate(MemoryType.FEEDBACK, text, text, AT)
 
 
-PATH = word(said(RULE)).path
+def planted(text: str) -> bytes:
+    """Return a memory with a statement that came from outside."""
+    new = memory.of_statement(text, MemoryType.FEEDBACK, said_line(text), session="s", modified="m")
+    return new.content.replace(b"node_type: memory", b"node_type: memory\n  origin: outside")
+
+
+PATH = "feedback_integration-tests-must-hit-real-database.md"
 
 
 class Directory:
@@ -56,12 +61,6 @@ def run(tree: Directory, *texts: str) -> MergedDraft:
     return merged
 
 
-@pytest.mark.parametrize(("text", "statement"), WITHOUT_REQUEST)
-def test_words_that_only_ask_to_remember_go(text: str, statement: str) -> None:
-    """A statement keeps its words, without the request before or behind it."""
-    assert stated(said(text)) == statement
-
-
 def test_something_new_is_a_valid_memory_once() -> None:
     """A new memory is based on there being none and names its session; again it is none."""
     tree = Directory()
@@ -87,8 +86,7 @@ def test_other_words_are_another_memory(text: str) -> None:
 def test_a_memory_from_outside_takes_nothing_of_the_persons() -> None:
     """A rule that a planted memory says, too, is a memory of its own: only this gives orders."""
     tree = Directory()
-    content = word(said(RULE)).content
-    tree.put("p.md", content.replace(b"node_type: memory", b"node_type: memory\n  origin: outside"))
+    tree.put("p.md", planted(RULE))
     assert len(run(tree, RULE).draft.edits) == 1
 
 
@@ -113,3 +111,30 @@ def test_what_an_instruction_file_says_is_named() -> None:
     )
     assert [(one.text, one.file) for one in merged.already_said] == [(RULE, "/p/CLAUDE.md")]
     assert [type(edit) for edit in merged.draft.edits] == [FileEdit]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The retro is on Mondays.", "The retro is now on Fridays, not Mondays any more."),
+        ("The metrics host is mon-1.", "The metrics host is mon-2 now, no longer mon-1."),
+        ("Der Bericht kommt am Montag.", "Der Bericht kommt jetzt am Freitag, nicht am Montag."),
+        ("发布在周一进行。", "发布现在是周五进行，不再是周一。"),
+    ],
+)
+def test_a_denied_value_is_replaced(old: str, new: str) -> None:
+    """A statement that denies what a memory says about the same thing takes its place there."""
+    tree = Directory()
+    (first,) = run(tree, old).draft.edits
+    (edit,) = run(tree, new).draft.edits
+    assert (edit.path, edit.base) == (first.path, sha256(first.content or b""))
+    assert memory.parse(edit.content or b"", "").description == new
+    assert run(tree, new).draft.edits == ()
+
+
+def test_another_thing_with_the_denied_value_stays() -> None:
+    """A memory about something else is not replaced since it has the denied value too."""
+    tree = Directory()
+    run(tree, "The night shift of the warehouse begins on Mondays.")
+    (edit,) = run(tree, "The retro is now on Fridays, not Mondays any more.").draft.edits
+    assert edit.base == ""

@@ -30,7 +30,7 @@ _LEFT_OUT = frozenset(
     )
 )
 _PLACE, _SECONDS, _REMEMBERED = "$P", 30, 20
-_TEXT = "From now on always run the checks before you push to the main branch."
+_TEXT = "Remember: always run the checks before you push to the main branch."
 _VALUES: dict[str, Any] = {
     "cwd": _PLACE, "session_id": "s1", "session": "s1", "path": "a.md", "limit": 3, "days": 2,
     "content": "---\nname: a\ndescription: d\nmetadata:\n  type: user\n---\n\nb\n",

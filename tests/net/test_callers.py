@@ -10,7 +10,7 @@ from tests.net.socket_bytes import answers, exchanged, request
 from tests.net.wire import BIN, Json, RpcError
 
 MESSAGES = [
-    {"role": "user", "content": "From now on always write dates as ISO 8601."},
+    {"role": "user", "content": "Remember: always write dates as ISO 8601."},
     {"role": "assistant", "content": "Understood."},
 ]
 

@@ -20,7 +20,7 @@ TOKENS: dict[str, dict[str, Json]] = {
     "MCP": {"_meta": {"progressToken": 9}},
 }
 MESSAGES = [
-    {"role": "user", "content": "From now on always write dates as ISO 8601."},
+    {"role": "user", "content": "Remember: always write dates as ISO 8601."},
     {"role": "assistant", "content": "Understood."},
 ]
 
@@ -179,7 +179,7 @@ def test_no_event_carries_a_text(project: Project) -> None:
     client.call("message.ack", ids=ids, key=worker)
     project.write("word.md", "sesame-2 opens it", description="sesame-3 for the gate")
     client.event("memory.changed")
-    saved = [{**MESSAGES[0], "content": "From now on always say sesame-4 first."}, MESSAGES[1]]
+    saved = [{**MESSAGES[0], "content": "Remember: always say sesame-4 first."}, MESSAGES[1]]
     project.call("extract", session_id="texts", messages=saved, wait=True)
     client.event("job.done")
     assert "sesame-1" not in json.dumps(client.events)

@@ -193,7 +193,6 @@ def test_a_dream_has_thirty_turns(project: Project, model: Recorder) -> None:
 
 
 @pytest.mark.full
-@differs("5.3", "the dream is asked again, and what it had done is dropped")
 def test_a_dream_that_used_its_turns_is_an_end(project: Project, model: Recorder) -> None:
     """After 30 turns what is valid is judged and kept, and nothing is asked again."""
     fill(project)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.net.extract_talk import extract, memory, messages
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.recorder import Blocks, Recorder, text, tool
 
 SAID = "Please keep the staging host in mind, it is stage-9.example.net."
@@ -207,7 +207,6 @@ def test_tools_stay_in_memory_and_transcript(project: Project, model: Recorder) 
     assert not (project.memory / ".consolidate-lock").exists()
 
 
-@differs("4.4", "the project's sources are readable too")
 def test_the_projects_sources_are_not_read(project: Project, model: Recorder) -> None:
     """A file of the project outside memory and transcript is refused."""
     (project.path / "source.py").write_text("x = 1\n")
@@ -246,12 +245,13 @@ def test_a_refused_command_names_the_tool_to_use(project: Project, model: Record
 
 
 def loops(project: Project) -> Any:
-    """Return a model that writes a memory at first and reads for ever after."""
+    """Return a model that writes a memory at first, and reads then and for ever after."""
 
     def script(request: dict[str, Any]) -> Blocks:
         new = memory("host", "The staging host is stage-9.example.net.")
         first = tool("Write", file_path=f"{project.memory}/host.md", content=new)
-        return [tool("Read", file_path="MEMORY.md") if results_in(request) else first]
+        read = tool("Glob", pattern=f"*{len(request['messages'])}*.md")
+        return [read] if results_in(request) else [first, read]
 
     return script
 
@@ -262,7 +262,6 @@ def results_in(request: dict[str, Any]) -> bool:
 
 
 @pytest.mark.full
-@differs("4.4", "the run is repeated, and its writes are dropped")
 def test_a_run_that_used_its_turns_is_an_end(project: Project, model: Recorder) -> None:
     """A run asks five times at most; what it validly wrote stays, and nothing is repeated."""
     model.script = loops(project)
@@ -320,7 +319,6 @@ def test_a_secret_of_a_model_is_refused(project: Project, model: Recorder) -> No
     assert key not in json.dumps(answer)
 
 
-@differs("4.4", "the memory disappears without a word")
 def test_a_file_that_changed_meanwhile_is_not_lost(project: Project, model: Recorder) -> None:
     """What a person saves during a run stays, and the model's memory is there or suggested."""
     project.put("host.md", memory("host", "The staging host is stage-8."))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.net.extract_talk import extract, memory, messages, suggestions
-from tests.net.kit import PYTHON, Home, Project, differs, until
+from tests.net.kit import PYTHON, Home, Project, until
 
 WISH = "Please never deploy on a Friday, the release of May broke."
 QUOTE = "never deploy on a Friday"
@@ -248,7 +248,6 @@ def test_never_two_at_once(own: Home) -> None:
         own.call("job.cancel", job=job)
 
 
-@differs("4.7", "there is no such setting: a program is asked after each turn")
 def test_the_reader_by_consent_reads_at_the_end(project: Project, program: Program) -> None:
     """With at_end a session of five messages is read once, when it ends."""
     settings = f"{program.settings}runs_per_day = 10000\n[extract]\nat_end = true\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.net.extract_talk import extract, memory, messages, suggestions
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.recorder import Recorder, tool
 
 WISH = "Please don't push on Fridays: the release of the 14th broke, and Dana had to come in."
@@ -30,15 +30,13 @@ def rule(project: Project, model: Recorder, said: str, quote: str, **more: Any) 
         (QUOTE, "Freitags wird nicht gepusht."),
         ("please don\u2019t PUSH on\u00a0fridays", "周五不推送。"),
         ("the release of the 14th broke \u2014 and Dana had to come in", "No Friday pushes."),
-        pytest.param(
+        (
             "Please don't psh on Fridays: the release of the 14th broke",
             "No Friday pushes.",
-            marks=differs("4.4", "a mended typing error is no quotation"),
         ),
-        pytest.param(
+        (
             "Please don't push on Fridays: \u2026 and Dana had to come in.",
             "No Friday pushes.",
-            marks=differs("4.4", "an ellipsis is no quotation"),
         ),
     ],
 )
@@ -51,7 +49,6 @@ def test_a_quotation_carries_a_rule(
     assert project.call("memory.why", path="rule.md")["origin"] == "user"
 
 
-@differs("4.4", "only the quoted part is stored")
 def test_the_whole_sentence_is_stored(project: Project, model: Recorder) -> None:
     """Of a quotation the person's whole sentence is kept as typed, with weekday and date."""
     assert rule(project, model, WISH, QUOTE)["saved"] == ["rule.md"]
@@ -95,7 +92,6 @@ CUT = [
 ]
 
 
-@differs("4.4", "the cut quotation is taken as the person's word")
 @pytest.mark.parametrize(
     ("said", "quote"),
     [*CUT[:4], *(pytest.param(*cut, marks=pytest.mark.full) for cut in CUT[4:])],
@@ -170,7 +166,6 @@ def test_details_of_a_fact_stand_somewhere(
     assert bool(extract(project, talk)["saved"]) is kept
 
 
-@differs("4.4", "an unknown name is refused")
 def test_an_unknown_name_marks_the_origin(project: Project, model: Recorder) -> None:
     """A fact with a name that nobody said is kept as the assistant's."""
     file = memory("fact", "Mallory Quux looks after the broker on port 9911.")

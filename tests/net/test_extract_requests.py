@@ -1,12 +1,11 @@
 """Extraction without a model: what a person asks to remember is kept, what is not theirs is not."""
 
 import time
-from typing import Any
 
 import pytest
 
 from tests.net.extract_talk import dismiss, extract, keep, suggestions
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 
 REQUESTS = {
     "en": "Remember: the staging host is called stage-9.",
@@ -20,13 +19,6 @@ REQUESTS = {
     "ja": "覚えておいて：テストサーバーの名前は stage-9 です。",
     "ko": "기억해 줘: 테스트 서버의 이름은 stage-9 입니다.",
 }
-PASSES = "it passes the request over"
-SAVES = "it saves what should be nothing"
-
-
-def failing(reason: str, *values: Any) -> Any:
-    """Return a case that memd does not do yet."""
-    return pytest.param(*values, marks=differs("4.5", reason))
 
 
 @pytest.mark.parametrize("language", REQUESTS)
@@ -39,7 +31,6 @@ def test_a_request_is_saved_at_once(project: Project, language: str) -> None:
     assert f"({kept.answer['saved'][0]})" in project.read()
 
 
-@differs("4.4", "the line names the date without the weekday")
 def test_the_day_of_a_quotation_is_named(project: Project) -> None:
     """The quotation's line ends with weekday and date."""
     kept = keep(project, REQUESTS["en"])
@@ -51,10 +42,11 @@ def test_the_day_of_a_quotation_is_named(project: Project) -> None:
     [
         "Remember this: our support hours are from nine to five.",
         "Please remember that our support hours are from nine to five.",
-        failing(PASSES, "Save this: the metrics bucket is append-only."),
+        "Save this: the metrics bucket is append-only.",
         "From now on, never start the simulator on a Friday.",
-        failing(PASSES, "From now on, do not start the simulator yourself, I will do it."),
-        failing(PASSES, "In this repo we use four spaces, not tabs."),
+        "From now on, do not start the simulator yourself, I will do it.",
+        "In this repo we use four spaces, not tabs.",
+        "Remember: always run the linter before you commit.",
         "Don't mock the database in these tests, last quarter the mock tests all passed.",
         "Stop summarizing what you just did at the end of every response, I can read the diff.",
         "We deploy on Tuesdays from the green runner.\nRemember that.",
@@ -69,9 +61,9 @@ def test_what_is_asked_or_ordered_is_kept(project: Project, said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        failing(SAVES, "My locker is number 12, but do not remember that."),
-        failing(SAVES, "Only for this branch, no need to remember it: use the fake mailer."),
-        failing(SAVES, "Merke dir das nicht: mein Spind ist Nummer 12."),
+        "My locker is number 12, but do not remember that.",
+        "Only for this branch, no need to remember it: use the fake mailer.",
+        "Merke dir das nicht: mein Spind ist Nummer 12.",
         "不要记住这个：我的柜子是12号。",
         "No need to note this, the port is 9911.",
         "Do not remember the number of my locker, it is 12.",
@@ -89,9 +81,9 @@ PASTED = "Always close the gate behind you. Never feed the goats."
 @pytest.mark.parametrize(
     "said",
     [
-        failing(SAVES, f"Please shorten this text:\n\nHouse rules\n\n{PASTED}\n\nThe farm team"),
-        failing(SAVES, f"Translate this into German:\n\nRemember: {PASTED}"),
-        failing(SAVES, f"Proofread this, please.\n\nRemember: {PASTED}"),
+        f"Please shorten this text:\n\nHouse rules\n\n{PASTED}\n\nThe farm team",
+        f"Translate this into German:\n\nRemember: {PASTED}",
+        f"Proofread this, please.\n\nRemember: {PASTED}",
         f"> Remember: {PASTED}\n\nWhat does that mean?",
         f"```\nRemember: {PASTED}\n```\nWhy does this fail?",
         f"Why does this fail?\n\n    Remember: {PASTED}\n",
@@ -112,7 +104,7 @@ def test_pasted_words_are_not_the_persons(project: Project, said: str) -> None:
         "Please run the tests now.",
         "Rename this function to parse_header and fix its callers.",
         "What does the flag --frozen do?",
-        failing(SAVES, "I accidentally rejected it, please write it without asking"),
+        "I accidentally rejected it, please write it without asking",
     ],
 )
 def test_questions_and_tasks_are_passed_over(project: Project, said: str) -> None:
@@ -126,13 +118,13 @@ def test_questions_and_tasks_are_passed_over(project: Project, said: str) -> Non
     "said",
     [
         "Remember that the parser lives in src/parser/core.py.",
-        failing(SAVES, "Remember: this project uses the MVC pattern, controllers call services."),
-        failing(SAVES, "Remember this week's PR list: #121, #124, #130."),
+        "Remember: this project uses the MVC pattern, controllers call services.",
+        "Remember this week's PR list: #121, #124, #130.",
         "Remember that the fix for the crash was to add a null check in loader.ts.",
-        failing(SAVES, "Remember that Tom committed the refactoring yesterday."),
-        failing(SAVES, "Remember that I am currently working on the login form."),
-        failing(SAVES, "Please remember: the last commit is a914005c."),
-        failing(SAVES, "Remember that function parse_header takes two arguments."),
+        "Remember that Tom committed the refactoring yesterday.",
+        "Remember that I am currently working on the login form.",
+        "Please remember: the last commit is a914005c.",
+        "Remember that function parse_header takes two arguments.",
     ],
 )
 def test_what_code_and_git_show_is_only_suggested(project: Project, said: str) -> None:
@@ -151,7 +143,6 @@ I'm a data scientist investigating what logging we have in place.
 the grafana board at grafana.internal/d/api-latency is what oncall watches.""".splitlines()
 
 
-@differs("4.5", "it keeps five of the eight")
 def test_most_clear_statements_are_kept(project: Project) -> None:
     """Of eight plain statements about person and project at least six are saved or suggested."""
     kept = []
@@ -169,7 +160,6 @@ def test_no_more_than_two_suggestions_a_message(project: Project) -> None:
 
 
 @pytest.mark.full
-@differs("4.5", "it suggests more than two of a hundred messages")
 def test_suggestions_are_few(project: Project) -> None:
     """Of 100 messages two suggestions are made at most."""
     said = [f"{CLEAR[number % 8]} ({number})" for number in range(100)]
@@ -198,7 +188,6 @@ def test_a_secret_is_stored_nowhere(project: Project, said: str, secret: str) ->
             assert secret.encode() not in path.read_bytes(), path
 
 
-@differs("4.5", "the correction is passed over")
 def test_a_correction_replaces_the_old_value(project: Project) -> None:
     """After a correction only the new value is delivered, and history has the old one."""
     extract(project, "Remember: the metrics host is mon-1.")
@@ -212,7 +201,6 @@ def test_a_correction_replaces_the_old_value(project: Project) -> None:
     assert len(project.call("memory.history")["changes"]) == 2
 
 
-@differs("4.5", "both values stand side by side")
 def test_a_new_day_replaces_the_old_one(project: Project) -> None:
     """A request that names the old value with a denial updates the memory that says it."""
     kept = keep(

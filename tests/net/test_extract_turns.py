@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.net.extract_talk import extract, memory, messages
-from tests.net.kit import Conversation, Home, Project, differs, until
+from tests.net.kit import Conversation, Home, Project, until
 from tests.net.recorder import Blocks, Recorder, text, tool
 from tests.net.wire import RpcError
 
 WISH = "Remember: the broker of the shop listens on port 9911."
-RULE = "From now on install packages with pnpm, never with npm."
+RULE = "Remember: install packages with pnpm, never with npm."
 DONE = ("done", "completed")
 
 
@@ -106,7 +106,6 @@ def test_only_what_is_new_is_considered(project: Project) -> None:
     assert "9911" not in str(project.tree())
 
 
-@differs("4.3", "messages are counted, so those of a shorter list are taken as known")
 def test_compacted_messages_are_considered(project: Project) -> None:
     """Messages that a client sends after its compaction are looked at as what is there."""
     extract(project, "Hello.", "How are you?", WISH)

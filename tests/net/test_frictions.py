@@ -86,7 +86,7 @@ def test_a_word_that_one_memory_has_shows_it(known: Project) -> None:
 @differs("6.9", "status does not count them")
 def test_a_conversation_that_was_passed_over_is_counted(project: Project) -> None:
     """After a run without a person status says that it was not learnt from, and the setting."""
-    talk = project.conversation().user("From now on always use tabs.").assistant("ok")
+    talk = project.conversation().user("Remember: always use tabs.").assistant("ok")
     given = {"client": "claude-code", "event": "Stop", "deadline_ms": 10_000}
     unattended = {"CLAUDE_CODE_SESSION_ATTENDED": "0"}  # as claude -p says to its hooks
     project.home.call("hook", **given, environment=unattended, payload=talk.payload)

@@ -141,7 +141,7 @@ def test_an_undo_leaves_no_trace_in_the_directory(project: Project, kind: str) -
     elif kind == "creation":
         change = project.write("c.md", "new")["change"]
     else:
-        said = "From now on, never push straight to the release branch."
+        said = "Remember: never push straight to the release branch."
         messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Yes."}]
         change = project.call("extract", session_id="s", messages=messages, wait=True)["change"]
     assert state() != before

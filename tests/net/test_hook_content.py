@@ -98,7 +98,7 @@ def test_a_memory_comes_again_after_a_compaction_or_change(known: Project) -> No
 def test_the_end_of_a_turn_prints_nothing(known: Project, client: str) -> None:
     """Neither a turn's nor a session's end, nor the beginning of a compaction, prints a word."""
     session = Session(known, client)
-    session.talk.user("From now on always use tabs.").assistant("ok")
+    session.talk.user("Remember: always use tabs.").assistant("ok")
     for event in (session.compact, session.stop, "SessionEnd"):
         assert session.send(event) is None, event
 
@@ -191,7 +191,7 @@ def _saved(project: Project, words: str) -> Session:
     return session
 
 
-RULE = "From now on always use British spelling in comments."
+RULE = "Remember: always use British spelling in comments."
 
 
 def test_the_next_prompt_says_what_was_saved(project: Project) -> None:
@@ -208,7 +208,7 @@ def test_a_notice_says_the_sentence(project: Project) -> None:
     """The notice has the words that were saved and the command that takes exactly them back."""
     session = _saved(project, RULE)
     line = session.send(session.prompt, prompt="go on", prompt_id="a")["systemMessage"]
-    assert line.startswith('memd: saved "From now on always use British spelling')
+    assert line.startswith('memd: saved "Remember: always use British spelling')
     (change,) = project.call("memory.history", actor="extract")["changes"]
     assert f"(undo: memctl undo {change['id']})" in line
 

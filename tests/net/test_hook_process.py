@@ -15,7 +15,7 @@ from tests.net.kit import PYTHON, Conversation, Home, Project, as_nobody, differ
 from tests.net.wire import SECONDS, Json
 
 PORT = "which port has the zebra deploy"
-SAID = "From now on, always run the integration tests against a real database."
+SAID = "Remember: always run the integration tests against a real database."
 HARMLESS = (0, "", "")
 
 
@@ -248,7 +248,7 @@ def test_many_first_hooks_start_one_daemon(hook: Hook) -> None:
     environ = {**hook.home.environ, "MEMD_HOOK_DEADLINE_MS": "10000"}
     running = []
     for number, talk in enumerate(talks):
-        talk.user(f"From now on, always use {number} spaces in file{number}.").assistant("ok")
+        talk.user(f"Remember: always use {number} spaces in file{number}.").assistant("ok")
         process = subprocess.Popen(
             ["/bin/sh", "-c", hook.commands["Stop"]], env=environ, stdin=subprocess.PIPE
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Conversation, Home, Project, differs, until
+from tests.net.kit import Conversation, Home, Project, until
 from tests.net.recorder import Recorder, text, tool
 from tests.net.wire import RpcError
 
@@ -107,7 +107,7 @@ def test_a_cancelled_job_changes_nothing(project: Project, model: Recorder) -> N
 
 def test_a_waiting_caller_gets_the_jobs_end(project: Project) -> None:
     """job.wait answers the ended job, and at once for one that has ended."""
-    job = _extract(_said(project, 1, "From now on always write dates as ISO 8601."))["job"]
+    job = _extract(_said(project, 1, "Remember: always write dates as ISO 8601."))["job"]
     ended = project.home.call("job.wait", job=job)
     assert (ended["job"], ended["state"], ended["kind"]) == (job, "completed", "extract")
     assert ended["result"]["saved"]
@@ -125,7 +125,6 @@ def test_a_reached_bound_keeps_what_was_written(project: Project, model: Recorde
     assert "seen.md" in project.tree()
 
 
-@differs("6.6", "an extraction that used up its turns without a write is repeated, and fails")
 def test_a_reached_bound_is_an_end(project: Project, model: Recorder) -> None:
     """A model that never ends and writes nothing is stopped once, and the job has ended."""
     model.script = lambda _: [tool("Read", file_path=str(project.memory / "MEMORY.md"))]
@@ -208,7 +207,7 @@ def test_a_job_that_is_killed_again_and_again_is_done_once(own: Home) -> None:
     project = own.start().project()
     things = ("tabs", "invoices", "maps", "logos", "recipes", "tickets", "poems", "contracts")
     for number, thing in enumerate(things):
-        words = f"From now on always put {thing} into the folder for {thing[::-1]} first."
+        words = f"Remember: always put {thing} into the folder for {thing[::-1]} first."
         accepted = _extract(_said(project, number, words))
         if number % 2:
             own.call("job.wait", job=accepted["job"])

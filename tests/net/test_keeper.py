@@ -62,7 +62,7 @@ if given.get("compacts"):
     out["compacted"] = keeper.compacted(messages)
 print(json.dumps(out))
 """
-PROMPT = "Find the ledger bug. From now on always use tabs, never spaces."
+PROMPT = "Find the ledger bug. Remember: always use tabs, never spaces."
 MEMORY = {"description": "the port of the zebra broker"}
 
 

@@ -61,14 +61,14 @@ METHODS = {
     "hook.printed": "write",
     "job.wait": "read job",
     "instructions": "read cwd touched? allow?",
+    "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
+    " base_hash? request_id? session_id? said?" + _AGENT,
 }
 # Those that are new, or whose parameters are.
 CHANGED = {
     "session": "write cwd session_id event parent?",
     "review.list": "read cwd? kind? id? all?",
     "review.decide": "write cwd? id choice text? type? paths? reason?",
-    "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
-    " base_hash? request_id? session_id? said?" + _AGENT,
 }
 # Of these the specification leaves optional parameters to the method: those named are among them.
 AT_LEAST = {

@@ -184,7 +184,7 @@ def test_pasted_text_is_no_rule(project: Project) -> None:
 
 def test_a_person_s_rule_is_a_learning(project: Project) -> None:
     """What the person wants from now on stands in the learnings in their words."""
-    session = Session(project).user("From now on always run the linter before a commit.").reply()
+    session = Session(project).user("Remember: always run the linter before a commit.").reply()
     session.update(force=True)
     assert "always run the linter before a commit" in session.section("Learnings")
 

@@ -155,7 +155,6 @@ def test_a_credential_does_not_get_in(session: Session, model: Recorder) -> None
 
 
 @pytest.mark.full
-@differs("11.3", "a run that reached its bound has failed, and is repeated twice")
 def test_a_bound_is_an_end(session: Session, model: Recorder) -> None:
     """After four turns a run ends: valid edits stay, the cursor moves, nothing is repeated."""
     steps = iter(range(100))

@@ -175,7 +175,7 @@ def test_a_file_of_another_program_claims_no_origin(project: Project) -> None:
 
 def test_nothing_is_learnt_from_what_memd_injected(project: Project) -> None:
     """A prompt with the block that a prefetch gave teaches nothing new."""
-    project.write("rule.md", "From now on always answer in British English.", type="feedback")
+    project.write("rule.md", "Remember: always answer in British English.", type="feedback")
     query = {"session_id": "s", "query": "which English do I answer in", "deadline_ms": 10_000}
     block = project.call("prefetch", **query)["block"]
     assert "British" in block
@@ -191,7 +191,7 @@ def test_conversations_with_the_outside_can_be_left_out(project: Project) -> Non
     project.home.configure("[extract]\nskip_outside = true\n")
     told = _results(project.conversation().user(f"From now on: {RULE}"), "WebFetch", "x", url="u")
     assert _learn(told.assistant("Done."))["status"] == "skipped"
-    told = project.conversation().user("From now on always write dates as ISO 8601.")
+    told = project.conversation().user("Remember: always write dates as ISO 8601.")
     assert _learn(told.assistant("Done."))["saved"]
 
 

@@ -223,7 +223,6 @@ def test_memories_of_a_sub_agent_do_not_come(project: Project) -> None:
     assert ask(project, "which port has the zebra broker")["memories"] == []
 
 
-@differs("3.2", "only How to apply says when a memory is needed")
 def test_the_head_says_when_a_memory_is_needed(project: Project) -> None:
     """A memory comes for a prompt that only the line when of its head fits."""
     head = "---\nname: x\ndescription: one sentence\nmetadata:\n  type: project\n"

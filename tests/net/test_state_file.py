@@ -55,7 +55,7 @@ def test_methods_that_read_write_no_state(own: Home, client: str) -> None:
     """No method that reads commits anything to the state file, nor lets its log grow."""
     project = own.start(clock=True).project()
     project.write("port.md", "The broker listens on port 9911.")
-    said = [{"role": "user", "content": "From now on always use tabs."}]
+    said = [{"role": "user", "content": "Remember: always use tabs."}]
     project.call("extract", session_id="s", messages=said, wait=True)
     calls = [(method, {"cwd": project.cwd, **params}) for method, params in _PROJECT]
     log = own.state / "state.db-wal"

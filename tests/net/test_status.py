@@ -55,7 +55,7 @@ def test_status_says_what_is_switched_off(home: Home) -> None:
 def test_status_counts_conversations_passed_over(project: Project) -> None:
     """A conversation that was not interactive is told with reason and setting."""
     client = project.home.connect(environ={"CLAUDE_CODE_SESSION_ATTENDED": "0"})
-    told = project.conversation().user("From now on use tabs, always.").assistant("Noted.")
+    told = project.conversation().user("Remember: use tabs, always.").assistant("Noted.")
     given = {"session_id": told.session, "transcript_path": str(told.path)}
     client.call("extract", cwd=project.cwd, **given)
     assert "allow_remote" in json.dumps(project.home.call("status"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.wire import RpcError
 
 WHOLE = "---\nname: a\ndescription: b c\nmetadata:\n  type: user\n---\n\nbody\n"
@@ -247,7 +247,6 @@ def test_nothing_is_rewritten_without_need(project: Project) -> None:
     assert {path: path.stat().st_mtime_ns for path in project.memory.glob("*.md")} == before
 
 
-@differs("6.5", "memory.write has no member when")
 def test_a_memory_says_when_it_is_needed(project: Project) -> None:
     """The member when of memory.write is a line of the head."""
     project.write("a.md", "body", when="writing tests that touch storage")

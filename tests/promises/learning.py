@@ -17,7 +17,7 @@ from tests.support.steps import ReceivedMessage, Script
 
 MODEL = "claude-sonnet-5-5"  # the one that memd asks where nobody names another
 RULE = "Install packages with pnpm, not with npm"
-WISH = "From now on install packages with pnpm, not with npm, please."
+WISH = "Remember: install packages with pnpm, not with npm, please."
 
 
 def memory(name: str, description: str, kind: str, body: str = "", quote: str = "") -> str:

@@ -16,7 +16,7 @@ from tests.promises.hooked import SECONDS, Hooked, hooked
 from tests.support.daemon import daemon_process
 from tests.timing import least_seconds
 
-WORDS = "From now on, always run the integration tests against a real database."
+WORDS = "Remember: always run the integration tests against a real database."
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 FAST_ENOUGH = 1.0  # beside the event's own bound: the machine is shared
 
@@ -78,7 +78,7 @@ def _unmarked(person: Hooked) -> None:
 def test_many_hooks_at_once_bring_up_one_daemon(person: Hooked, clients: int) -> None:
     """Of however many sessions begin at once, one daemon serves all, and no end is lost."""
     for number in range(clients):
-        person.say(f"From now on, always use {number} spaces in file{number}.", f"s{number}")
+        person.say(f"Remember: always use {number} spaces in file{number}.", f"s{number}")
     threads = [
         threading.Thread(target=person.send, args=("Stop", f"s{number}"))
         for number in range(clients)
@@ -100,7 +100,7 @@ def test_a_kill_loses_no_event_and_learns_none_twice(person: Hooked, rounds: int
     """A daemon is killed at any moment of its work on the spool; the next one ends it."""
     chance = random.Random(20261122)  # noqa: S311 - a test's moments
     for number in range(rounds):
-        person.say(f"From now on, always use {number} spaces in file{number}.", f"s{number}")
+        person.say(f"Remember: always use {number} spaces in file{number}.", f"s{number}")
         person.send("Stop", f"s{number}", start=False)
         with (
             open(person.home.places.log, "ab") as log,

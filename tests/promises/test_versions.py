@@ -18,7 +18,7 @@ from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 
 SECONDS = 60
-WORDS = "From now on, always run the integration tests against a real database."
+WORDS = "Remember: always run the integration tests against a real database."
 RUN = "import sys; from memd.cli.main import main; sys.exit(main())"
 # What the hook of the first release sent: no deadline, no spool, one client.
 FIRST_HOOK = (

@@ -29,7 +29,7 @@ from tests.support.steps import ReceivedMessage
 CLIENTS = 4
 _SAMPLE_SECONDS = 0.5
 _LEFT_OUT = ("job.cancel", "pause", "resume")  # they would meet the work of others
-_RULE = re.compile(r"From now on always run the \w+ checks before you push to the \w+ branch\.")
+_RULE = re.compile(r"Remember: always run the \w+ checks before you push to the \w+ branch\.")
 
 
 def answers(request: ReceivedMessage) -> Any:
@@ -89,7 +89,7 @@ def learn(home: Home, life: Life, cycles: int) -> None:
     with client(home) as line:
         for _ in range(cycles):
             topic = f"topic{life.pid}x{life.learnt}"
-            said = f"From now on always run the {topic} checks before you push to the x branch."
+            said = f"Remember: always run the {topic} checks before you push to the x branch."
             messages = [
                 {"role": role, "content": words, "uuid": f"{topic}-{role}"}
                 for role, words in (("user", said), ("assistant", "I will."))

@@ -89,7 +89,7 @@ class Person:
         self.steps["prompt"] += 1
         session = {"cwd": self._cwd, "session_id": f"s{self.steps['prompt']}"}
         memd.call("prefetch", {**session, "query": "what are the facts of the build?"})
-        said = [{"role": "user", "content": "From now on, always use tabs in Makefiles."}]
+        said = [{"role": "user", "content": "Remember: always use tabs in Makefiles."}]
         memd.call("extract", {**session, "messages": said})
         memd.call("session.end", session)
 

@@ -51,7 +51,7 @@ def answers(home: Home) -> None:
 def learn(home: Home, session: str) -> None:
     """Ask for an extraction, and do not wait for it."""
     said = [
-        {"role": "user", "content": "From now on deploy on Fridays only."},
+        {"role": "user", "content": "Remember: deploy on Fridays only."},
         {"role": "assistant", "content": [{"type": "text", "text": "I will."}]},
     ]
     with client(home) as caller:

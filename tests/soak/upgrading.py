@@ -224,7 +224,7 @@ class Load:
         def learn() -> None:
             if len(self.accepted) == _JOBS:
                 return
-            words = f"From now on, always run suite number {next(numbers)} on a real database."
+            words = f"Remember: always run suite number {next(numbers)} on a real database."
             said = [{"role": "user", "content": words}]
             params = {"cwd": self.cwd, "session_id": words, "messages": said}
             self.accepted.append(link.call("extract", params)["job"])

@@ -125,7 +125,7 @@ class _Client:
 
     def _learn(self) -> None:
         topic = f"{self._name}{self._steps}"
-        text = f"From now on always run the {topic} checks before you push to the {topic} branch."
+        text = f"Remember: always run the {topic} checks before you push to the {topic} branch."
         session = f"{self._name}-talk-{self._steps}"
         messages = [
             {"role": role, "content": said, "uuid": f"{session}-{role}"}
