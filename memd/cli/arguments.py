@@ -7,7 +7,7 @@ versions of Python; docs/cli.md shows the same lines.
 import argparse
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
@@ -90,11 +90,14 @@ class CompletionHints(NamedTuple):
     listed: Callable[[str], object]
 
 
-def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
+def parser(
+    hints: CompletionHints | None = None, line: Sequence[str] = ()
+) -> argparse.ArgumentParser:
     """Return memctl's parser; ``run`` of the parsed options is the Command.
 
     A parser with ``hints`` is only used to generate shell completion, so it also shows the global
-    options with each command.
+    options with each command. A parser for a command ``line`` knows only the command that the line
+    names, unless it names none: to make all of them takes a third of a command's time.
     """
     top: argparse.ArgumentParser = _make_parser(
         _Parser,
@@ -111,8 +114,11 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
         _add_option(top, option, hints)
     commands = top.add_subparsers(metavar="COMMAND", title="commands")
     groups: dict[str, Any] = {}  # the subparsers by the first word of their commands
+    named = _named_command(line)
     for command in COMMANDS:
         first_word, *other_words = command.words
+        if named and named not in _first_words(command):
+            continue
         if other_words and first_word not in groups:
             groups[first_word] = _add_group(commands, first_word)
         child = _make_parser(
@@ -131,6 +137,24 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
         if second_words:  # the command may stand alone or be followed by a verb
             groups[first_word] = child.add_subparsers(metavar="|".join(second_words), title="verbs")
     return top
+
+
+def _named_command(line: Sequence[str]) -> str:
+    """Return the first word of the command that a line names, "" for none or an unknown one."""
+    words = iter(line)
+    for word in words:
+        option = next((each for each in GLOBAL_OPTIONS if word in each.flags), None)
+        if option is None:
+            return word if any(word in _first_words(each) for each in COMMANDS) else ""
+        if not option.switch:
+            next(words, None)  # its value
+    return ""
+
+
+def _first_words(command: Command) -> tuple[str, ...]:
+    """Return the words that a line may begin with to name a command."""
+    first_word, *other_words = command.words
+    return (first_word,) if other_words else (first_word, *command.aliases)
 
 
 def verbs(first: str) -> list[str]:

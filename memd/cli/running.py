@@ -80,7 +80,7 @@ def _print_error(surroundings: Surroundings, sentence: str) -> None:
 
 def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
     """Parse a command line, resolve the names of memories in it, and run its command."""
-    top = parser()
+    top = parser(line=arguments)
     if any(has_surrogates(word) for word in arguments):
         top.error("an argument is not UTF-8")
     options = top.parse_args(arguments)
