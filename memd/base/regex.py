@@ -30,7 +30,9 @@ def own(pattern: str) -> Any:
     """
     import re2  # noqa: PLC0415 - see above
 
-    return re2.compile(pattern)
+    options = re2.Options()
+    options.log_errors = False  # where an automaton gets too large it goes on more slowly
+    return re2.compile(pattern, options)
 
 
 def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
