@@ -2,7 +2,7 @@
 
 Rules of this file
 - Only the person's own sentences are used, and copied word for word.
-- A sentence is saved if it asks to remember what it says, or the sentence before it. What the code
+- A sentence is saved if it asks to remember what it says, or the sentence beside it. What the code
   and git show, and what was not understood, is suggested instead.
 - Suggested are standing orders, preferences, facts about the person, and a value that changed; a
   part of a longer document never, and at most two of a message.
@@ -41,7 +41,10 @@ _LEAST_WIDE = 4  # or so many Chinese, Japanese or Korean characters
 _WIDE = f"[{WIDE}]"  # compiled by ``re`` at the first use: so large a set takes long
 _URL = re.compile(r"https?://\S|\bwww\.\S|\w\.\w+/[\w/-]")
 _COLONS = (":", "\uff1a")
-_SPEAKER = re.compile(r"[^:\uff1a]{1,40}[:\uff1a](?!//)")
+# "Correction: …" has no speaker.
+_SPEAKER = re.compile(
+    r"(?!(?i:correction|korrektur|corrección|correção|correzione|исправление|поправка))[^:\uff1a]{1,40}[:\uff1a](?!//)"
+)
 _NOD = re.compile(
     r"[\s,\uff0c](?:ok(?:ay)?|right|yes|please|ja|oder|vale|sí|tá|va bene|хорошо|好吗|いい)\W*\Z",
     re.IGNORECASE,
@@ -53,7 +56,7 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _INTERESTING = phrases.any_of(
-    *(phrases.REMEMBER, phrases.LASTING, phrases.PERSONAL),
+    *(phrases.REMEMBER, phrases.REMEMBER_QUESTION, phrases.LASTING, phrases.PERSONAL),
     *(phrases.STOP, phrases.AGREED, phrases.CHANGED),
 )
 # The reasons why a message has no result.
@@ -188,24 +191,34 @@ def _choose(text: str, before: str) -> tuple[list[_Chosen], str]:
 def _judge(own: Sequence[Sentence], number: int, before: str) -> _Chosen | None:
     """Return a message's sentence as it is saved or suggested, ``None`` if it is neither."""
     sentence, plain = own[number], _plain(own[number])
-    if _asks(sentence) or phrases.RECOLLECTION.match(plain):
+    question = phrases.REMEMBER_QUESTION.span(plain)
+    if question is None and (_asks(sentence) or phrases.RECOLLECTION.match(plain)):
         return None
-    request = phrases.REMEMBER.span(plain)
+    request = question or phrases.REMEMBER.span(plain)
     if request is not None:
         return _requested(own, number, before, request)
-    is_unfit = phrases.UNCERTAIN.match(plain) or phrases.POINTS_BACK.match(plain)
-    is_long = len(plain) + len(re.findall(_WIDE, plain)) > _CHARACTERS
-    if is_unfit or is_long or _SPEAKER.match(plain) or not _says_something(plain):
-        return None
-    lists = (phrases.LASTING, phrases.PERSONAL, phrases.STOP, phrases.AGREED)
-    if any(phrases_of_kind.match(plain) for phrases_of_kind in lists):
-        reason = UNCERTAIN
-    elif phrases.CHANGED.match(plain):
-        reason = CHANGED
-    else:
+    reason = _reason_to_suggest(plain)
+    if not reason:
         return None
     behind_colon = number >= _count_before_colon(own)
     return _Chosen(sentence, sentence.text, reason, OUTSIDE if behind_colon else PERSON)
+
+
+def _reason_to_suggest(plain: str) -> str:
+    """Return why a sentence that asks for nothing is suggested, "" if it is not."""
+    is_unfit = phrases.UNCERTAIN.match(plain) or phrases.POINTS_BACK.match(plain)
+    is_long = len(plain) + len(re.findall(_WIDE, plain)) > _CHARACTERS
+    if is_unfit or is_long or _SPEAKER.match(plain) or not _says_something(plain):
+        return ""
+    lasting = phrases.LASTING.span(plain)
+    if lasting is not None:
+        rest = f"{plain[: lasting[0]]} {plain[lasting[1] :]}"
+        # "From now on always like this" says nothing by itself.
+        return UNCERTAIN if _says_something(phrases.POINTERS.without(rest), least=1) else ""
+    lists = (phrases.PERSONAL, phrases.STOP, phrases.AGREED)
+    if any(phrases_of_kind.match(plain) for phrases_of_kind in lists):
+        return UNCERTAIN
+    return CHANGED if phrases.CHANGED.match(plain) else ""
 
 
 def _requested(
@@ -213,7 +226,7 @@ def _requested(
 ) -> _Chosen | None:
     """Return the sentence that a request to remember is about; ``request`` is where its words are.
 
-    The result is ``None`` if it says nothing, and neither does the sentence before it.
+    The result is ``None`` if it says nothing, and neither does the sentence beside it.
     """
     sentence, (start, end) = own[number], request
     front, rest = sentence.text[:start], sentence.text[end:]
@@ -223,13 +236,15 @@ def _requested(
     if number >= _count_before_colon(own) or is_spoken_by_another:
         return _Chosen(sentence, sentence.text, NOT_UNDERSTOOD, OUTSIDE)
     if _says_something(rest, least=1):
-        statement = rest[:1].upper() + rest[1:]
+        statement = rest[:1].upper() + rest[1:].rstrip("? \uff1f吗")
         is_understood = len(front.split()) <= _LEADING_WORDS and not phrases.POINTS_BACK.match(rest)
+    elif any(colon in front for colon in _COLONS) and not rest.strip(_ENDS):
+        return _Chosen(sentence, sentence.text, NOT_UNDERSTOOD, OUTSIDE)  # it may be a given text
     elif _says_something(front) and not rest.strip(_ENDS):
         mark = sentence.text[-1] if sentence.text[-1] in ".!\u3002\uff01" else ""
         statement, is_understood = front.rstrip(_ENDS) + mark, True
     elif not (front + rest).strip(_ENDS):
-        earlier = own[:number] or sentences(before)
+        earlier = own[:number] or own[number + 1 : number + 2] or sentences(before)
         if not earlier or _asks(earlier[-1]) or not _says_something(earlier[-1].text):
             return None
         sentence, statement, is_understood = earlier[-1], earlier[-1].text, True

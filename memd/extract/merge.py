@@ -30,13 +30,15 @@ from memd.state.suggestions import letters
 from memd.store import memory, secret
 from memd.store.check import check_secrets
 from memd.store.index import of_memory, pointer_line
+from memd.text.bounds import FUNCTION_WORDS
 from memd.text.words import words
 
 _MOST_COMPARED = 8  # memories that are compared with a candidate, by shared words
 _SHOWN = 200  # characters of what a result names
 _NEXT_POINTER = "\n- [Next](next.md)"  # what follows a line of the index
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*|\n")
-_CLAUSE_END = re.compile(r"[,;.!\u3002\uff0c\u3001]")
+_CLAUSE_END = re.compile(r"[,;.!\u3002\uff0c\u3001]| to ")
+_TOPIC_END = re.compile(r"[,;.!\u3002\uff0c\u3001はが]|[은는]\s|이제\s")
 
 
 class MergedDraft(Struct, frozen=True):
@@ -201,9 +203,9 @@ class _Work:
 
 def _denies(statement: str, earlier: str) -> bool:
     """Return whether a statement denies the value that an earlier one gives to the same thing."""
-    denied = _denied_words(statement)
+    denied = [word for word in _denied_words(statement) if word not in FUNCTION_WORDS]
     old, rest = set(words(earlier)), set(words(statement)) - set(denied)
-    topic = old - set(denied)
+    topic = old - set(denied) - FUNCTION_WORDS
     says_it = bool(denied) and denied[0] in old
     return says_it and bool(topic) and 2 * len(topic & rest) >= len(topic)
 
@@ -212,7 +214,7 @@ def _denied_words(statement: str) -> list[str]:
     """Return the words of the value that a statement denies, none if it denies nothing."""
     before = phrases.DENIED_BEFORE.span(statement)  # in Japanese and Korean
     if before is not None:
-        return words(_CLAUSE_END.split(statement[: before[0]])[-1])
+        return words(_TOPIC_END.split(statement[: before[0]])[-1])
     if not phrases.CHANGED.match(statement):
         return []
     span, start = phrases.DENIED.span(statement), 0

@@ -39,6 +39,12 @@ class Phrases:
         """Return whether a text has a phrase of the list."""
         return self._pattern.search(_utf8(text)) is not None
 
+    def without(self, text: str) -> str:
+        """Return a text without the phrases of the list."""
+        while (span := self.span(text)) is not None:
+            text = f"{text[: span[0]]} {text[span[1] :]}"
+        return text
+
     @cached_property
     def _pattern(self) -> Any:
         return regex.own(self.pattern(self.entries))
@@ -64,29 +70,65 @@ def _utf8(text: str) -> str:
 
 # Asks to remember what the sentence says, or the one before it.
 REMEMBER = Phrases(
-    r"(?:(?:please|pls|and|but|also|so|ok(?:ay)?|just|always),? )*(?:remember(?: that| this| it)?"
+    r"(?:(?:please|pls|and|but|also|so|ok(?:ay)?|just|always),? )*(?:rem(?:em|e|m|eme)?(?:b"
+    r"|eb)er(?: that| this| it)?"
     r"|keep in mind(?: that)?|bear in mind(?: that)?|(?:don'?t|do not) forget(?: that)?"
-    r"|memori[sz]e(?: that| this| it)?|(?:make a|take) note(?: that| of this| of it)?"
+    r"|memori[sz]e(?: that| this| it)?|(?:make a|take|keep a) note(?: that| of this| of it)?"
     r"|please note(?: that)?|for the record|for future reference|fyi|i remind you"
     r"|(?:save|store|add|put|commit) (?:this|that|it) (?:in|to|into) (?:your |the )?memory)",
     r"^(?:please )?(?:(?:save|store|record) (?:this|that)|(?:note|write) (?:this|that) down)",
-    r"(?:bitte )?(?:merke? dir(?: das| dass| bitte)*|vergiss (?:das |es )?nicht|denke? daran"
-    r"|notiere? dir(?: das| dass)?|nicht vergessen)",
+    r"(?:bitte )?(?:(?:merke?|notiere?) dir(?: (?:das|dass|bitte|mal|doch))*|vergiss (?:das "
+    r"|es )?nicht|denke? (?:bitte )?d(?:a)?ran|speicher(?:e)? dir(?: ab)?(?: dass)?"
+    r"|nicht vergessen)|bitte merken|^merken|behalte? (?:bitte )?im (?:hinter)?kopf",
     r"(?:por favor,? )?(?:recuerda(?: que| esto| eso)?|recuérdalo|no (?:te |lo )?olvides"
-    r"|ten(?:lo)? en cuenta|anota(?:lo)?|apunta(?:lo)?|acuérdate)",
-    r"souviens[- ]t(?:oi|'en)|n(?:e l)?'oublie pas|retiens|rappelle[- ]toi|garde en tête"
+    r"|ten(?:lo)? en cuenta|(?:anota|apunta)(?:lo)?(?: esto| eso)?|acuérdate)",
+    r"souviens[- ]t(?:oi|'en)|n(?:e l)?'oublie (?:surtout )?pas|(?:retiens|note)(?: (?:stp|svp"
+    r"|bien|ça|ceci"
+    r"|cela))+|retiens|rappelle[- ]toi|garde en tête"
     r"|prends note|note bien",
-    r"lembre(?:-se)?(?: disso)?|não (?:se )?esqueça(?: disso)?|tenha em mente|anote",
+    r"lembre(?:-se)?(?: disso)?|não (?:se |te )?esque(?:ça|ce|cer)s?(?: disso)?|tenha em mente"
+    r"|(?:anot[ae]|guard[ae])(?: aí| isto| isso)+|anote|lembra(?:-te)?(?: de)? que",
     r"ricorda(?:ti|lo|telo)?|non dimenticare|tieni (?:presente|a mente)|annota(?:lo)?|segnati",
-    r"(?:пожалуйста,? )?(?:запомни(?:те)?(?: это)?|не забудь(?:те)?|не забывай|имей в виду|учти"
+    r"(?:пожалуйста,? )?(?:запомни(?:те)?(?:,? пожалуйста)?(?: это)?|не забудь(?:те)?|не забывай"
+    r"|имей в виду|учти"
     r"|запиши себе|добавь себе)",
-    "请?(?:记住|记得|别忘了?|牢记|记一下|记下来)(?:了|这个|这点)?",
-    "(?:を|ことを|よう|と|って)?(?:覚えておいて|覚えてください|覚えてね|忘れないで|メモして|記憶して)(?:おいて)?(?:ください|ね)?",
-    "기억해(?: ?줘| ?주세요| ?둬)?|잊지 ?마(?:세요)?|명심해|메모해(?: ?줘)?",
+    "请?(?:记住|记得|别忘了?|牢记|记一下|记下来)(?:了|这个|这一?点)?",
+    "(?:を|ことを|よう|と|って)?(?:覚えておいて|覚えてください|覚えてね|覚えといて"
+    "|忘れないで(?:ほしい(?:んだけど|んですが|のですが))?|メモして"
+    "|記憶して)(?:おいて)?(?:ください|ね)?",
+    "기억해(?: ?줘| ?주세요| ?둬)?|잊지 ?마(?:세요)?|명심해|메모해(?: ?줘| ?주세요| ?둬)?",
+)
+# The same as a polite question, or with words before it that would make a recollection of it.
+REMEMBER_QUESTION = Phrases(
+    r"(?:can|could|would|will) you (?:(?:please|pls|also|maybe|kindly) )*(?:remember|memori[sz]e"
+    r"|keep in mind"
+    r"|bear in mind|note|make a note|save|store)(?: (?:this|for (?:next time|later|me"
+    r"|the future)))?(?: that|:)"
+    r"|(?:can|could) you (?:please|pls) (?:remember|keep in mind|memori[sz]e)"
+    r"|i(?: want|'?d like| would like| need) you to (?:remember|keep in mind|know)(?: that|:)"
+    r"|you (?:should|must|need to|have to) (?:remember|know|keep in mind) that",
+    r"(?:kannst|könntest|würdest|magst) du (?:dir )?(?:bitte )?(?:\w+ ){0,2}(?:merken"
+    r"|notieren)(?:,? dass|:)",
+    r"(?:puedes|podrías|puede|podría) (?:por favor |porfa )?(?:recordar|anotar|apuntar"
+    r"|tener en cuenta)(?: que|:)",
+    r"(?:peux|pourrais|pouvez|pourriez)[- ](?:tu|vous) (?:\S+ ){0,3}(?:souvenir|retenir|noter"
+    r"|mémoriser) ?(?:que|qu'\w+|:)"
+    r"|tu (?:peux|pourrais) (?:\S+ ){0,2}(?:souvenir|retenir|noter|mémoriser) ?(?:que|qu'\w+|:)",
+    r"(?:pode|podes|poderia|consegue) (?:por favor )?(?:se |te )?(?:lembrar|anotar"
+    r"|memorizar)(?:-se|-te)?(?: de)?(?: que|:)",
+    r"(?:puoi|potresti) (?:per favore )?(?:ricordar(?:e|ti)|annotar(?:e|ti)|segnar(?:e|ti)"
+    r"|tenere (?:presente|a mente))(?: che|:)",
+    r"(?:можешь|можете|мог(?:ла)? бы(?: ты| вы)?"
+    r"|могли бы(?: вы)?),? (?:пожалуйста,? )?(?:это )?(?:запомнить|записать)(?:, что|:)",
+    "(?:能不能|能否|可以|能|可不可以)(?:请你?)?(?:帮我)?(?:记住|记一下|记下)",
+    "(?:を|ことを|って)?(?:覚えて|記憶して|メモして)(?:おいて)?(?:もらえ|くれ|いただけ)(?:ますか"
+    "|ませんか|る)?",
+    "(?:기억|메모)해 ?(?:주시겠어요|주시겠습니까|주실 수 있\\S*|줄 수 있\\S*|줄래요?)",
 )
 # Words of a memory that ask for none: a task, a question about what was, a person's own memory.
 RECOLLECTION = Phrases(
-    r"remember (?:to|when|how|why|who|what|where|which|if|correctly)|(?:don'?t|do not) forget to"
+    r"(?:should|must|shall|will|would|could|that|which|does|it|he|she) (?:\w+ )?remember(?:s|ed)?"
+    r"|remember (?:to|when|how|why|who|what|where|which|if|correctly)|(?:don'?t|do not) forget to"
     r"|(?:i|you|we|they|can'?t|cannot|don'?t|do not|to|do you) (?:\w+ )?(?:remember|recall)(?:ed"
     r"|s)?"
     r"|i forgot|if i recall",
@@ -96,9 +138,10 @@ RECOLLECTION = Phrases(
     r"você (?:se )?lembra|lembra quando",
     r"ti ricordi|ricordi quando|non dimenticare di",
     r"(?:ты )?помнишь|помните|не забудь \w+ть",
-    "你?还?记得.{0,20}(?:吗|什么|哪)|记得把|别忘了?(?:把|给)",
-    "覚えて(?:い)?(?:ます|る)|覚えてる",
-    r"기억(?:나|하니|하나요|하세요)",
+    "你?还?记得.{0,20}(?:吗|什么|哪)|[我他她们]还?记得|不记得|记得(?:上|以前|之前|当时)|记得把"
+    "|别忘了?(?:把|给)",
+    "(?:覚えて|記憶して)い?(?:ます|る|た)",
+    "기억(?:나|하니|하나요|하세요|해요|합니다|하고 있|이 안|에 없)",
 )
 # Asks not to remember: nothing of the message is saved or suggested.
 DO_NOT_REMEMBER = Phrases(
@@ -107,11 +150,20 @@ DO_NOT_REMEMBER = Phrases(
     r"|memori[sz]\w+|(?:sav|stor|keep|not|record|writ)(?:e|ing)?(?: down)? (?:this|that|it"
     r"|any of (?:this"
     r"|it)|anything|any of that)(?: down)?)|nothing (?:to|worth) (?:remember|sav|not)\w*"
-    r"|not (?:worth|something to) (?:remember|sav|not)\w*|forget (?:about )?(?:this|that|it|what i"
-    r" (?:just )?said)|off the record|keep (?:this|that|it) out of (?:your |the )?memory",
-    r"merke? dir (?:\w+ ){0,2}nicht|nicht (?:zu )?(?:merken|speichern|notieren)"
-    r"|(?:brauchst|musst) (?:du )?(?:\w+ ){0,3}nicht|vergiss (?:das|es)(?: wieder)?[,.!]",
-    r"no (?:lo |la |te )?(?:recuerdes|guardes|memorices|anotes|apuntes)|no (?:hace falta"
+    r"|not (?:worth|something to) (?:remember|sav|not)\w*"
+    r"|(?:no need|needn'?t|not|don'?t|never|without|rather (?:you )?(?:didn'?t|not)) (?:to )?"
+    r"(?:mak(?:e|ing)|tak(?:e|ing)) (?:a )?notes?|(?:you|rather you) (?:did ?n'?t"
+    r"|did not) (?:remember|save|store|note)"
+    r"|(?:^|\S*[,;:-] ?|(?:please|just|actually|and|but|so|can|now) )forget (?:about )?(?:this|that"
+    r"|it|what i (?:just )?said)|off the record|keep (?:this|that|it) out of (?:your |the )?memory",
+    r"merke? dir (?:\w+ ){0,2}(?:nicht|nie|auf keinen fall)|nicht (?:zu )?(?:merken|speichern"
+    r"|notieren)"
+    r"|(?:brauchst|musst) (?:du )?(?:dir )?(?:das |es )?(?:dir )?nicht (?:zu )?(?:merken|notieren"
+    r"|speichern)"
+    r"|vergiss (?:das|es)(?: wieder)?[,.!]",
+    r"no (?:lo |la |te lo )(?:recuerdes|guardes|memorices|anotes|apuntes)|no (?:recuerdes"
+    r"|memorices)"
+    r"|no (?:guardes|anotes|apuntes) (?:esto|eso|nada)|no (?:hace falta"
     r"|es necesario"
     r"|necesitas) (?:que lo )?(?:record|recuerd|anot|guard)\w*|olvídalo|olvida (?:esto|eso)",
     r"ne (?:le |la |te )?(?:retiens|mémorise|note|souviens|enregistre)\S* (?:\S+ )?pas"
@@ -120,46 +172,69 @@ DO_NOT_REMEMBER = Phrases(
     r"|not"
     r"|mémoris|souven|enregistr)\w*|ne (?:pas )?(?:retenir|mémoriser|noter|enregistrer)"
     r"|oublie (?:ça|cela)",
-    r"não (?:precisa |é preciso |te |se |o |a |vale a pena )*(?:lembr|memoriz|guard|anot|salv)\w*"
+    r"não (?:precisa |é preciso |te |se |o |a |vale a pena )*(?:lembr|memoriz)\w*"
+    r"|não (?:precisa |é preciso |vale a pena )*(?:o |a )?(?:guard|anot|salv)\w*(?: isso| isto|$)"
+    r"|(?:isso|isto) não é pr?a (?:anotar|guardar|lembrar|salvar)"
     r"|esqueça (?:isso|isto)",
-    r"non (?:serve |c'è bisogno di |devi |lo |la |te lo )*(?:ricord|memorizz|salv|segn|annot)\w*"
+    r"non (?:serve |c'è bisogno di |devi |lo |la |te lo )*(?:che (?:te )?(?:lo )?)?(?:ricord"
+    r"|memorizz)\w*"
+    r"|non (?:serve |c'è bisogno di |devi |lo |te lo )*(?:che (?:te )?(?:lo )?)?(?:salv|segn"
+    r"|annot)\w*(?: questo| ciò|$)"
+    r"|non (?:serve|c'è bisogno) che te lo (?:segni|annoti)"
     r"|dimentica(?:lo| questo)",
-    r"не (?:надо |нужно |стоит |обязательно )*(?:запомина|запомни|сохраня|записыва|запиши)\w*"
+    r"не (?:надо |нужно |стоит |обязательно )*(?:запомина|запомни)\w*"
+    r"|не (?:надо |нужно |стоит |обязательно )*(?:это )?(?:сохраняй|сохранять|записывай"
+    r"|записывать)(?:те)? ?(?:это|этого|$)"
     r"|(?:запоминать|сохранять|записывать) (?:это |этого )?не (?:надо|нужно|стоит)|забудь (?:это"
     r"|об)",
-    "(?:不要|别|不用|无需|不必|不需要|没必要)再?(?:记住|记下|记录|保存|记忆|记得|记这|记它)|忘(?:了|掉)(?:这|它)",
-    "(?:覚え|記憶し|保存し|メモし|記録し)(?:ないで|なくて|なくていい|る必要|ておかなくて)",
-    "(?:기억|저장|메모|기록)(?:하지 ?마|하지 ?않|할 ?필요|안 ?해)|잊어",
+    "(?:不要|别|不用|无需|不必|不需要|没必要)再?(?:记住|记下|记忆|记得|记这|记它|(?:记录"
+    "|保存)(?:这|它|$|[，。,.！]))|不用记|忘(?:了|掉)(?:这"
+    "|它)",
+    "(?:覚え|記憶し|メモし)(?:ないで|なくて|る必要|ておかなくて)|(?:これ|それ)[はを]?(?:保存し"
+    "|記録し)ないで|(?:保存し|記録し)なくて",
+    "(?:기억|메모)(?:하지 ?(?:마|말|않)|할 ?필요|안 ?해)|^(?:(?:이건|이거|이것은?|그건|그거"
+    "|이걸) ?)?(?:저장|기록)(?:하지 ?(?:마|말)"
+    "|안 ?해)|(?:저장|기록)할 ?필요|잊어",
 )
 # Holds from now on, for the assistant or for the project; "always" and "never" where they open it.
 LASTING = Phrases(
     r"^(?:(?:please|also|and|so|ok(?:ay)?|but|you (?:should|must)|\W),? ?)*(?:always|never)"
     r"|from now on|^going forward|, going forward|from here on|henceforth"
-    r"|make sure in (?:the )?future",
+    r"|make sure in (?:the )?future|in (?:the )?future,? (?:please |pls )?(?:don'?t|do not|always"
+    r"|never)"
+    r"|^we (?:always|never)|^(?:please )?(?:whenever|every time|each time) you",
     r"^(?:in|for) (?:this|our|my) (?:repo|repository|codebase|project|monorepo|team"
     r"|company),? (?:we|you"
     r"|i|always|never|use|do|don'?t)",
     r"at the (?:start|end|beginning) of (?:each|every) (?:response|answer|reply|message|session)",
     r"without (?:asking|checking with|telling) me|(?:check with|ask|consult) me (?:first|before)",
-    r"ab (?:jetzt|sofort|heute)|künftig|von nun an|ohne (?:mich zu fragen|rückfrage)"
+    r"ab (?:jetzt|sofort|heute)|künftig|in zukunft|von nun an|ohne (?:mich zu fragen|rückfrage)"
     r"|frag mich (?:erst|vorher|immer)|^(?:bitte )?(?:immer|niemals|nie)|^in diesem (?:repo"
     r"|projekt)",
-    r"a partir de ahora|de ahora en adelante|en adelante|^(?:siempre|nunca|jamás)|^en este (?:repo"
+    r"a partir de ahora|de ahora en adelante|en adelante|^(?:por favor,? )?(?:siempre|nunca|jamás)"
+    r"|^en este (?:repo"
     r"|proyecto|repositorio)|sin (?:preguntarme|consultarme)",
     r"désormais|dorénavant|à l'avenir|à partir de maintenant|^(?:toujours|ne \w+ jamais)"
     r"|sans me demander|^dans ce (?:dépôt|projet|repo)",
-    r"a partir de agora|de agora em diante|^(?:sempre|nunca|jamais)|^neste (?:repo|projeto"
+    r"a partir de agora|de agora em diante|^(?:por favor,? )?(?:sempre|nunca|jamais)"
+    r"|^neste (?:repo|projeto"
     r"|repositório)|sem (?:me )?perguntar",
     r"d'ora in (?:poi|avanti)|da ora in (?:poi|avanti)|^(?:sempre|non \w+ mai)|^in questo (?:repo"
     r"|progetto)|senza (?:chiedermi|chiedere)",
     r"отныне|впредь|с этого момента|^(?:всегда|никогда)|без моего|^в этом (?:проекте|репозитории)",
-    "以后|今后|从现在起|从今|往后|总是|一律|永远|绝不|先问我|未经我|^在?这个(?:仓库|项目)",
-    "今後|これから|毎回|必ず|いつも|常に|決して|絶対に|^このリポジトリ|^このプロジェクト",
-    "앞으로|이제부터|항상|언제나|반드시|절대|결코|^이 (?:저장소|프로젝트)",
+    "以后|今后|从现在(?:起|开始)|从今|往后|^请?(?:总是|一律|永远|绝不)|(?:总是|永远).*(?:不要|请)"
+    "|先问我|未经我|^在?这个(?:仓库|项目)",
+    "今後|これから|^(?:毎回|必ず|いつも|常に|決して|絶対に)|(?:必ず|いつも|常に"
+    "|絶対に).*(?:ください|こと)"
+    "|^このリポジトリ|^このプロジェクト",
+    "앞으로|이제부터|^(?:항상|언제나|반드시|절대|결코)|(?:항상|반드시|절대).*(?:줘|마|마세요"
+    "|주세요)"
+    "|^이 (?:저장소|프로젝트)",
 )
 # What the person is, knows or prefers.
 PERSONAL = Phrases(
-    r"i (?:really |much |strongly )?prefer|i'?d rather|i hate|i (?:dis|don'?t )like (?:it )?when"
+    r"i (?:really |much |strongly )?prefer|i'?d (?:rather|prefer)|i would prefer|i hate|i (?:dis"
+    r"|don'?t )like (?:it )?when"
     r"|my name is|call me|i work (?:at|for|as)|^(?:i'?m|i am) an? \w+(?: \w+)?(?:[,.]|$| (?:and|at"
     r"|who"
     r"|with|working|by|investigating|in))|(?:i'?m|i am) (?:\w+ ){0,2}(?:new to|learning?"
@@ -176,7 +251,8 @@ PERSONAL = Phrases(
     r"|nouvelle"
     r"|débutant\w*|une?)",
     r"prefiro|me chamo|meu nome é|trabalho (?:na|no|como|para)|sou (?:nov[oa]|uma?|iniciante)",
-    r"preferisco|mi chiamo|chiamami|lavoro (?:in|come|per)|sono (?:nuov[oa]|una?|principiante)",
+    r"preferi(?:sco|rei)|mi chiamo|chiamami|lavoro (?:in|come|per)|sono (?:nuov[oa]|una?"
+    r"|principiante)",
     r"я предпочитаю|меня зовут|называй меня|обращайся ко мне|я работаю|я являюсь|я новичок"
     r"|плохо знаком",
     "我更?喜欢|我叫|叫我|我是(?:一|个|名)|我不太?(?:熟悉|会)|我习惯",
@@ -209,7 +285,7 @@ CHANGED = Phrases(
     r"|(?:moved|switched|changed|renamed) (?:from [^.]{1,30} )?to",
     r"korrektur|nicht mehr|(?:jetzt|nun) [^.]{0,40}(?:nicht|statt)",
     r"corrección|ya no|ahora [^.]{0,40}(?:no|en (?:vez|lugar) de)",
-    r"correction|ne \w+ plus|maintenant [^.]{0,40}(?:pas|plus|au lieu)",
+    r"correction|ne \w+ plus|(?:maintenant|désormais|dorénavant) [^.]{0,40}(?:pas|plus|au lieu)",
     r"correção|não \w+ mais|agora [^.]{0,40}(?:não|em vez)",
     r"correzione|non \w+ più|(?:ora|adesso) [^.]{0,40}(?:non|invece)",
     r"исправление|поправка|больше не|(?:теперь|сейчас) [^.]{0,40}(?:не|вместо)",
@@ -222,13 +298,15 @@ DENIED = Phrases(
     r"not|no longer|instead of|rather than|from",
     r"nicht(?: mehr)?|statt",
     r"ya no|en (?:vez|lugar) de|no",
-    r"pas|plus|au lieu d[eu]",
-    r"em vez de|não",
-    r"invece (?:di|che)|non",
+    r"non plus|pas|plus|au lieu d[eu]",
+    r"em vez de|não mais|não",
+    r"invece (?:di|che)|non più|non",
     r"а не|больше не|вместо|не",
     "不再是?|而?不是",
 )
-DENIED_BEFORE = Phrases("ではなく|じゃなくて", "(?:이|가)? ?아니(?:라|고)|말고")
+DENIED_BEFORE = Phrases(
+    "ではなく|じゃなくて|ではありません|じゃない", "(?:이|가)? ?아니(?:라|고)|말고"
+)
 # Sets something right that the assistant did or said.
 CORRECTION = Phrases(
     r"^(?:no|nope)[,.!]|correction|actually|i meant|i (?:already )?(?:said|told you)|not what i"
@@ -277,7 +355,8 @@ SHOWN_ELSEWHERE = Phrases(
     r" structure|\w+/\w+(?:[/.]\w+)+|\w+\.(?:py|js|jsx|ts|tsx|go|rs|java|kt|rb|c|h|cpp|cs|php"
     r"|swift|vue|css|html|sql|sh|toml|ya?ml|json|md)|(?:function|method|class|module|component"
     r"|variable"
-    r"|parameter|struct|interface)(?:es|s)?|pattern|architecture|mvc|controllers?|commits?|committed"
+    r"|parameter|struct|interface)(?:es|s)?|pattern|architecture|mvc|controllers?|commits?"
+    r"|committed"
     r"|merged|rebased|pull request|prs?|#\d+|refactor\w*|(?:the )?fix (?:for|was|is)|fixed|crash"
     r"|stack ?trace|currently|right now|at the moment|this (?:week|morning|afternoon)(?:'s)?|today"
     r"|working on|in progress|to-?dos?",
@@ -287,7 +366,7 @@ SHOWN_ELSEWHERE = Phrases(
     r"função|método|classe|padrão|arquitetura|agora mesmo|hoje|esta semana|trabalhando em",
     r"funzione|metodo|classe|architettura|oggi|questa settimana|lavorando a",
     r"функци\w*|метод|класс|архитектур\w*|сегодня|на этой неделе|работаю над|коммит\w*",
-    "函数|方法|类名|架构|提交了|正在|今天|本周|目前|修复",
+    "函数|方法|类名|架构|提交了|正在|做到第|进行到|今天|本周|目前|修复",
     "関数|メソッド|クラス|アーキテクチャ|今日|今週|作業中|修正した",
     "함수|메서드|클래스|아키텍처|오늘|이번 주|작업 ?중|수정했",
 )
@@ -312,36 +391,77 @@ FIRST_PERSON = Phrases(
 )
 # A statement that begins so rests on what was said before it.
 POINTS_BACK = Phrases(
-    r"^(?:(?:that|dass|que|che|что) )?(?:(?:it|it's|they|he|she|thing|es|lo|это)|(?:this|that"
-    r"|these|those"
-    r"|das|dies|dieses|esto|eso|ça|cela|ce|isso|isto|questo|quello) (?:is|are|was|were|will|should"
-    r"|must"
-    r"|can|has|have|does|do|needs?|thing|one|way|ist|sind|war|soll|es|son|est|sont|é|são|è|sono))"
-    r"|(?:this|that|it|these|those) (?:should|must|will|shall|has to|needs to)",
+    r"^(?:(?:that|dass|que|che|что) )?(?:(?:it|it's|they|he|she|thing|es|lo|это)|(?:this|that|these"
+    r"|those|das|dies|dieses|esto|eso|ça|cela|ce|isso|isto|questo|quello) (?:is|are|was|were|will"
+    r"|should|must|can|has|have|does|do|needs?|thing|one|way|ist|sind|war|soll|sollte|es|son|est"
+    r"|sont"
+    r"|é|são|è|sono))|(?:this|that|it|these|those) (?:should|must|will|shall|has to|needs to)",
     "^(?:这|那|它)|^(?:これ|それ|あれ)|^(?:이거|그거|이것|그것)",
+)
+# Words of such a statement that say nothing without it: "from now on always like this".
+POINTERS = Phrases(
+    r"so|like (?:this|that)|(?:do|it|this|that|way|our|approach|always|please|pls)",
+    r"so|bitte|immer|das|unser|vorgehen|sollte|künftig",
+    r"así|hazlo|haz|eso|esto|siempre|hagas|más|por favor",
+    r"comme ça|comme cela|ça|cela|fais|toujours|refais|jamais|ne",
+    r"assim|isso|isto|faz|faça|faças|mais|sempre",
+    r"così|questo|fai|farlo|fare|sempre|più|mai|non",
+    r"так|это|этого|делай|делайте|всегда|больше|никогда|не",
+    "这样|那样|这么|都|就|做|请|一直",
+    "この|その|ように|いつも|そう|して|ください|必ず|これ",
+    "이렇게|그렇게|항상|계속|해 ?줘|해요?|언제나",
 )
 # Orders a task on a text, which then follows and is not the person's.
 TASK_ON_TEXT = Phrases(
     r"(?:translat|shorten|proof-?read|summari[sz]|rewrit|rephras|paraphras|review|explain|improv"
-    r"|correct|edit|reword|condens|simplif|format|comment on|polish|analy[sz])\w*(?: [^\n]{0,40})?"
+    r"|correct|edit|reword|condens|simplif|format|comment on|polish"
+    r"|analy[sz])\w*(?: [^\n:.!?]{0,40})?"
     r" (?:this|these|that|it|following|below|texts?|e-?mails?|letter|article|paragraph|passage"
     r"|message"
     r"|notes?|document|post|draft|review|announcement|rules)|tl;?dr|what does (?:this|it|that) mean"
-    r"|make (?:this|it) (?:shorter|nicer|better|sound)",
+    r"|make (?:this|it) (?:shorter|nicer|better|sound)"
+    r"|(?:translat|proof-?read|summari[sz]|rephras|paraphras)\w*(?: [^\n:]{0,30})?[:\n]|(?:fix"
+    r"|correct|check) (?:the |my )?"
+    r"(?:grammar|spelling|typos?|wording|english)|what do you think of|turn (?:this|it) into"
+    r"|(?:this|these|my|the following) (?:\w+ )?(?:e-?mail|mail|text|letter|paragraph|message|draft"
+    r"|post|announcement|article|newsletter)",
+    r"dies(?:e|er|en|es|em) (?:text|mail|brief|absatz|nachricht|artikel)",
+    r"este (?:texto|correo|mensaje|párrafo|artículo)|esta (?:carta|nota)",
+    r"ce (?:texte|mail|message|paragraphe|courriel)|cet article|cette lettre",
+    r"(?:este|esse) (?:texto|e-?mail|parágrafo|artigo)|(?:esta|essa) mensagem",
+    r"questo (?:testo|messaggio|paragrafo|articolo)|questa (?:e-?mail|lettera)",
+    r"(?:этот|это) (?:текст|письмо|сообщение|абзац)",
+    "(?:这段|这封|这篇|下面这)(?:文字|话|邮件|文章|英文|文案|句)?",
+    "この(?:文|文章|メール|英文|段落)",
+    "(?:이|다음|아래) (?:글|문장|메일|단락|문단)",
     r"(?:übersetz|kürz|korrigier|fasse?|prüf|erklär|überarbeit|formulier"
-    r"|verbesser)\w*(?: [^\n]{0,40})?"
-    r" (?:dies\w*|das|folgend\w*|text\w*|mail|brief|artikel|absatz|nachricht)",
-    r"(?:trad[uú]c|acort|corr[ií]g|res[uú]m|revis|expl[ií]c|reescrib|mejor)\w*(?: [^\n]{0,40})?"
-    r" (?:est[eo]|eso|siguiente|textos?|correo|carta|artículo|párrafo|mensaje)",
-    r"(?:tradui|raccourci|corrig|résum|reli|expliqu|reformul|améliore|réécri)\w*(?: [^\n]{0,40})?"
-    r" (?:ceci|cela|ce|cette|suivant\w*|textes?|courriel|mail|lettre|article|paragraphe|message)",
-    r"(?:traduz|encurt|corri[jg]|resum|revis|expli[cq]|reescrev|melhor)\w*(?: [^\n]{0,40})?"
-    r" (?:ist[oe]|este|seguinte|textos?|e-?mail|carta|artigo|parágrafo|mensagem)",
-    r"(?:tradu[cr]|accorci|corregg|riassum|rived|spieg|riscriv|miglior)\w*(?: [^\n]{0,40})?"
-    r" (?:quest[oa]|seguente|test[oi]|e-?mail|lettera|articolo|paragrafo|messaggio)",
-    r"(?:перевед|сократи|исправь|перескаж|проверь|объясни|перепиш|улучши)\w*(?: [^\n]{0,40})?"
-    r" (?:эт\w+|следующ\w+|текст\w*|письмо|статью|абзац|сообщение)",
-    "(?:翻译|缩短|校对|总结|概括|润色|改写|解释|审阅|精简).{0,12}(?:这|以下|下面|文|句|段|：)",
-    "(?:これ|この|次|以下|文|下記).{0,16}(?:翻訳|要約|校正|添削|説明して|短く|書き直|直して|訳して)",
-    "(?:이|다음|아래|글|문).{0,16}(?:번역|요약|교정|줄여|설명해|다듬|검토해)",
+    r"|verbesser)\w*(?: [^\n:.!?]{0,40})?"
+    r" (?:dies\w*|das|folgend\w*|text\w*|mail|brief|artikel|absatz|nachricht)"
+    r"|(?:den|diesen) text (?:\w+ )?(?:übersetzen|kürzen|korrigieren|prüfen|überarbeiten"
+    r"|verbessern)"
+    r"|fasse? (?:\w+ )?zusammen|übersetz\w*(?: [^\n:]{0,30})?[:\n]",
+    r"(?:trad[uú]c|acort|corr[ií]g|res[uú]m|revis|expl[ií]c|reescrib|mejor)\w*(?: [^\n:.!?]{0,40})?"
+    r" (?:est[eo]|eso|siguiente|textos?|correo|carta|artículo|párrafo|mensaje)"
+    r"|(?:traduce|resume|corrige|acorta)(?: [^\n:]{0,30})?[:\n]|mejora la redacción",
+    r"(?:tradui|raccourci|corrig|résum|reli|expliqu|reformul|améliore"
+    r"|réécri)\w*(?: [^\n:.!?]{0,40})?"
+    r" (?:ceci|cela|ce|cette|suivant\w*|textes?|courriel|mail|lettre|article|paragraphe|message)"
+    r"|(?:traduis|résume|corrige|raccourcis)(?: [^\n:]{0,30})?[:\n]|corriger? les fautes",
+    r"(?:traduz|encurt|corri[jg]|resum|revis|expli[cq]|reescrev|melhor)\w*(?: [^\n:.!?]{0,40})?"
+    r" (?:ist[oe]|este|seguinte|textos?|e-?mail|carta|artigo|parágrafo|mensagem)"
+    r"|(?:traduz|resum[ae]|corrij[ae]|corrige|encurta)(?: [^\n:]{0,30})?[:\n]|(?:resum|traduz"
+    r"|revis|corri[jg])\w* iss[oe]",
+    r"(?:tradu[cr]|accorci|corregg|riassum|rived|spieg|riscriv|miglior)\w*(?: [^\n:.!?]{0,40})?"
+    r" (?:quest[oa]|seguente|test[oi]|e-?mail|lettera|articolo|paragrafo|messaggio)"
+    r"|(?:traduci|riassumi|correggi|accorcia)(?: [^\n:]{0,30})?[:\n]",
+    r"(?:перевед|отредактируй|сократи|исправь|перескаж|проверь|объясни|перепиш"
+    r"|улучши)\w*(?: [^\n:.!?]{0,40})?"
+    r" (?:эт\w+|следующ\w+|текст\w*|письмо|статью|абзац|сообщение)"
+    r"|(?:переведи|сократи|исправь|перескажи)(?:те)?(?: [^\n:]{0,30})?[:\n]",
+    "把这.{0,8}(?:翻|译|改)|(?:翻译|缩短|校对|总结|概括|润色|改写|解释|审阅|精简).{0,12}(?:这"
+    "|以下|下面|文|句|段|：|:)",
+    "(?:これ|この|次|以下|文|下記).{0,16}(?:翻訳|要約|校正|添削|説明して|短く|書き直|直して"
+    "|訳して)",
+    "(?:이|다음|아래|글|문).{0,16}(?:번역|요약|교정|줄여|설명해|다듬|검토해|고쳐)|(?:번역|요약"
+    "|교정)해 ?(?:줘|주세요) ?[:\\n]",
 )

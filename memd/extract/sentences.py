@@ -32,6 +32,11 @@ _LETTER = re.compile(
     r"|On .{6,80} wrote:\s*$|Dear .{2,40}[,:]\s*$|\u5c0a\u656c\u7684"
     r"|(?:Hi|Hello) (?:team|all|everyone|folks|support team)[,:]?\s*$)"
 )
+# Behind the first line such a greeting opens one, too.
+_GREETING = re.compile(
+    r"\s*(?:Hi|Hello|Hey|Hallo|Liebe[rns]?|Hola|Estimad[oa]s?|Bonjour|Olá|Caro|Cara|Ciao|Gentile"
+    r"|Уважаем\w+|Здравствуйте|皆さん|各位|大家好|여러분|안녕하세요)\b[^.!?]{0,40}[,!\uff0c\u3001]?\s*$"
+)
 # Quotations, and the marks that clients, diffs, comments and numbered listings put before a line.
 _QUOTED_LINE = re.compile(r"^\s*(?:>|\||\u23fa|\u25cf|\u23bf|//|/\*|--\s|\d+\s?[|\u2502])")
 _INDENTED = re.compile(r"^(?:\t| {4,})\S")
@@ -64,7 +69,11 @@ _MASKED = re.compile(
 )
 # A sentence ends before a space, or at a CJK mark, which needs none.
 _END = re.compile(
-    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s+|(?<=[\u3002\uff01\uff1f])\s*"
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!\b[DMS]r\.)(?<!\bM[rs]\.)(?<!\bMrs\.)"
+    r"(?<!\b[A-Z]\.)(?<!\bNr\.)(?<!\d\.)\s+"
+    # "on the 3. of May" and "am 3. Mai" go on; a number may end a sentence all the same.
+    r"|(?<=\d\.)\s+(?!(?i:jan|feb|mär|apr|mai|jun|jul|aug|sep|okt|nov|dez))(?=[^\Wa-zäöüß_])"
+    r"|(?<=[\u3002\uff01\uff1f])\s*"
 )
 
 
@@ -109,7 +118,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 def _without_given_text(text: str) -> str:
     """Return a message without the text that it orders a task on."""
     task = TASK_ON_TEXT.span(text)
-    given = _GIVEN_TEXT.search(text, task[1]) if task else None
+    given = _GIVEN_TEXT.search(text, task[1] - 1) if task else None
     return text[: given.start()] if given else text
 
 
@@ -178,6 +187,8 @@ def _typed_lines(text: str) -> Iterator[str | None]:
             yield None
         else:
             block = _opened_block(line)
+            if number > 0 and _GREETING.match(line):
+                block = _ForeignBlock()
             is_foreign = (
                 block or number in pasted_lines or _looks_pasted(line, previous=typed or "")
             )

@@ -43,4 +43,10 @@ AGAINST = _set(
     " evita evitar deja odio évite éviter arrête déteste interdit evite pare odeio proibido evitare"
     " smetti vietato избегай перестань хватит вместо запрещено"
 )
+# Articles, prepositions and auxiliaries of the languages whose words are not stemmed here.
+FUNCTION_WORDS = _set(
+    "der die das den dem des ein eine ist sind herr frau el la los las un una es son le les est"
+    " sont il lo gli sono o os as um uma é são è na no nas nos em di du de da do del al à a mr mrs"
+    " на по в во"
+)
 MARKED = re.compile(r"[?\uff1f](?=\s|$)|~~")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memd.base.values import Message
 from memd.extract.candidates import Candidates, find, statements
+from tests.extract import sayings
 from tests.support import samples
 
 AT = 1_772_550_000.0  # 2026-03-03, a Tuesday
@@ -161,3 +162,41 @@ def test_what_sets_something_right_is_a_correction(text: str) -> None:
 def test_other_messages_correct_nothing(text: str) -> None:
     """The next step, thanks and what was pasted are no corrections."""
     assert statements(text, "I did it.")[1] == ()
+
+
+def is_kept(text: str) -> bool:
+    """Tell whether anything of a message is saved or suggested."""
+    result = find_in(text)
+    return bool(result.candidates or result.suggestions)
+
+
+@pytest.mark.parametrize("texts", [sayings.REQUESTS, sayings.LASTING_ORDERS])
+def test_what_people_ask_and_order_is_kept(texts: tuple[str, ...]) -> None:
+    """Requests to remember, lasting orders and preferences of ten languages are kept."""
+    assert [text for text in texts if not is_kept(text)] == []
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        sayings.NOT_TO_REMEMBER,
+        sayings.GIVEN_TEXTS,
+        sayings.RECOLLECTIONS,
+        sayings.NOT_LASTING,
+    ],
+)
+def test_what_is_no_wish_leaves_nothing(texts: tuple[str, ...]) -> None:
+    """Refusals, given texts, recollections and tasks of ten languages leave nothing."""
+    assert [text for text in texts if is_kept(text)] == []
+
+
+def test_what_the_work_shows_is_only_suggested() -> None:
+    """A request to remember what code, git or the task show waits for somebody to decide."""
+    results = [(text, find_in(text)) for text in sayings.SHOWN_ELSEWHERE]
+    assert [text for text, r in results if r.candidates or not r.suggestions] == []
+
+
+def test_a_rule_that_points_back_is_kept_with_what_it_means_or_not_at_all() -> None:
+    """Of "always like this" nothing is saved, and nothing that only points is suggested."""
+    results = [find_in(text) for text in sayings.POINTING_BACK]
+    assert [each for result in results for each in result.candidates] == []

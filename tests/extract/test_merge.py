@@ -7,6 +7,7 @@ from memd.base.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.extract.candidates import Candidate
 from memd.extract.merge import MergedDraft, merge
 from memd.store import memory
+from tests.extract import sayings
 
 AT = 1_772_614_800.0  # 2026-03-04
 RULE = "integration tests must hit a real database"
@@ -130,6 +131,15 @@ def test_a_denied_value_is_replaced(old: str, new: str) -> None:
     assert (edit.path, edit.base) == (first.path, sha256(first.content or b""))
     assert memory.parse(edit.content or b"", "").description == new
     assert run(tree, new).draft.edits == ()
+
+
+@pytest.mark.parametrize(("new", "old", "unrelated"), sayings.CORRECTIONS)
+def test_corrections_of_ten_languages_meet_their_memory(new: str, old: str, unrelated: str) -> None:
+    """A statement that denies a value replaces the memory that says it, and no other."""
+    tree = Directory()
+    run(tree, unrelated)
+    (first,) = run(tree, old).draft.edits
+    assert [edit.path for edit in run(tree, new).draft.edits] == [first.path]
 
 
 def test_another_thing_with_the_denied_value_stays() -> None:
