@@ -64,7 +64,7 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
     contexts, summaries = Contexts(clock, docs, callers), Summaries(clock, models, core.runs)
     recall, rules = _recall(core), ToolRules(store, docs, clock, callers)
     reviews = Reviews(store, proposals, clock, callers)
-    prompts = Prompts(store.reading, core.joined, callers, instructions.text)
+    prompts = Prompts(store.reading, core.joined, callers, instructions.text, recall)
     hooks = HookAnswers(
         callers,
         clock,
@@ -72,7 +72,7 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         jobs,
         recall=recall,
         suggestions=suggestions,
-        sections=Sections(prompts, projects),
+        sections=Sections(prompts, recall, projects),
         tools=ToolUses(rules, store, recall, contexts, projects, clock=clock),
         ends=TurnEnds(extraction_starter, session_notes, starter.consider, clock),
         deliveries=MessageDeliveries(mailboxes, clock),

@@ -5,6 +5,7 @@ from functools import partial
 
 from anyio import to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.base import limits
 from memd.base.errors import MemdError
@@ -12,34 +13,43 @@ from memd.base.names import INDEX, TEAM_INDEX
 from memd.hooks.event import HookEvent
 from memd.projects.projects import Projects
 from memd.prompt.service import Prompts
-from memd.text import tags
+from memd.recall.own_rules import UNITS, OwnRules
+from memd.recall.service import Recall
+from memd.text import quoting, tags
 
 _TAGS = len(tags.OPEN) + len(tags.CLOSE) + 3  # around a section, with line ends
 _ROOM = limits.BLOCK_CHARACTERS - _TAGS
 _MODE = "agent"
+_CONTINUED = ("resume", "fork")  # sources of a session that goes on with a context
 _INDEX_OPEN, _INDEX_CLOSE = "<memory_index>", "</memory_index>"
 
 
 class SessionSection(Struct, frozen=True):
     """What is to be shown of a session's memory section; ``index`` is the file that has the rest.
 
-    ``whole`` is the section that the client loads by itself, ``None`` if it loads none.
+    ``whole`` is the section that the client loads by itself, ``None`` if it loads none. ``rules``
+    are the person's own.
     """
 
     text: str
     index: str
     whole: str | None = None
+    rules: OwnRules = OwnRules()
 
 
 class Sections:
     """Makes the memory sections of sessions and sub-agents."""
 
-    def __init__(self, prompts: Prompts, projects: Projects) -> None:
+    def __init__(self, prompts: Prompts, recall: Recall, projects: Projects) -> None:
         self._prompts = prompts
+        self._recall = recall
         self._projects = projects
 
-    async def of_session(self, event: HookEvent) -> SessionSection:
-        """Return the section of a session that starts; its client may load a part by itself."""
+    async def of_session(self, event: HookEvent, rules_room: int) -> SessionSection:
+        """Return the section of a session that starts; its client may load a part by itself.
+
+        The person's rules get ``rules_room`` UTF-16 units at most, and what the section leaves.
+        """
         project, settings = event.project, event.settings
         environment = event.call.caller.environment
         load = partial(self._prompts.load, project, settings, room=_ROOM, environment=environment)
@@ -47,8 +57,14 @@ class Sections:
         whole = loaded.prompt or ""
         if event.dialect.loads_memory and project.client_dir == project.memory_dir:
             shown = await to_thread.run_sync(self._prompts.shared, project, settings)
-            return SessionSection(shown, f"{loaded.memory_dir}/{TEAM_INDEX}", whole)
-        return SessionSection(whole, f"{loaded.memory_dir}/{INDEX}")
+            section = SessionSection(shown, f"{loaded.memory_dir}/{TEAM_INDEX}", whole)
+        else:
+            section = SessionSection(whole, f"{loaded.memory_dir}/{INDEX}")
+        if event.payload.source in _CONTINUED:  # they are in its context already
+            return section
+        room = min(UNITS, rules_room, _ROOM - quoting.units(section.text))
+        rules = await to_thread.run_sync(self._recall.own_rules, project.memory_dir, room)
+        return replace(section, rules=rules)
 
     async def of_sub_agent(self, event: HookEvent) -> str:
         """Return the memory section that is added when a sub-agent starts, or "" for none.

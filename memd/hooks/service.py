@@ -4,7 +4,8 @@ All client logic lives here and in ``dialects``, none in the hook file, so an up
 no new set-up.
 
 - The start of a session adds the memory section where the client does not load it itself, and
-  otherwise only the section about the team's directory, which no client loads.
+  otherwise only the section about the team's directory, which no client loads; and the person's own
+  rules, which count as given.
 - A prompt adds the relevant memories and open suggestions, at most 9,500 characters.
 - A sub-agent's start adds its memory where the settings name a scope and its client loads none.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
@@ -208,14 +209,23 @@ class HookAnswers:
         suggested = await self._suggestions.surface(
             event.project, event.settings, event.session, _START_SECONDS
         )
-        section = await self._sections.of_session(event)
         room = limits.BLOCK_CHARACTERS - _NEXT_PROMPT_UNITS
+        is_compacted = event.payload.source == "compact"  # then the notes need room as well
+        section = await self._sections.of_session(event, room // 3 if is_compacted else room)
+        rules = section.rules
+        if rules.paths:
+            await self._recall.given(event.session, event.project.memory_dir, rules.paths)
+        room -= quoting.units(rules.text)
         notes_room = room // 2 if section.text else room
         noted = await self._turn_ends.compacted_notes(event, notes_room)
-        room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
+        if noted:
+            room -= quoting.units(noted)
+        else:
+            room = limits.BLOCK_CHARACTERS - quoting.units(rules.text)
         shown = fit(section.text, section.index, room)
         self._texts[event.session] = shown if section.whole is None else section.whole
-        brought = (tagged(shown) if shown else "", noted, suggested)
+        texts = "\n\n".join(filter(None, (shown, rules.text)))
+        brought = (tagged(texts) if texts else "", noted, suggested)
         self._used_units[event.session] = sum(map(quoting.units, brought)) if noted else 0
         return brought
 

@@ -83,10 +83,11 @@ class Parts(Struct, frozen=True):
     transcripts: str = ""
     extra_guidelines: str = ""
     brief: bool = False
+    rules: str = ""  # the section with the person's own rules, "" for none
 
 
 def compose(parts: Parts) -> str:
-    """Return the text of a prompt: its sections in order, then the indexes."""
+    """Return the text of a prompt: its sections in order, the indexes, and the person's rules."""
     extra_guidelines = parts.extra_guidelines.strip()
     is_daily, is_team = parts.variant is Variant.DAILY_LOG, parts.variant is Variant.TEAM
     # Whether sections, and optional parts of templates, are in the prompt.
@@ -117,6 +118,7 @@ def compose(parts: Parts) -> str:
     sections = [fill(_TEMPLATES[name], flags, values) for name in names]
     if not parts.skip_index:
         sections += [_index_section(index) for index in parts.indexes]
+    sections += [parts.rules] if parts.rules else []
     return "\n\n".join(sections) + "\n"
 
 

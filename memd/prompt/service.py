@@ -4,7 +4,7 @@ A prompt is computed once for each client session. It depends only on the projec
 parameters and the indexes, so that equal inputs give equal bytes.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -60,6 +60,32 @@ class IndexReader(Protocol):
         ...
 
 
+class LoadedRules(Protocol):
+    """The person's own rules as a section of a prompt, and the paths of their memories."""
+
+    @property
+    def text(self) -> str:
+        """The section, "" for none."""
+        ...
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the memories that the section has whole."""
+        ...
+
+
+class RuleSource(Protocol):
+    """The methods of recall that prompts use."""
+
+    def own_rules(self, directory: str) -> LoadedRules:
+        """Return the person's own rules of a directory. Blocks."""
+        ...
+
+    async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
+        """Note that a session has these memories in its context."""
+        ...
+
+
 class PromptLoaded(Struct, frozen=True):
     """The memory section, and the text of the instruction files if the client asked for it."""
 
@@ -77,7 +103,7 @@ class Prompts:
     """Builds the memory sections of prompts.
 
     ``joined`` returns whether a memory directory belongs to a team. ``instructions`` returns the
-    text of a project's instruction files.
+    text of a project's instruction files, ``recall`` the person's own rules.
     """
 
     def __init__(
@@ -86,11 +112,13 @@ class Prompts:
         joined: Callable[[str], bool],
         callers: Callers,
         instructions: Callable[[Project, Mapping[str, str]], Awaitable[InstructionText]],
+        recall: RuleSource,
     ) -> None:
         self._reader = reader
         self._joined = joined
         self._callers = callers
         self._instructions = instructions
+        self._recall = recall
 
     @method("load_prompt", "read")
     async def load_prompt(
@@ -115,9 +143,11 @@ class Prompts:
             raise _unknown_instructions(instructions)
         environment = call.caller.environment
 
-        def load() -> tuple[Project, PromptLoaded]:
-            """Return the project and its prompt. Blocks."""
+        def load() -> tuple[Project, PromptLoaded, Sequence[str]]:
+            """Return the project, its prompt, and the paths of the rules in that. Blocks."""
             project, settings, problems = self._callers.where(call, cwd)
+            has_rules = project.enabled and _variant(mode, settings) is not Variant.AGENT
+            rules = self._recall.own_rules(project.memory_dir) if has_rules else None
             loaded = self.load(
                 project,
                 settings,
@@ -127,12 +157,15 @@ class Prompts:
                 skip_index=skip_index,
                 extra_guidelines=extra_guidelines,
                 environment=environment,
+                rules=rules.text if rules else "",
             )
             problems = (*project.problems, *problems, *loaded.problems)
-            return project, replace(loaded, problems=problems)
+            return project, replace(loaded, problems=problems), rules.paths if rules else ()
 
-        project, loaded = await to_thread.run_sync(load)
+        project, loaded, given = await to_thread.run_sync(load)
         self._callers.visited(call, project, session_id)
+        if session_id and given:
+            await self._recall.given(session_id, project.memory_dir, given)
         if instructions in _INSTRUCTIONS:
             return replace(loaded, instructions=await self._instructions(project, environment))
         return loaded
@@ -149,10 +182,12 @@ class Prompts:
         extra_guidelines: str = "",
         room: int | None = None,
         environment: Mapping[str, str],
+        rules: str = "",
     ) -> PromptLoaded:
         """Create the directories and return the prompt; a failure to create one is a problem.
 
-        ``environment`` has the variables that the client forwarded. A prompt of more than ``room``
+        ``environment`` has the variables that the client forwarded, ``rules`` is the section of the
+        person's own rules. A prompt of more than ``room``
         UTF-16 units is built without examples.
 
         Blocks. Raises Invalid and the errors of ``agent_directory``.
@@ -187,6 +222,7 @@ class Prompts:
             search=settings.prompt.search_past_context,
             transcripts=f"{project.transcripts}/{slug(project.cwd)}",
             extra_guidelines=_guidelines(extra_guidelines, environment, settings),
+            rules=rules,
         )
         prompt = compose.compose(parts)
         if room is not None and quoting.units(prompt) > room:

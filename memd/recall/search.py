@@ -17,8 +17,9 @@ from memd.base import limits
 from memd.base.names import TEAM
 from memd.base.settings import Settings
 from memd.base.team import Author
-from memd.base.values import FOREIGN, Header, MemoryFile, Project
+from memd.base.values import FOREIGN, PERSON, PERSONAL, Header, MemoryFile, Project
 from memd.recall import block, select
+from memd.recall.own_rules import OwnRules, own_rules
 from memd.recall.query import parse
 from memd.recall.rank import Ranked, highest_score, rank, score, weigh
 from memd.recall.select import Prompt, SurfacedMemory
@@ -28,6 +29,7 @@ from memd.text.words import words
 
 _CANDIDATES = 300  # memories that are ranked; more gave no better results on five sets
 _LEAST_CANDIDATES = 50  # of these that no rule excludes, if there are so many
+_RULES = 40  # memories that are read for the person's own rules
 _RARE = 50  # memories that a search ranks first
 _MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
 
@@ -40,6 +42,10 @@ class Reader(Protocol):
 
         ``real`` is the directory's real path, if the caller knows it.
         """
+        ...
+
+    def known_headers(self, directory: str) -> tuple[Header, ...]:
+        """Return the headers of the last look, newest first; raises the same."""
         ...
 
     def read_many(
@@ -197,6 +203,24 @@ class Finder:
                 item = Item(memory.path, file.hash, len(memory.content.encode()))
                 result.append(RecalledMemory(sent_memory, item))
         return tuple(result)
+
+    def own_rules(self, directory: str, room: int) -> OwnRules:
+        """Return the person's own rules for a session's start, in ``room`` UTF-16 units.
+
+        Raises Refused and Storage.
+        """
+        real = os.path.realpath(directory)
+        paths = (
+            header.path
+            for header in self._reader.known_headers(directory)
+            if header.type in PERSONAL
+            and header.origin == PERSON
+            and self._authorship.own(real, header.path, header.hash)
+        )
+        files = self._reader.read_many(directory, tuple(islice(paths, _RULES)), real)
+        # What another program wrote since the last look is no rule, whatever it says of itself.
+        own = (file for file in files if self._authorship.own(real, file.header.path, file.hash))
+        return own_rules(own, room)
 
     def items(self, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
         """Return ledger entries, of 0 bytes, for memories that a session already has."""

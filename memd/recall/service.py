@@ -40,6 +40,7 @@ from memd.recall.explain import (
     Explanation,
     explained_rows,
 )
+from memd.recall.own_rules import UNITS, OwnRules
 from memd.recall.search import Authorship, Finder, Hit, Reader, RecalledMemory, Selection
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.call import Call
@@ -169,7 +170,7 @@ class Recall:
         await self._in_thread(begin)
 
     async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
-        """Mark memories as surfaced that a session has in its context because it wrote them."""
+        """Mark memories as surfaced that a session has in its context by other ways."""
 
         def give() -> None:
             items, now = self._finder.items(directory, paths), self._clock.now()
@@ -179,6 +180,15 @@ class Recall:
                 self.ledger.flush()
 
         await self._in_thread(give)
+
+    def own_rules(self, directory: str, room: int = UNITS) -> OwnRules:
+        """Return the person's own rules for a session's start, none if they cannot be read.
+
+        Blocks.
+        """
+        with suppress(MemdError):
+            return self._finder.own_rules(directory, room)
+        return OwnRules()
 
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Remove a session's marks ``but`` some absolute paths, after it was compacted."""

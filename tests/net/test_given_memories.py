@@ -202,3 +202,43 @@ def test_what_only_reads_marks_nothing(project: Project) -> None:
     assert given(project, "s") == ["port.md"]
     assert project.tree() == before
     assert len(project.call("memory.history")["changes"]) == 1
+
+
+RULE = "Never restart the zebra broker by hand, its port would change."
+
+
+def start(project: Project, session: str, source: str = "startup") -> str:
+    """Return what the hook of a session's start gives Claude Code."""
+    payload = {"session_id": of(project, session), "cwd": project.cwd, "source": source}
+    payload |= {"hook_event_name": "SessionStart", "transcript_path": "/s.jsonl"}
+    given = {"client": "claude-code", "event": "SessionStart", "deadline_ms": 10_000}
+    return str(project.home.call("hook", payload=payload, **given))
+
+
+def test_rules_of_a_start_do_not_come_with_a_prompt(project: Project) -> None:
+    """The person's rules come whole at the start, and no prompt of the session brings one again."""
+    project.write("rule.md", RULE, type="feedback", description="restarts of the zebra broker")
+    assert RULE in project.call("load_prompt", session_id=of(project, "a"))["prompt"]
+    assert RULE in start(project, "b")
+    query = "how do I restart the zebra broker by hand"
+    assert [given(project, each, query) for each in "abc"] == [[], [], ["rule.md"]]
+
+
+def test_rules_come_again_after_a_compaction_and_not_with_a_resumed_session(
+    project: Project,
+) -> None:
+    """A context that was compacted or cleared gets them anew; a resumed one has them."""
+    project.write("rule.md", RULE, type="feedback", description="restarts of the zebra broker")
+    shown = {s: RULE in start(project, "a", s) for s in ("startup", "compact", "clear", "resume")}
+    assert shown == {"startup": True, "compact": True, "clear": True, "resume": False}
+
+
+def test_rules_of_a_start_are_bounded(project: Project) -> None:
+    """At most some 1,500 tokens of rules come, the newest first; the others come with prompts."""
+    for number in range(30):
+        project.write(f"r{number}.md", f"Rule {number}. {RULE * 5}", type="feedback")
+    text = project.call("load_prompt", session_id=of(project, "a"))["prompt"]
+    numbers = [number for number in range(30) if f"Rule {number}." in text]
+    assert numbers
+    assert numbers == list(range(30 - len(numbers), 30))
+    assert len(text.split("## The user's own rules")[1]) <= 6_000

@@ -277,7 +277,6 @@ def test_an_unknown_mode_is_refused(project: Project) -> None:
 RULE = "Integration tests must hit a real Postgres, never a mock."
 
 
-@differs("2.1", "rules come with the prompts that they fit, not with the session's start")
 def test_the_persons_rules_come_whole(project: Project) -> None:
     """Memories of type user and feedback that the person saved are in the text, whole."""
     project.write("rule.md", RULE, type="feedback", description="tests and databases")
