@@ -108,6 +108,7 @@ def _prompt(demo: Demo) -> None:
     print(f"   {len(loaded['prompt'])} characters, index {loaded['index']}, etag {loaded['etag']}")
     again = demo.call("load_prompt", session_id="session-4")
     demo.check("the same inputs give the same bytes", again["prompt"] == loaded["prompt"])
+    demo.check("the person's rules come whole", "must hit a real database" in loaded["prompt"])
     demo.check(
         "every memory has its line in the index",
         loaded["index"]["lines"] >= len(demo.call("memory.list")["memories"]),
@@ -117,7 +118,7 @@ def _prompt(demo: Demo) -> None:
 def _prefetch(demo: Demo) -> None:
     result = []
     for query in _PROMPTS:
-        answer = demo.call("prefetch", session_id="session-3", query=query)
+        answer = demo.call("prefetch", session_id="session-5", query=query)
         names = [memory["name"] for memory in answer["memories"]]
         result.append(names)
         print(f"   «{query}» → {names or answer['skipped'] or 'nothing'} ({answer['strategy']})")
@@ -127,7 +128,7 @@ def _prefetch(demo: Demo) -> None:
         any("merge" in n or "freez" in n for n in result[1]),
     )
     demo.check("small talk brings nothing", not result[3])
-    again = demo.call("prefetch", session_id="session-3", query=_PROMPTS[0])
+    again = demo.call("prefetch", session_id="session-5", query=_PROMPTS[0])
     demo.check(
         "a memory comes once per session",
         not {m["name"] for m in again["memories"]} & set(result[0]),

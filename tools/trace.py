@@ -105,7 +105,7 @@ def _requests(caller: Client, cwd: str) -> dict[str, Callable[[], object]]:
     def extract() -> None:
         said = (
             "Remember that the staging host is box-{}.dev.",
-            "I prefer answer {}, without lists.",
+            "Keep in mind that I prefer answer {} without lists.",
         )
         messages = [
             message
