@@ -97,7 +97,7 @@ def parser(
 
     A parser with ``hints`` is only used to generate shell completion, so it also shows the global
     options with each command. A parser for a command ``line`` knows only the command that the line
-    names, unless it names none: to make all of them takes a third of a command's time.
+    names, unless it names none: to make all of them takes a quarter of a command's time.
     """
     top: argparse.ArgumentParser = _make_parser(
         _Parser,

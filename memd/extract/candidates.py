@@ -158,7 +158,7 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
     lasting: list[str] = []
     corrections: list[str] = []
     for number, sentence in enumerate(own[: _count_before_colon(own)]):
-        item = _judge(own, number, "")
+        item = _judge(own, number, "", behind_colon=False)
         if item is not None and item.reason != CHANGED:
             lasting.append(item.sentence.text)
         elif before and not _asks(sentence) and phrases.CORRECTION.match(_plain(sentence)):
@@ -180,7 +180,10 @@ def _choose(text: str, before: str) -> tuple[list[_Chosen], str]:
         return [], NOT_WANTED
     if _is_pasted(text, own):
         return [], PASTED
-    judged = [_judge(own, number, before) for number in range(len(own))]
+    count = _count_before_colon(own)
+    judged = [
+        _judge(own, number, before, behind_colon=number >= count) for number in range(len(own))
+    ]
     items = [item for item in judged if item is not None]
     saved = {item.sentence: item for item in items if not item.reason}
     suggested = [item for item in items if item.reason and item.sentence not in saved]
@@ -188,7 +191,9 @@ def _choose(text: str, before: str) -> tuple[list[_Chosen], str]:
     return [*saved.values(), *suggested[:_MOST_SUGGESTIONS]], QUESTION if all_ask else NOT_LASTING
 
 
-def _judge(own: Sequence[Sentence], number: int, before: str) -> _Chosen | None:
+def _judge(
+    own: Sequence[Sentence], number: int, before: str, *, behind_colon: bool
+) -> _Chosen | None:
     """Return a message's sentence as it is saved or suggested, ``None`` if it is neither."""
     sentence, plain = own[number], _plain(own[number])
     question = phrases.REMEMBER_QUESTION.span(plain)
@@ -196,11 +201,10 @@ def _judge(own: Sequence[Sentence], number: int, before: str) -> _Chosen | None:
         return None
     request = question or phrases.REMEMBER.span(plain)
     if request is not None:
-        return _requested(own, number, before, request)
+        return _requested(own, number, before, request, behind_colon=behind_colon)
     reason = _reason_to_suggest(plain)
     if not reason:
         return None
-    behind_colon = number >= _count_before_colon(own)
     return _Chosen(sentence, sentence.text, reason, OUTSIDE if behind_colon else PERSON)
 
 
@@ -222,7 +226,12 @@ def _reason_to_suggest(plain: str) -> str:
 
 
 def _requested(
-    own: Sequence[Sentence], number: int, before: str, request: tuple[int, int]
+    own: Sequence[Sentence],
+    number: int,
+    before: str,
+    request: tuple[int, int],
+    *,
+    behind_colon: bool,
 ) -> _Chosen | None:
     """Return the sentence that a request to remember is about; ``request`` is where its words are.
 
@@ -233,7 +242,7 @@ def _requested(
     joint = _JOINT.match(rest)
     rest = rest[joint.end() :] if joint else rest
     is_spoken_by_another = front.rstrip().endswith(_COLONS)
-    if number >= _count_before_colon(own) or is_spoken_by_another:
+    if behind_colon or is_spoken_by_another:
         return _Chosen(sentence, sentence.text, NOT_UNDERSTOOD, OUTSIDE)
     if _says_something(rest, least=1):
         statement = rest[:1].upper() + rest[1:].rstrip("? \uff1f吗")

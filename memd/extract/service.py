@@ -131,8 +131,7 @@ class Extractions:
         """Extract memories from the messages since the session's cursor, and move the cursor.
 
         Without ``allow_model`` the local extractor is used even if a model is configured. Raises
-        Refused, Invalid, Model and the errors of
-        ``Store.commit``; the cursor does not move then.
+        Refused, Invalid, Model and the errors of ``Store.commit``; the cursor does not move then.
         """
         reason = requests.gate(settings, project)
         if reason:
@@ -147,7 +146,13 @@ class Extractions:
         if request.ended and settings.extract.at_end and new_part.turns < _LEAST_TURNS:
             turn = replace(request, ended=False)
             return await self.run(
-                project, settings, turn, job=job, client=client, progress=progress
+                project,
+                settings,
+                turn,
+                job=job,
+                client=client,
+                progress=progress,
+                allow_model=allow_model,
             )
         problem = new_part.problem
         if 0 < new_part.turns < settings.extract.every_turns:
