@@ -200,7 +200,7 @@ def _calls(client: Asking, cwd: str) -> tuple[str, dict[str, Any]]:
         lambda: ("load_prompt", {"session_id": session}): 10,
         lambda: ("memory.list", {"limit": 20}): 10,
         lambda: ("memory.history", {"limit": 20}): 5,
-        lambda: ("session.start", {"session_id": session}): 5,
+        lambda: ("session", {"session_id": session, "event": "start"}): 5,
         lambda: ("job.list", {}): 5,
         lambda: ("memory.write", _written(client)): 10,
     }

@@ -223,7 +223,7 @@ export const Memd = async ({ client, directory }) => {
       if (type === "session.compacted") {
         prompts.delete(session)
         notes.set(session, readNotes(session))
-        await ask("session.compacted", session)
+        await ask("session", session, { event: "compacted" })
       }
     },
 

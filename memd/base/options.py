@@ -102,7 +102,7 @@ def applied(
 def _unknown(name: str) -> str:
     """Return what is to be said of an option that does not exist."""
     if name in gone.SETTINGS:
-        return f"{name} is gone, and ignored: {gone.SETTINGS[name]}"
+        return f"{name} no longer exists: {gone.SETTINGS[name]}"
     return f"{name} is not an option of memd; it is ignored"
 
 

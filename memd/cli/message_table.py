@@ -26,7 +26,7 @@ COMMANDS = (
         ("message", "send"),
         "send a message to an agent",
         "What is answered queued is on the disk: the agent reads it, or you can see what became of "
-        "it with memctl message status. An address is NAME, PARENT/NAME for a sub-agent, "
+        "it with memctl message log ID. An address is NAME, PARENT/NAME for a sub-agent, "
         "NAME@PROJECT in another project, or * for all agents of this one. The text is TEXT, or "
         "standard input for - and where neither TEXT nor --summary is given. With a key the agent "
         "is the sender; without one nobody who is registered, whose messages wait for the person "
@@ -86,26 +86,23 @@ COMMANDS = (
         examples=(("memctl message ack m12 m13", "done with both"),),
     ),
     Command(
-        ("message", "status"),
-        "say what became of a message",
-        "For each receiver queued, leased (it is reading), held (it waits for a person), read, "
-        "refused or expired, and why.",
-        "messages:status",
-        operands=(_ID,),
-        examples=(("memctl message status m12", "has it been read?"),),
-    ),
-    Command(
         ("message", "log"),
-        "list the messages of this project, without their bodies",
-        "Newest first; the newest 10,000 are kept.",
+        "list the messages of this project, or say what became of one",
+        "Newest first and without their bodies; the newest 10,000 are kept. With ID the state of "
+        "that message for each receiver: queued, leased (it is reading), held (it waits for a "
+        "person), read, refused or expired, and why.",
         "messages:log",
+        operands=(_ID._replace(optional=True),),
         options=(
             Option("--agent", "only those of this agent", "ADDRESS"),
             Option("--state", "only those of this state", choices=_STATES),
             _LIMIT,
             Option("--before", "only those before this one", "ID"),
         ),
-        examples=(("memctl message log --agent builder", "who wrote to whom?"),),
+        examples=(
+            ("memctl message log --agent builder", "who wrote to whom?"),
+            ("memctl message log m12", "has it been read?"),
+        ),
     ),
     Command(
         ("message", "held"),

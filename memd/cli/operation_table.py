@@ -276,7 +276,7 @@ COMMANDS = (
         ),
         examples=(
             ("memctl call memory.list limit=5", "the newest five memories"),
-            ("memctl call session.start session_id=nightly", "a script's session begins"),
+            ("memctl call session session_id=nightly event=start", "a script's session begins"),
         ),
     ),
     Command(

@@ -20,6 +20,7 @@ from memd.daemon import machine
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.teams import ChangeRelay
+from memd.extract.starting import ExtractionStarter
 from memd.hooks.dialects import DIALECTS
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
@@ -116,6 +117,7 @@ class Daemon(Core, frozen=True):
     contexts: Contexts
     messages: Messages
     progress: ProgressLines
+    extractions: ExtractionStarter
     dreams: DreamStarter
     methods: tuple[object, ...]
     runners: Mapping[str, Runner]

@@ -24,14 +24,14 @@ from memd.base.values import Project
 from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
 from memd.dream.report_page import markdown
-from memd.dream.results import Dreamed, DreamStatus, LastDream
+from memd.dream.results import Dreamed, DreamStatus
 from memd.dream.service import Dreams
 from memd.dream.values import DreamReport
 from memd.jobs.methods import result_of
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.methods.callers import Callers
-from memd.methods.method import Done, SessionId, method
+from memd.methods.method import method
 from memd.projects.known import Visit, last_visits, remember_visit
 from memd.projects.projects import Projects
 from memd.rpc.call import Call
@@ -94,7 +94,7 @@ class DreamStarter:
 
     @method("dream.status", "read")
     async def status(self, call: Call, *, cwd: str) -> DreamStatus:
-        """When the next dream of a project may begin, and what prevents it.
+        """When the next dream of a project may begin, what prevents it, and what the last one did.
 
         The gates are checked as for a dream, but none is started.
         """
@@ -115,36 +115,18 @@ class DreamStarter:
             gates=outlook.gates,
             running=await self._jobs.under_way("dream", directory),
             proposals=await self._dreams.proposals_in(directory),
+            **await self._newest(directory),
         )
 
-    @method("dream.last", "read")
-    async def last(self, call: Call, *, cwd: str) -> LastDream:
-        """What the newest dream did, as data and as a page for people."""
-        project = await self._callers.project(call, cwd)
-        job = await self._jobs.newest(project.memory_dir, "dream")
+    async def _newest(self, directory: str) -> dict[str, Any]:
+        """Return what ``dream.status`` says of the newest dream that ran in a directory."""
+        job = await self._jobs.newest(directory, "dream")
         if job is None:
-            return LastDream()
+            return {}
         at = job.ended or job.created
         error = str((job.error or {}).get("message", ""))
         page = markdown(job.result or {}, job=job.id, at=at, state=job.state, error=error)
-        return LastDream(
-            job=job.id,
-            state=job.state,
-            at=at,
-            report=job.result,
-            error=error or None,
-            markdown=page,
-        )
-
-    @method("session.end", "write")
-    async def session_end(self, call: Call, *, cwd: str, session_id: SessionId) -> Done:
-        """Note that a client session ended, though it may be resumed; a due dream may begin.
-
-        A resumed session still has the memories that it was given, so its ledger stays.
-        """
-        project, settings, _ = await self._callers.find(call, cwd)
-        await self.consider(project, settings, Visit.of(call.caller, project.cwd, session_id))
-        return Done()
+        return {"report": job.result, "error": error or None, "markdown": page}
 
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Submit an automatic dream if it is due and need not wait; return its job, or "".

@@ -57,13 +57,12 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
     dreams = _dreams(core, proposals)
     notes = await _recover(core, store.recover, dreams.recover, models.recover)
     starter = _dream_starter(core, dreams)
-    mailboxes = messages(core)
+    mailboxes, reviews = messages(core), Reviews(store, proposals, clock, callers)
     progress = progress_lines(core, mailboxes.register)
     extraction_starter = ExtractionStarter(callers, jobs, progress.remember)
     session_notes = _session_notes(core, progress)
     contexts, summaries = Contexts(clock, docs, callers), Summaries(clock, models, core.runs)
     recall, rules = _recall(core), ToolRules(store, docs, clock, callers)
-    reviews = Reviews(store, proposals, clock, callers)
     prompts = Prompts(store.reading, core.joined, callers, instructions.text, recall)
     hooks = HookAnswers(
         callers,
@@ -100,6 +99,7 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         contexts=contexts,
         messages=mailboxes,
         progress=progress,
+        extractions=extraction_starter,
         dreams=starter,
         methods=services,
         runners=run(notes=session_notes, summaries=summaries),

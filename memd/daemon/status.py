@@ -16,6 +16,7 @@ from memd.base.settings import Settings
 from memd.daemon.core import Daemon
 from memd.daemon.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
 from memd.daemon.portable import known_projects
+from memd.extract.starting import ExtractionStarter
 from memd.jobs.breaker import Breaker
 from memd.methods.callers import SeenSession
 from memd.methods.method import Result, method
@@ -65,6 +66,14 @@ class SpendToday(Result):
     runs_per_day: int | None = None
 
 
+class PassedOver(Result):
+    """How many conversations were not learnt from since memd began, and the setting to change."""
+
+    conversations: int
+    reason: str
+    setting: str
+
+
 class Status(Result):
     """The state of the daemon; sizes in bytes, times in seconds; ``spend`` is today's.
 
@@ -76,7 +85,8 @@ class Status(Result):
     lately. ``held`` counts messages between agents that wait for the person. ``teams`` has
     the state of each directory that joined a team, as in ``team.status``, and ``conflicts`` the
     number of files that wait there. ``rules`` counts the rules of all projects by state.
-    ``sessions`` are the last active ones, the newest first. ``health`` are the self-checks that are
+    ``sessions`` are the last active ones, the newest first. ``passed_over`` counts conversations
+    that nothing is learnt from. ``health`` are the self-checks that are
     not ok, of those that ask no server; ``doctor`` has all. ``program`` is the Python that runs the
     daemon and will run its next version.
     """
@@ -103,6 +113,7 @@ class Status(Result):
     conflicts: dict[str, int]
     rules: RuleCounts
     sessions: list[SeenSession]
+    passed_over: list[PassedOver]
     last_dream: DreamEnded | None
     model: ModelState
     spend: SpendToday
@@ -146,6 +157,7 @@ async def status(daemon: Daemon, call: Call) -> Status:
         conflicts=conflicts,
         rules=await daemon.rules.counts(),
         sessions=list(reversed(daemon.callers.sessions.values())),
+        passed_over=_passed_over(daemon.extractions),
         last_dream=await _last_dream(daemon),
         model=daemon.models.state(settings),
         spend=await _spent_today(daemon, settings),
@@ -175,6 +187,13 @@ def _running_job(row: Job, facts: Mapping[str, Any]) -> RunningJob:
         since=row.started,
         progress=numbers,
     )
+
+
+def _passed_over(extractions: ExtractionStarter) -> list[PassedOver]:
+    """Return how many conversations were passed over because nobody sat in front of them."""
+    count = len(extractions.passed_over)
+    row = PassedOver(conversations=count, reason="not interactive", setting="extract.allow_remote")
+    return [row] if count else []
 
 
 async def _last_dream(daemon: Daemon) -> DreamEnded | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from memd.daemon import doctor, operation, reporting, rooms, status
+from memd.daemon import doctor, operation, reporting, rooms, sessions, status
 from memd.daemon.core import Daemon
 from memd.methods.discover import rows
 from memd.methods.method import Method, bound
@@ -19,4 +19,4 @@ def handlers(daemon: Daemon) -> Mapping[str, Handler]:
     return bound((*daemon.methods, daemon), daemon.priority.prompt)
 
 
-__all__ = ["doctor", "handlers", "methods", "operation", "reporting", "rooms", "status"]
+__all__ = ["doctor", "handlers", "methods", "operation", "reporting", "rooms", "sessions", "status"]

@@ -42,21 +42,6 @@ class Dreamed(Ended):
     said: str | None = None
 
 
-class LastDream(Result):
-    """The newest dream that ran; ``job`` is null where none has.
-
-    ``at`` is when it ended, in seconds since 1970. ``report`` has the members of the result of
-    ``dream``; ``error`` says why there is none. ``markdown`` is the same for people.
-    """
-
-    job: str | None = None
-    state: str | None = None
-    at: float | None = None
-    report: dict[str, Any] | None = None
-    error: str | None = None
-    markdown: str = ""
-
-
 class DreamStatus(Result):
     """When the next dream may begin, and what prevents it; times in seconds since 1970.
 
@@ -64,7 +49,8 @@ class DreamStatus(Result):
     were last consolidated, null for never. ``due`` is null where enough time has passed. ``gate``
     is the first closed gate or "". ``waits`` says why an automatic dream would wait now, or is "".
     ``running`` is the job of a dream that waits or runs. ``proposals`` counts those that wait for
-    a person.
+    a person. ``report`` is what the newest dream did, with the members of the result of ``dream``;
+    ``error`` says why it failed. ``markdown`` has both for people, and is "" where none has run.
     """
 
     enabled: bool
@@ -79,3 +65,6 @@ class DreamStatus(Result):
     gates: tuple[Gate, ...]
     running: str | None
     proposals: int
+    report: dict[str, Any] | None = None
+    error: str | None = None
+    markdown: str = ""

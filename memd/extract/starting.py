@@ -6,6 +6,7 @@ from typing import Any
 from anyio import to_thread
 
 from memd.base.covered import CoveredText
+from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.extract.requests import gate
@@ -15,6 +16,8 @@ from memd.methods.callers import Callers
 from memd.methods.method import SessionId, method
 from memd.rpc.call import Call
 from memd.transcripts import reading
+
+_SESSIONS = 1000  # of which it is known that they were passed over
 
 
 class Extracted(Ended):
@@ -33,7 +36,10 @@ class Extracted(Ended):
 
 
 class ExtractionStarter:
-    """Begins extractions; ``remember`` gets a session and its client's last request to a model."""
+    """Begins extractions; ``remember`` gets a session and its client's last request to a model.
+
+    ``passed_over`` has the reason by the session in front of which no person sat.
+    """
 
     def __init__(
         self,
@@ -44,6 +50,8 @@ class ExtractionStarter:
         self._callers = callers
         self._jobs = jobs
         self._remember = remember
+        # The sessions that were passed over since memd began, so that a person can see it.
+        self.passed_over: Recent[str, str] = Recent(_SESSIONS)
 
     @method("extract", "write")
     async def extract(
@@ -97,6 +105,8 @@ class ExtractionStarter:
         reason = gate(settings, project)
         if not reason and not settings.extract.allow_remote:
             reason = _unattended_reason(call)
+            if reason:
+                self.passed_over[session] = reason
         if reason:
             return Extracted(status="skipped", reason=reason)
         if transcript_path is not None:

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memd.base.errors import NotFound
+from memd.base.errors import NotFound, Refused
 from memd.base.text import iso_time
 from memd.base.values import Actor, Change, Plan, Provenance
 from memd.methods.callers import AgentName, Callers, SubagentScope
@@ -337,11 +337,22 @@ class Journal:
 
         Give exactly one of ``path`` and ``pattern``. A path belongs to the project. A pattern is
         searched in the history of all projects: as plain text without regard to case, or with
-        ``regex`` as a regular expression.
+        ``regex`` as a regular expression. A program that an assistant started is refused, since
+        nothing brings such a text back.
         """
+        if await self._callers.started_by_an_assistant(call):
+            raise _purge_refused()
         project = await self._callers.readable(call, cwd, agent, scope)
         request = purge_request(project.memory_dir, path, pattern, is_regex=regex)
         return await self._store.purge(request, dry_run=dry_run)
+
+
+def _purge_refused() -> Refused:
+    """Return the error that a program that an assistant started would purge."""
+    return Refused(
+        "what is removed from the history for good is for the person to say",
+        hint="run memctl purge in a terminal of your own",
+    )
 
 
 def _undo_target(

@@ -295,27 +295,28 @@ class Messages:
 
         return Acknowledged(acked=await self._run_step(read))
 
-    @method("message.status", "read")
-    async def status(self, _call: Call, *, id_: MessageId) -> Sent:
-        """The state of a message, as after ``message.send``."""
-        return await self._run_step(lambda _: self._office.status(id_), sweep=True)
-
     @method("message.log", "read")
     async def log(
         self,
         call: Call,
         *,
         cwd: str,
+        id_: MessageId = "",
         agent: Name = "",
         state: MessageState | None = None,
         before: MessageId = "",
         limit: Limit = 50,
     ) -> Logged:
-        """The messages of a project, or of one agent, newest first and without bodies."""
+        """The messages of a project, or of one agent, newest first and without bodies.
+
+        ``id`` selects one of any project.
+        """
         project, *_ = await self._callers.find(call, cwd)
         find = partial(self._office.log, root=project.root, state=state or "", before=before)
 
         def shown(_: StepEffects) -> tuple[LoggedMessage, ...]:
+            if id_:
+                return (self._office.entry(id_),)
             agent_id = self.register.resolve(agent, project.root).id if agent else 0
             return find(agent=agent_id, limit=limit)
 

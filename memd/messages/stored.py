@@ -20,9 +20,9 @@ _WAITING_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)
 class StoredMessages(Endings):
     """Lists messages and decides about those that are held."""
 
-    def status(self, message: str) -> Sent:
-        """Return the state of a message and of each copy. Raises NotFound."""
-        return self._describe_sent(self._find(message).number)
+    def entry(self, message: str) -> LoggedMessage:
+        """Return a message without its body, with the state of each copy. Raises NotFound."""
+        return self._log_entry(self._find(message))
 
     def log(
         self, *, agent: int = 0, root: str = "", state: str = "", before: str = "", limit: int = 50

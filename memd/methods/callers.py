@@ -19,7 +19,6 @@ from memd.base.errors import Invalid, Off
 from memd.base.names import printable
 from memd.base.recent import Recent
 from memd.base.values import PERSON, Actor, Project, Provenance
-from memd.methods.method import Done, SessionId, method
 from memd.projects.project import agent_directory
 from memd.projects.projects import Located, Projects
 from memd.projects.switches import is_below
@@ -134,13 +133,6 @@ class Callers:
         if connection.below_assistant or not connection.ancestors:
             return connection.below_assistant
         return await self.has_agent(connection.ancestors, _ASSISTANT_KINDS)
-
-    @method("session.start", "read")
-    async def session_start(self, call: Call, *, cwd: str, session_id: SessionId) -> Done:
-        """Note that a client session begins."""
-        project, *_ = await self.find(call, cwd)
-        self.visited(call, project, session_id)
-        return Done()
 
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, so that its team's entries are pulled."""

@@ -15,9 +15,9 @@ _LINE_CHARACTERS = 96  # of a description
 ORDER = str.split(
     """
     hello subscribe shutdown pause resume status doctor report
-    load_prompt prefetch session.start session.compacted session.end
+    load_prompt prefetch session
     extract job.list job.wait job.cancel
-    dream dream.status dream.last dream.review dream.accept dream.reject
+    dream dream.status dream.review dream.accept dream.reject
     memory.list memory.read memory.write memory.delete memory.search memory.tool
     memory.history memory.take_over memory.diff memory.undo memory.why memory.purge
     notes.read notes.update notes.list notes.delete
@@ -28,7 +28,7 @@ ORDER = str.split(
     team.join team.leave team.status team.sync team.log team.share team.remove team.resolve
     agent.register agent.list agent.end
     export import
-    message.send message.receive message.ack message.status message.log message.held message.decide
+    message.send message.receive message.ack message.log message.held message.decide
     hook hook.printed
     rpc.discover
     """

@@ -26,7 +26,7 @@ from memd.base.text import iso_time
 from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.methods.callers import AgentName, Callers, SubagentScope
-from memd.methods.method import Done, Limit, SessionId, method
+from memd.methods.method import Limit, SessionId, method
 from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.projects import Located
@@ -421,12 +421,6 @@ class Recall:
             await self._callers.check_reader(call, project)
             _, hits = await self._in_thread(partial(find, is_allowed=True))
         return Hits(hits=hits)
-
-    @method("session.compacted", "read")
-    async def compacted(self, _call: Call, *, _cwd: str, session_id: SessionId) -> Done:
-        """Note that a client compacted its context: memories may be returned to it again."""
-        await self.reset(session_id)
-        return Done()
 
 
 def _printable(session: str) -> str:

@@ -57,7 +57,8 @@ def send(home: Home, to: str, body: str = BODY) -> str:
 def state(home: Home, message: str) -> str:
     """Return what became of a message."""
     with client(home) as caller:
-        return str(caller.call("message.status", {"id": message})["state"])
+        about = {"cwd": home.project(), "id": message}
+        return str(caller.call("message.log", about)["messages"][0]["state"])
 
 
 def delivered(request: ReceivedMessage, body: str = BODY) -> int:

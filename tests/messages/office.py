@@ -123,7 +123,8 @@ class Office:
 
     def states(self, message: str) -> dict[str, str]:
         """Return the state of each copy of a message by its receiver's address."""
-        rows = self.call("status", "message.status", id=message)["recipients"]
+        (sent,) = self.call("status", "message.log", cwd=self.project, id=message)["messages"]
+        rows = sent["recipients"]
         return {row["address"]: row["state"] for row in rows}
 
     def reaches(self, message: str, *states: str) -> bool:

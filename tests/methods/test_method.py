@@ -70,7 +70,7 @@ async def test_an_identifier_that_is_a_credential_is_not_stored(caller: Caller) 
     written = await caller.write(session_id=token, request_id=token)
     assert (await caller.write(session_id=token, request_id=token))["change"] == written["change"]
     await caller.call("memory.tool", command={"command": "view", "path": "/"}, session_id=token)
-    await caller.call("session.start", session_id=token)
+    await caller.call("session", session_id=token, event="start")
     await caller.call("prefetch", session_id=token, query="may I mock the database in tests?")
     await caller.call("extract", session_id=token, messages=[], wait=True)
     payload = {"session_id": token, "prompt_id": token, "cwd": caller.cwd, "prompt": "the tests?"}
@@ -79,7 +79,7 @@ async def test_an_identifier_that_is_a_credential_is_not_stored(caller: Caller) 
     results = await caller.call("memory.history", session=token)
     assert [change["id"] for change in results["changes"]] == [written["change"]]
     assert results["changes"][0]["session"].startswith("hidden-")
-    await caller.call("session.end", session_id=token)
+    await caller.call("session", session_id=token, event="end")
     assert traces(caller.home.places.state_dir, token) == []
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from tests.net.kit import Project
 from tests.net.wire import Client, Json
 
-STATUS = "message.status"  # message.log with ``id`` in the specification
 HELD, DECIDE = "message.held", "message.decide"  # there review.list and review.decide
 
 
@@ -67,7 +66,8 @@ class Crew:
 
     def state(self, message: str) -> str:
         """Return what became of a message."""
-        return str(self.home.call(STATUS, id=message)["state"])
+        (row,) = self.project.call("message.log", id=message)["messages"]
+        return str(row["state"])
 
     def agents(self) -> dict[str, Json]:
         """Return the agents of the project by address."""

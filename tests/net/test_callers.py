@@ -199,7 +199,6 @@ def test_an_assistants_program_does_not_decide_for_the_person(project: Project, 
     assert project.call("rule.list")["rules"] == []
 
 
-@differs("6.5", "a program that an assistant started may purge")
 def test_an_assistants_program_does_not_purge(project: Project) -> None:
     """What nobody can undo is for the person to do."""
     project.write("rule.md", "Never push to main.", type="feedback")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.net.extract_talk import memory
-from tests.net.kit import PYTHON, Home, Project, differs, until
+from tests.net.kit import PYTHON, Home, Project, until
 from tests.net.recorder import Recorder
 from tests.net.wire import RpcError
 
@@ -297,7 +297,6 @@ def test_the_status_agrees_with_the_gates(project: Project) -> None:
     assert status["due"] - status["last"] == pytest.approx(24 * HOUR)
 
 
-@differs("6.5", "the newest dream is told by dream.last")
 def test_the_status_has_the_last_report(project: Project) -> None:
     """``dream.status`` has the last dream's report and its page."""
     project.put("a.md", memory("a", "The build takes three minutes."))

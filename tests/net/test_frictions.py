@@ -83,7 +83,6 @@ def test_a_word_that_one_memory_has_shows_it(known: Project) -> None:
     assert LONG in known.memctl("show", "postgres").stdout
 
 
-@differs("6.9", "status does not count them")
 def test_a_conversation_that_was_passed_over_is_counted(project: Project) -> None:
     """After a run without a person status says that it was not learnt from, and the setting."""
     talk = project.conversation().user("Remember: always use tabs.").assistant("ok")

@@ -9,7 +9,6 @@ import pytest
 from tests.net.kit import Home, Project, differs
 
 QUERY = "which port has the zebra broker"
-EVENTS = {"start": "session.start", "compacted": "session.compacted", "end": "session.end"}
 
 
 def of(project: Project, session: str) -> str:
@@ -29,8 +28,8 @@ def given(project: Project, session: str, query: str = QUERY) -> list[str]:
 
 
 def tell(project: Project, session: str, event: str) -> None:
-    """Tell memd what happened to a session, by the method's name of today."""
-    project.call(EVENTS[event], session_id=of(project, session))
+    """Tell memd what happened to a session."""
+    project.call("session", session_id=of(project, session), event=event)
 
 
 def port(project: Project, body: str = "It is port 9911.", name: str = "port") -> Path:
@@ -75,7 +74,6 @@ def test_a_compaction_empties_what_was_given(project: Project) -> None:
 
 
 @pytest.mark.parametrize("event", ["compacted", "cleared"])
-@differs("6.5", "each event of a session has a method of its own")
 def test_one_method_tells_of_a_session(project: Project, event: str) -> None:
     """After session with the event compacted or cleared a memory may come again."""
     port(project)
@@ -84,7 +82,6 @@ def test_one_method_tells_of_a_session(project: Project, event: str) -> None:
     assert given(project, "s") == ["port.md"]
 
 
-@differs("6.5", "session.start takes no parent by the name session")
 def test_a_fork_begins_with_what_its_parent_was_given(project: Project) -> None:
     """A session that was forked from another does not get what stands in its context."""
     port(project)

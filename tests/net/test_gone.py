@@ -30,6 +30,7 @@ GONE = {
     "team diff a.md": "team status",
     "team members": "team log",
     "team keep a.md": "team resolve",
+    "message status m1": "message log",
 }
 STILL = {
     "suggestions": "review",
@@ -40,7 +41,6 @@ STILL = {
     "message accept m1": "review",
     "diff c1": "log -p",
     "purge --pattern x": "rm --purge",
-    "message status m1": "message log",
 }
 
 

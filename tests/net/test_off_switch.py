@@ -170,8 +170,8 @@ def test_every_method_is_off(known: Project, switch: str) -> None:
             error = refused(client, method, **cwd, **params)
             assert error.kind == "memory_off", method
             assert error.data["reason"] == loaded["reason"]
-        for method in ("session.start", "session.compacted", "session.end"):
-            client.call(method, **cwd, session_id="s1")
+        for event in ("start", "compacted", "cleared", "end"):
+            client.call("session", **cwd, session_id="s1", event=event)
         assert files(known) == before
         assert jobs(known) == []
 

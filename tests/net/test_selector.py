@@ -121,7 +121,7 @@ def given_by_model(project: Project, session: str) -> Any:
     found = ask(project, session, strategy="model")
     if found["strategy"] == "model":
         return found
-    project.call("session.compacted", session_id=of(project, session))
+    project.call("session", session_id=of(project, session), event="compacted")
     return None
 
 

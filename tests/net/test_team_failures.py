@@ -160,13 +160,13 @@ def test_nothing_but_the_entry_leaves_the_machine(line: Line) -> None:
 def test_a_session_that_starts_pulls(line: Line) -> None:
     """What others wrote is here soon after a session began."""
     line.bert.put(entry("a.md", memory("Of Bert.", name="a")))
-    line.anna.call("session.start", session_id="s1")
+    line.anna.call("session", session_id="s1", event="start")
     pass_until(line.anna.home, lambda: line.anna.text("a.md"))
 
 
 def test_a_session_pulls_every_five_minutes(line: Line) -> None:
     """While a session goes on, others' writes come within six minutes."""
-    line.anna.call("session.start", session_id="s1")
+    line.anna.call("session", session_id="s1", event="start")
     pass_until(line.anna.home, lambda: line.relay.seen)
     calm(line.anna.home, 5)
     line.bert.put(entry("a.md", memory("Of Bert.", name="a")))
@@ -187,11 +187,11 @@ def test_after_a_permanent_failure_no_event_asks(line: Line, status: int) -> Non
     count = len(line.relay.seen)
     for number in range(5):
         line.anna.put("a.md", f"Edit {number}.")
-        line.anna.call("session.start", session_id=f"s{number}")
+        line.anna.call("session", session_id=f"s{number}", event="start")
         calm(line.anna.home, 600, 6)
     line.anna.home.stop()
     line.anna.home.start(clock=True)
-    line.anna.call("session.start", session_id="after")
+    line.anna.call("session", session_id="after", event="start")
     calm(line.anna.home, 600, 6)
     assert len(line.relay.seen) == count
     assert line.anna.status()["paused"]
@@ -210,7 +210,7 @@ def test_after_403_of_a_push_pulls_go_on(line: Line) -> None:
     line.bert.put(entry("b.md", memory("Of Bert.", name="b")))
     line.anna.put("a.md", "Two.")
     calm(line.anna.home, 60)
-    line.anna.call("session.start", session_id="s1")
+    line.anna.call("session", session_id="s1", event="start")
     pass_until(line.anna.home, lambda: "Of Bert." in line.anna.text("b.md"))
     assert len(line.relay.puts()) == count
 

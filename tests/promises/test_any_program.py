@@ -63,6 +63,6 @@ def test_a_line_sends_and_a_line_receives(home: Home, exchange: Exchange) -> Non
     (done,) = call(("message.ack", {"key": ben["key"], "ids": [sent["id"]]}))
     assert done == {"acked": 1}
     state, left = call(
-        ("message.status", {"id": sent["id"]}), ("message.receive", {"key": ben["key"]})
+        ("message.log", {"cwd": cwd, "id": sent["id"]}), ("message.receive", {"key": ben["key"]})
     )
-    assert (state["state"], left["messages"]) == ("read", [])
+    assert (state["messages"][0]["state"], left["messages"]) == ("read", [])

@@ -91,7 +91,7 @@ class Person:
         memd.call("prefetch", {**session, "query": "what are the facts of the build?"})
         said = [{"role": "user", "content": "Remember: always use tabs in Makefiles."}]
         memd.call("extract", {**session, "messages": said})
-        memd.call("session.end", session)
+        memd.call("session", {**session, "event": "end"})
 
     def die(self, _: Client) -> None:
         """Leave without a word, in the middle of whatever."""

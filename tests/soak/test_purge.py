@@ -103,14 +103,14 @@ def named_so(bench: Bench, secret: str) -> None:
 def said_by_a_client(bench: Bench, secret: str) -> None:
     """Have the secret in the names of sessions and requests, and in a conversation."""
     session = f"session {secret}"
-    bench.call("session.start", session_id=session)
+    bench.call("session", session_id=session, event="start")
     bench.call("prefetch", session_id=session, query="what is the plan?")
     words = parts("plan", f"n{bench.draw.randrange(9)}")
     bench.call("memory.write", path="said.md", session_id=session, request_id=secret, **words)
     messages = [{"role": "user", "content": f"Remember: the word is {secret}."}]
     bench.call("extract", session_id=session, messages=messages, wait=True)
     bench.wait()
-    bench.call("session.end", session_id=session)
+    bench.call("session", session_id=session, event="end")
     for memory in bench.call("memory.list")["memories"]:
         file = bench.folder / memory["path"]
         if secret in file.read_text():

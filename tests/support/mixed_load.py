@@ -95,12 +95,12 @@ class _Client:
 
     def _prompt(self) -> None:
         session = {"session_id": f"{self._name}-{self._steps}"}
-        self._ask("session.start", **session)
+        self._ask("session", event="start", **session)
         for _ in range(2):
             memory = corpus.memory(self._draw.randrange(self._load.memories))
             self._ask("prefetch", query=f"what about the {memory.description}?", **session)
         if self._draw.random() < 0.5:
-            self._ask("session.end", **session)
+            self._ask("session", event="end", **session)
 
     def _change(self) -> None:
         self._write(f"{self._name}-{self._draw.randrange(_FIXED)}")

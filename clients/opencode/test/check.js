@@ -81,11 +81,11 @@ test("a session that was compacted has its notes in its system prompt", async ()
 })
 
 test("what was said and is not remembered is offered to the next session", async () => {
-  const { hooks } = await plugin(said("user", text("Our kites are all in Norway, so prices are in crowns.")))
+  const { hooks } = await plugin(said("user", text("We always quote prices in crowns.")))
   await hooks.event({ event: { type: "session.idle", properties: { sessionID: "s7" } } })
   assert.equal((await learnt()).result.suggested, 1)
   const { recalled } = await prompt(hooks, "s8", "thank you")
-  assert.match(recalled.text, /^<memd-context>[^]*Norway[^]*<\/memd-context>$/)
+  assert.match(recalled.text, /^<memd-context>[^]*crowns[^]*<\/memd-context>$/)
 })
 
 test("what a model tells its sub-agent is nobody's word", async () => {

@@ -188,7 +188,7 @@ export class Memories {
     } finally {
       stop();
     }
-    return (await this.ask("dream.last")).markdown;
+    return (await this.ask("dream.status")).markdown;
   }
 }
 

@@ -68,9 +68,10 @@ def reject(invocation: Invocation) -> None:
 
 def _print_last(invocation: Invocation) -> int:
     """Print the report of the project's newest dream and return status 0."""
-    answer = invocation.ask("dream.last")
-    if not answer["job"]:
+    status = invocation.ask("dream.status")
+    if not status["markdown"]:
         invocation.screen.note("no dream has run here")
+    answer = {name: status[name] for name in ("report", "error", "markdown")}
     invocation.screen.answer(answer, answer["markdown"])
     return 0
 

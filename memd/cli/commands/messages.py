@@ -61,17 +61,16 @@ def ack(invocation: Invocation) -> int:
     return 0 if result["acked"] else 1
 
 
-def status(invocation: Invocation) -> None:
-    """Print the state of a message for each receiver."""
-    result = invocation.request(cwd=None)
-    lines = [f"{result['id']} {result['state']}"]
-    lines += [_receiver_line(receiver) for receiver in result["recipients"]]
-    invocation.screen.answer(result, "\n".join(lines))
-
-
 def log(invocation: Invocation) -> None:
-    """List messages without their bodies."""
-    _print_messages(invocation, invocation.request())
+    """List messages without their bodies, or print the state of one for each receiver."""
+    answer = invocation.request()
+    if not invocation.options.id:
+        _print_messages(invocation, answer)
+        return
+    (message,) = answer["messages"]
+    lines = [f"{message['id']} {message['state']}"]
+    lines += [_receiver_line(receiver) for receiver in message["recipients"]]
+    invocation.screen.answer(message, "\n".join(lines))
 
 
 def held(invocation: Invocation) -> None:

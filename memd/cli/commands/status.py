@@ -56,6 +56,7 @@ class StatusView:
         yield from self._model_pairs()
         yield "last dream", self._last_dream_words()
         yield "sessions", self._session_words()
+        yield from _name_first_line("passed over", self._passed_over_lines(), "")
         yield "projects", self._project_words()
         newest_notes = list(answer["notes"])[::-1]
         yield from _name_first_line("note", _first_lines(newest_notes, "memctl logs"), "")
@@ -105,6 +106,13 @@ class StatusView:
         ]
         if team_states:
             yield f"team: {', '.join(team_states[:_MAX_NAMES])}: memctl team status"
+
+    def _passed_over_lines(self) -> Iterator[str]:
+        """Yield how many conversations nothing was learnt from, with the setting to change."""
+        for row in self._answer.get("passed_over") or ():
+            count = row["conversations"]
+            words = f"{count} conversation{'s' * (count != 1)}"
+            yield f"{words}: {row['reason']} ({row['setting']})"
 
     def _work_lines(self) -> Iterator[str]:
         """Yield the jobs that run, and how many others there are by state."""

@@ -173,7 +173,7 @@ function verbs.dream()
 end
 
 function verbs.report()
-  show(vim.split(ask('dream.last').markdown, '\n'), 'markdown')
+  show(vim.split(ask('dream.status').markdown, '\n'), 'markdown')
 end
 
 -- Call an action and show what it raises as a message.
