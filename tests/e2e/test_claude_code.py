@@ -25,7 +25,7 @@ FACT = FACTS[0]
 PROMPT_SECONDS = 0.25  # that a daemon that is gone or hangs may cost a prompt
 # What a stopped daemon may cost in all: a start, a prompt, the end of a turn and of a session.
 CONVERSATION_SECONDS = 4 * PROMPT_SECONDS
-REMARK = "Our prices are in crowns because the company is in Norway."
+REMARK = "We always quote our prices in crowns."
 _OFFER = "suggestions accept "
 
 

@@ -67,7 +67,7 @@ test("what a prompt brought is surfaced, the latest first", async () => {
 });
 
 test("a suggestion can be accepted or dismissed", async () => {
-  const said = ["Our company is in Perth, so prices are in dollars.", "Our prices are in dollars because the company is in Perth."];
+  const said = ["We always quote prices in dollars.", "Never quote a price without tax."];
   for (const content of said) {
     const messages = [{ role: "user", content }];
     await daemon.request("extract", { cwd, session_id: `s${Date.now()}`, messages, wait: true });
