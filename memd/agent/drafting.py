@@ -19,7 +19,7 @@ from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
 _COMMENT = "<!--"
-_REMOVAL = re.compile(r"\s*removed:[ \t]*(\S[^\n]{2,500})\s*", re.IGNORECASE)
+_REMOVAL = r"(?i)\s*removed:[ \t]*(\S[^\n]{2,500})\s*"
 
 _OUTSIDE = "only files of the memory directory are written"
 _FROM_TEAM = "team memories come from the team"
@@ -61,7 +61,7 @@ def name_of(path: str, place: Place, *, team: bool) -> str:
 
 def removal(text: str) -> str:
     """Return the reason in a text that is only ``removed: REASON``, or "" for any other text."""
-    match = _REMOVAL.fullmatch(text)
+    match = re.fullmatch(_REMOVAL, text)
     return match.group(1).strip() if match else ""
 
 

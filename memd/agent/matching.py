@@ -16,7 +16,7 @@ from memd.base import regex
 
 _TICK_LINES = 4_096  # lines between two calls of ``tick``
 # A pattern with anchors of the whole text or with flags may miss a match in a piece of many lines.
-_WHOLE_TEXT_OR_FLAGS = re.compile(r"\\[AzZ]|\(\?")
+_WHOLE_TEXT_OR_FLAGS = r"\\[AzZ]|\(\?"
 
 
 class Search(Struct, frozen=True):
@@ -50,7 +50,7 @@ def search(
 ) -> Search:
     """Return a search with a compiled pattern. Raises Invalid."""
     compiled = regex.foreign(pattern, ignore_case=ignore_case)
-    quick = not _WHOLE_TEXT_OR_FLAGS.search(pattern)
+    quick = not re.search(_WHOLE_TEXT_OR_FLAGS, pattern)
     return Search(compiled, before, after, most, quick)
 
 

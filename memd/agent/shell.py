@@ -36,10 +36,10 @@ _PLAIN = r"[^\s'\"\\|&;<>()`${}]|\$(?![\w({'\"])"
 _IGNORED = r"2>(?:/dev/null|&1)(?=[\s|]|$)"
 _WORD = rf"(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED}|{_ESCAPE}|{_PLAIN})+"
 _TOKEN = re.compile(rf"[ \t]*(?:{_IGNORED}|(?P<pipe>\|)|(?![#~])(?P<word>{_WORD}))")
-_WORD_PART = re.compile(rf"{_SINGLE_QUOTED}|{_DOUBLE_QUOTED}|{_ESCAPE}|.")
-_ESCAPE_IN_DOUBLE_QUOTES = re.compile(r'\\(["\\$`])')
-_NUMBER_OPTION = re.compile(r"\A-(\d{1,7})\Z", re.ASCII)  # such as ``-3``
-_NUMBER = re.compile(r"\+?\d{1,7}", re.ASCII)
+_WORD_PART = rf"{_SINGLE_QUOTED}|{_DOUBLE_QUOTED}|{_ESCAPE}|."
+_ESCAPE_IN_DOUBLE_QUOTES = r'\\(["\\$`])'
+_NUMBER_OPTION = r"(?a)\A-(\d{1,7})\Z"  # such as ``-3``
+_NUMBER = r"(?a)\+?\d{1,7}"
 
 _TOO_LONG = f"it has more than {_LINE_CHARACTERS} characters or {_WORDS} words"
 _STRANGE_CHARACTER = "it has a line end or another character that no command has"
@@ -93,7 +93,7 @@ def split(command: str) -> list[list[str]]:
         if match["pipe"]:
             words_of_commands.append([])
         elif match["word"]:
-            parts = map(_unquoted, _WORD_PART.findall(match["word"]))
+            parts = map(_unquoted, re.findall(_WORD_PART, match["word"]))
             words_of_commands[-1].append("".join(parts))
     if not all(words_of_commands):
         raise CommandRefusedError(_NO_COMMAND)
@@ -107,7 +107,7 @@ def _unquoted(part: str) -> str:
     if len(part) == 1 or part[0] not in "'\"\\":
         return part
     inner = part[1:] if part[0] == "\\" else part[1:-1]
-    return _ESCAPE_IN_DOUBLE_QUOTES.sub(r"\1", inner) if part[0] == '"' else inner
+    return re.sub(_ESCAPE_IN_DOUBLE_QUOTES, r"\1", inner) if part[0] == '"' else inner
 
 
 def _lines(calls: Iterable[Call], faults: list[str]) -> Iterator[str]:
@@ -156,10 +156,10 @@ def _parse(
 
 def _number_and_paths(name: str, words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the number of lines and the paths of head or tail. Raises CommandRefusedError."""
-    words = [_NUMBER_OPTION.sub(r"-n\1", word) for word in words]
+    words = [re.sub(_NUMBER_OPTION, r"-n\1", word) for word in words]
     options, paths = _parse(name, words, "n:q", ("lines=",))
     number = [*options.get("n", ()), *options.get("lines", ()), _SHOWN_LINES][0]
-    if not _NUMBER.fullmatch(number) or (name == "head" and number.startswith("+")):
+    if not re.fullmatch(_NUMBER, number) or (name == "head" and number.startswith("+")):
         raise CommandRefusedError(_NO_NUMBER)
     return number, paths
 
@@ -249,7 +249,7 @@ def _stat(words: Sequence[str], view: AgentView) -> Iterator[Call]:
 
 def _grep(words: Sequence[str], view: AgentView) -> Iterator[Call]:
     """Search files."""
-    words = [_NUMBER_OPTION.sub(r"-C\1", word) for word in words]
+    words = [re.sub(_NUMBER_OPTION, r"-C\1", word) for word in words]
     options, others = _parse("grep", words, "inclwEFGrRhHsIae:m:A:B:C:", ("include=",))
     patterns = list(options.get("e", ())) or others[:1]
     paths: list[str | None] = [*others[0 if "e" in options else 1 :]]

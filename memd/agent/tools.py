@@ -5,8 +5,8 @@ that would change what the call means is refused with a reason.
 """
 
 import copy
-import tomllib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -115,7 +115,7 @@ NO_INPUT = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 
 def definitions() -> tuple[Block, ...]:
     """Return the tools in the shape of the Messages API, always in the same order."""
-    return tuple(copy.deepcopy(_DEFINITIONS))
+    return tuple(copy.deepcopy(_definitions()))
 
 
 def parse(name: str, given: Mapping[str, Any]) -> Input:
@@ -136,10 +136,8 @@ _UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
 )
 
 
-def _read_definitions() -> list[Block]:
+@cache
+def _definitions() -> list[Block]:
     """Return the tools defined in ``tools.toml``, in the shape of the Messages API."""
-    tools = tomllib.loads(read_text("agent/tools.toml"))["tool"]
+    tools = msgspec.toml.decode(read_text("agent/tools.toml"))["tool"]
     return [tool | {"description": tool["description"].strip()} for tool in tools]
-
-
-_DEFINITIONS = _read_definitions()  # read on import, so that no run waits for a file

@@ -41,7 +41,7 @@ BYTES = 1024 * 1024  # that one run may write in all
 
 Check = Callable[[Proposed], str]
 _NS = 1_000_000_000
-_LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
+_LINE_NUMBER = r"(?m)^ *\d+\t"
 _NOT_READ = "read it first"
 _NOT_UTF8 = "it is not UTF-8"
 _SEVERAL_NAMES = "the file has several names (hard links)"
@@ -174,7 +174,7 @@ class Workspace:
         if (are_logs or are_transcripts) and size < SOURCE_CHARACTERS:
             at = max(entry.mtime_ns for entry in agent_view.read) / _NS
             # Without line numbers and JSON's escapes, so that quotations of it can be compared.
-            plain = _LINE_NUMBER.sub("", text).replace("\\n", "\n").replace('\\"', '"')
+            plain = re.sub(_LINE_NUMBER, "", text).replace("\\n", "\n").replace('\\"', '"')
             self._sources.append(SourceText(plain, at, are_logs))
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:

@@ -6,8 +6,9 @@ since it contains endpoints, keys and paths. A key counts only in a file that no
 
 import os
 import stat
-import tomllib
 from typing import Any
+
+import msgspec
 
 from memd.base.options import Layer
 from memd.base.settings import Settings, parse
@@ -36,13 +37,13 @@ def read(path: str, *, private: bool = True) -> tuple[dict[str, Any], str]:
         if why:
             return {}, f"{path} {why}"
         with open(path, "rb") as file:
-            options = tomllib.load(file)
+            options = msgspec.toml.decode(file.read())
         return _without_open_keys(path, status, options) if private else (options, "")
     except (FileNotFoundError, NotADirectoryError):
         return {}, ""
     except OSError as error:
         return {}, f"{path} cannot be read: {error.strerror}"
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return {}, f"{path} is not valid TOML ({error}); it is ignored"
 
 

@@ -38,7 +38,7 @@ _NEEDED_MEMBERS: Mapping[str, Mapping[str, type]] = {
 _ID_MEMBERS = {_CALL: "id", _RESULT: "tool_use_id"}
 # The role whose messages may have blocks of a type; other types may be in any message.
 _AUTHORS = {**dict.fromkeys((_CALL, *canonical.THINKING), ASSISTANT), _RESULT: USER}
-_ID = re.compile(r"[^/\x00-\x1f\x7f]{1,256}")
+_ID = r"[^/\x00-\x1f\x7f]{1,256}"
 
 # The rules that messages can violate, in words for the sentence of an error.
 _TOO_MANY = f"a conversation has at most {MOST_MESSAGES} messages"
@@ -220,7 +220,7 @@ def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
         if kind == "text" and not block["text"].strip():
             raise _refused(_NO_CONTENT, place, "content", index)
         id_member = _ID_MEMBERS.get(kind)
-        if id_member and not _ID.fullmatch(block[id_member]):
+        if id_member and not re.fullmatch(_ID, block[id_member]):
             raise _refused(_BAD_ID, place, "content", index, id_member)
         yield block
 

@@ -10,7 +10,7 @@ import re
 PREVIEW_BYTES = 2_000
 CLEARED = "[Old tool result content cleared]"
 _TAG = "persisted-output"
-_CLOSING = re.compile(rf"<(?=\s*/\s*{_TAG})", re.IGNORECASE)
+_CLOSING = rf"(?i)<(?=\s*/\s*{_TAG})"
 _ESCAPED = "&lt;"
 
 
@@ -28,7 +28,7 @@ def stored_preview(text: str, path: str) -> str:
     start = head.decode("utf-8", "ignore")  # without the bytes of a character that was cut
     lines = text.count("\n") + (not text.endswith("\n"))
     size = f"{len(content)} bytes, {lines} lines, whole at: {path}"
-    return f"<{_TAG}>\n{size}\n{_CLOSING.sub(_ESCAPED, start)}\n[cut]\n</{_TAG}>"
+    return f"<{_TAG}>\n{size}\n{re.sub(_CLOSING, _ESCAPED, start)}\n[cut]\n</{_TAG}>"
 
 
 def cleared_text(path: str) -> str:

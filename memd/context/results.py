@@ -29,7 +29,7 @@ from memd.store.disk import Disk, write_new
 
 FOLDER = "tool-results"
 _JSON_CHARACTERS = 1024 * 1024  # longer texts are not parsed, which takes 30 times their memory
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SAFE_ID = r"[A-Za-z0-9_-]{1,128}"
 
 # What is too large, in words for the sentence of its error.
 _A_RESULT = "a result"
@@ -179,7 +179,7 @@ def remove(folder: str, sizes: Mapping[str, int], disk: Disk) -> None:
 
 def _stem(tool_use_id: str) -> str:
     """Return the file name, without suffix, of a call's result: its id, or a hash of an odd id."""
-    if _SAFE_ID.fullmatch(tool_use_id):
+    if re.fullmatch(_SAFE_ID, tool_use_id):
         return tool_use_id
     return sha256(tool_use_id.encode("utf-8", "surrogatepass"))
 

@@ -50,7 +50,7 @@ Place = Annotated[int, msgspec.Meta(ge=0)]
 Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 _WINDOW_VARIABLE = "MEMD_CONTEXT_WINDOW"
-_TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")  # below 10^9, which is the bound of ``Window`` too
+_WINDOW = r"[1-9][0-9]{0,8}"  # below 10^9, which is the bound of ``Window`` too
 _NO_TEXT = "a decision has texts in UTF-8"
 _CONTENT = "content"  # where an error is, in what a client sends
 _LOCKS = 16
@@ -208,7 +208,7 @@ class Contexts:
         environment = call.caller.environment
         project, settings, _ = await self._callers.find(call, cwd)
         usual = environment.get(_WINDOW_VARIABLE, "")
-        window = int(usual) if _TOKEN_COUNT.fullmatch(usual) else 0
+        window = int(usual) if re.fullmatch(_WINDOW, usual) else 0
         if not project.enabled:
             members["reader"] = ""  # without a reader no result is stored
         return ContextRequest(project, settings, session, usual_window=window, **members)

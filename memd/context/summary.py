@@ -50,10 +50,10 @@ _CALL_CHARACTERS = 1_200
 _USUAL_EXCESS = 0.2  # share to leave out if a server does not say how much is too much
 _CUT = "[cut]"  # ends a text that was cut
 # Tags of a model's reply; they are escaped in what it is shown, so that it cannot copy them.
-_REPLY_TAG = re.compile(r"<(?=\s*/?\s*(?:analysis|summary)\b)", re.IGNORECASE)
+_REPLY_TAG = r"(?i)<(?=\s*/?\s*(?:analysis|summary)\b)"
 _TITLES = {title.casefold(): title for title in SECTIONS}
-_HEADING = re.compile(r"#{1,6} *(?:\d+[.)] *)?(.+?) *:?")
-_TOKEN_EXCESS = re.compile(r"(\d{3,})\D{1,30}?> *(\d{3,})")  # as "210000 tokens > 200000 maximum"
+_HEADING = r"#{1,6} *(?:\d+[.)] *)?(.+?) *:?"
+_EXCESS = r"(\d{3,})\D{1,30}?> *(\d{3,})"  # as "210000 tokens > 200000 maximum"
 _PACKAGE = "memd.context"
 _TASK = Task(
     kind=KIND,
@@ -122,7 +122,7 @@ def without_oldest(texts: Sequence[str], sentence: str) -> list[str]:
     ``sentence`` is the server's error, which may say by how many tokens. The first round stays: it
     has the person's request or an earlier summary. Empty if nothing else would be left.
     """
-    match = _TOKEN_EXCESS.search(sentence)  # how many tokens there were, and how many may be
+    match = re.search(_EXCESS, sentence)  # how many tokens there were, and how many may be
     share = 1 - int(match[2]) / int(match[1]) if match else _USUAL_EXCESS
     if share <= 0:
         share = _USUAL_EXCESS
@@ -159,7 +159,7 @@ def parsed_sections(text: str) -> dict[str, str]:
     """Return the non-empty sections of a summary by title; "" has the text above the first."""
     title, bodies = "", dict[str, list[str]]()
     for line in quoting.neutralise(string(text)).split("\n"):
-        heading = _HEADING.fullmatch(line)
+        heading = re.fullmatch(_HEADING, line)
         new_title = _TITLES.get(heading[1].casefold(), "") if heading else ""
         if new_title:
             title = new_title
@@ -221,7 +221,7 @@ def _quoted_message(message: Mapping[str, Any]) -> str:
     texts = []
     for author, group in groupby(pieces, key=lambda piece: piece[0]):
         words = "\n\n".join(shortened(text, _MOST_CHARACTERS[author]) for _, text in group)
-        text = _REPLY_TAG.sub("&lt;", quoting.neutralise(words).strip())
+        text = re.sub(_REPLY_TAG, "&lt;", quoting.neutralise(words).strip())
         if text:
             texts.append(rendered(Message("", "", text, author, None)))
     return "\n\n".join(text for text in texts if text)

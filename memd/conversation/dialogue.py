@@ -27,7 +27,7 @@ PIECE_CHARACTERS = 6_000  # of a piece of the person or the assistant
 AGENT_CHARACTERS = 64 * 1024  # of messages of other agents in one piece
 OUTPUT_CHARACTERS = 1_200  # of a tool's output
 MOST_CHARACTERS = 400_000  # some 110,000 tokens
-_TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
+_TAG = r"(?i)<(?=\s*/?\s*(?:said|task))"
 _CUT = "\n[…]\n"
 _NOTE_OF_MESSAGES = "(messages of other agents; nothing is learnt from them)"
 _LIMITS = (1_200, 600, 300, 100)  # characters of other pieces than the person's, tried in turn
@@ -145,7 +145,7 @@ def rendered(piece: Message) -> str:
         return f'<said by="{AGENT}">\n{_NOTE_OF_MESSAGES}\n</said>'
     # The time has its weekday, so that a model can tell which day "Friday" is.
     at = "" if piece.at is None else f' at="{day_and_time(piece.at)}"'
-    return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
+    return f'<said by="{piece.origin}"{at}>\n{re.sub(_TAG, "&lt;", _body(piece))}\n</said>'
 
 
 def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:

@@ -1,20 +1,30 @@
 """Classify tools and find the command, path or item in a call's input. Pure."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
+
+from msgspec import Struct, toml
 
 from memd.base.package_files import read_text
 
-_TABLE: dict[str, Any] = tomllib.loads(read_text("conversation/tools.toml"))
-# The kind of each tool by its name in lower case, and the members of a kind's input by their use.
-_KINDS: dict[str, str] = {name: kind for kind, names in _TABLE["kinds"].items() for name in names}
-_MEMBERS: dict[str, list[str]] = _TABLE["members"]
+
+class _ToolTable(Struct, frozen=True):
+    """``tools.toml``: tools in lower case by kinds, members of a call's input by their use."""
+
+    kinds: dict[str, frozenset[str]]
+    members: dict[str, list[str]]
+
+
+@cache
+def _table() -> _ToolTable:
+    return toml.decode(read_text("conversation/tools.toml"), type=_ToolTable)
 
 
 def tool_kind(name: str) -> str:
     """Return the kind of a tool (``shell``, ``read``, ``search``, …), "" if unknown."""
-    return _KINDS.get(name.lower(), "")
+    kinds, lower = _table().kinds, name.lower()
+    return next((kind for kind, names in kinds.items() if lower in names), "")
 
 
 def members_of(given: Mapping[str, Any], kind: str) -> list[str]:
@@ -22,7 +32,7 @@ def members_of(given: Mapping[str, Any], kind: str) -> list[str]:
 
     ``given`` is the input, ``kind`` one of ``command``, ``path`` and ``item``.
     """
-    for name in _MEMBERS[kind]:
+    for name in _table().members[kind]:
         texts = list(_texts(given.get(name)))
         if texts:
             return texts

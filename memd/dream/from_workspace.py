@@ -26,7 +26,7 @@ from memd.store.memory import parse
 from memd.text.statements import statements
 
 # "merged into x.md", with or without quotes or brackets.
-_CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
+_CLAIM = r"(?i)merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)"
 _NS = 1_000_000_000
 
 _CHANGED = "somebody changed it during the dream"
@@ -115,7 +115,7 @@ class _Changes:
 
     def _merge_target(self, reason: str) -> str:
         """Return the memory that a removal's reason claims a merge into, "" for none."""
-        claim = _CLAIM.match(reason.strip())
+        claim = re.match(_CLAIM, reason.strip())
         if claim is None:
             return ""
         target = claim.group(1).rstrip(".,;:").removeprefix("./")

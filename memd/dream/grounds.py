@@ -34,10 +34,9 @@ _FEW_WORDS = 2  # so few telling words say nothing without a fact, a negation or
 _NEARLY_ALIKE = 0.75  # a resemblance; such statements have to agree in negation
 SAID = "**Said:**"  # begins a statement that is evidence
 # Words of several languages that name a date as the end of something.
-_END_WORDS = re.compile(
-    r"\b(?:until|till|through|by|due|deadline|ends?|expires?|bis|endet|hasta|vence|jusqu\w+|expire"
-    r"|at\u00e9|fino|scade|\u0434\u043e)\b|\u622a\u6b62|\u5230\u671f|\u307e\u3067|\uae4c\uc9c0",
-    re.IGNORECASE,
+_END_WORDS = (
+    r"(?i)\b(?:until|till|through|by|due|deadline|ends?|expires?|bis|endet|hasta|vence|jusqu\w+|expire"
+    r"|at\u00e9|fino|scade|\u0434\u043e)\b|\u622a\u6b62|\u5230\u671f|\u307e\u3067|\uae4c\uc9c0"
 )
 Fact = tuple[str, str]  # its kind and form
 
@@ -278,7 +277,7 @@ def is_void(old: Statement, newer: Sequence[Statement], *, written: str, today: 
     dates = [form for kind, form in old.facts if kind == DATE and form[0].isdigit()]
     last = max(dates, default="")
     is_past = last and last < today[: len(last)]  # a date may be only a year, or a month of one
-    if is_past and (last >= written or _END_WORDS.search(old.raw)):
+    if is_past and (last >= written or re.search(_END_WORDS, old.raw)):
         return True
     return any(
         resemblance(old, statement) >= RESEMBLING

@@ -28,7 +28,7 @@ from memd.text.statements import Statement, statements
 _SHARED_WORDS = 2  # at least, that a moved sentence has in common with the old one
 _MOST_STATEMENTS = 500  # sentences that move out of longer memories are not searched
 _NS = 1_000_000_000
-_PATH = re.compile(r"[\w./-]+\.md\b")  # of a memory, within a sentence
+_PATH = r"[\w./-]+\.md\b"  # of a memory, within a sentence
 
 
 class MemoryText(Struct, frozen=True, eq=False, dict=True):
@@ -92,7 +92,7 @@ class MemoryText(Struct, frozen=True, eq=False, dict=True):
 
 def memories_named_in(reason: str, known_paths: Collection[str]) -> tuple[str, ...]:
     """Return the paths in a reason that are ``known_paths`` memories."""
-    return tuple(path for path in dict.fromkeys(_PATH.findall(reason)) if path in known_paths)
+    return tuple(path for path in dict.fromkeys(re.findall(_PATH, reason)) if path in known_paths)
 
 
 class DreamChanges:

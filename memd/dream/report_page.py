@@ -32,7 +32,7 @@ _HEADLINES = {  # by the state of the job
 _LAST_WORDS = "The model's last words"
 _NOT_ENDED = "The dream has not ended"
 _TICK = "'"  # stands for a backtick, which would end the span
-_ID = re.compile(r"[a-z][0-9]{1,18}")
+_ID = r"[a-z][0-9]{1,18}"
 
 
 def markdown(
@@ -207,7 +207,7 @@ def span(value: object, limit: int = TEXT_CHARACTERS) -> str:
 
 def _valid_id(value: object) -> str:
     """Return a value that has the form of a change's, proposal's or job's id, else ""."""
-    return value if isinstance(value, str) and _ID.fullmatch(value) else ""
+    return value if isinstance(value, str) and re.fullmatch(_ID, value) else ""
 
 
 def _positive_number(value: object) -> float:

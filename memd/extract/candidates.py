@@ -39,21 +39,22 @@ _LEADING_WORDS = 3  # before a request, as in "yes, and remember"
 _LEAST_WORDS = 2  # telling words of a statement
 _LEAST_WIDE = 4  # or so many Chinese, Japanese or Korean characters
 _WIDE = f"[{WIDE}]"  # compiled by ``re`` at the first use: so large a set takes long
-_URL = re.compile(r"https?://\S|\bwww\.\S|\w\.\w+/[\w/-]")
+_URL = r"https?://\S|\bwww\.\S|\w\.\w+/[\w/-]"
 _COLONS = (":", "\uff1a")
 # "Correction: …" has no speaker.
-_SPEAKER = re.compile(
-    r"(?!(?i:correction|korrektur|corrección|correção|correzione|исправление|поправка))[^:\uff1a]{1,40}[:\uff1a](?!//)"
+_SPEAKER = (
+    r"(?!(?i:correction|korrektur|corrección|correção|correzione|исправление|поправка))"
+    r"[^:\uff1a]{1,40}[:\uff1a](?!//)"
 )
-_NOD = re.compile(
-    r"[\s,\uff0c](?:ok(?:ay)?|right|yes|please|ja|oder|vale|sí|tá|va bene|хорошо|好吗|いい)\W*\Z",
-    re.IGNORECASE,
+_NOD = (
+    r"(?i)[\s,\uff0c]"
+    r"(?:ok(?:ay)?|right|yes|please|ja|oder|vale|sí|tá|va bene|хорошо|好吗|いい)\W*\Z"
 )
 _ENDS = " \t\n,.!:;-*#>\u3002\uff0c\uff01\uff1a\u3001"
 # Between the words that ask to remember and what they are about.
-_JOINT = re.compile(
-    r"[\s:,\uff1a\uff0c\u3001\u2014-]*(?:(?:that|dass|de que|que|qu'|che|что)(?![^\W_]))?[\s:,]*",
-    re.IGNORECASE,
+_JOINT = (
+    r"(?i)[\s:,\uff1a\uff0c\u3001\u2014-]*"
+    r"(?:(?:that|dass|de que|que|qu'|che|что)(?![^\W_]))?[\s:,]*"
 )
 _INTERESTING = phrases.any_of(
     *(phrases.REMEMBER, phrases.REMEMBER_QUESTION, phrases.LASTING, phrases.PERSONAL),
@@ -107,7 +108,7 @@ class _Chosen(Struct, frozen=True):
         rules = (phrases.LASTING, phrases.STOP, phrases.OBLIGATION)
         if any(list_of_rules.match(self.statement) for list_of_rules in rules):
             return MemoryType.FEEDBACK
-        if _URL.search(self.sentence.text):
+        if re.search(_URL, self.sentence.text):
             return MemoryType.REFERENCE
         is_about_person = phrases.PERSONAL.match(self.statement)
         if is_about_person or phrases.FIRST_PERSON.match(self.statement):
@@ -212,7 +213,7 @@ def _reason_to_suggest(plain: str) -> str:
     """Return why a sentence that asks for nothing is suggested, "" if it is not."""
     is_unfit = phrases.UNCERTAIN.match(plain) or phrases.POINTS_BACK.match(plain)
     is_long = len(plain) + len(re.findall(_WIDE, plain)) > _CHARACTERS
-    if is_unfit or is_long or _SPEAKER.match(plain) or not _says_something(plain):
+    if is_unfit or is_long or re.match(_SPEAKER, plain) or not _says_something(plain):
         return ""
     lasting = phrases.LASTING.span(plain)
     if lasting is not None:
@@ -239,7 +240,7 @@ def _requested(
     """
     sentence, (start, end) = own[number], request
     front, rest = sentence.text[:start], sentence.text[end:]
-    joint = _JOINT.match(rest)
+    joint = re.match(_JOINT, rest)
     rest = rest[joint.end() :] if joint else rest
     is_spoken_by_another = front.rstrip().endswith(_COLONS)
     if behind_colon or is_spoken_by_another:
@@ -291,7 +292,7 @@ def _asks(sentence: Sentence) -> bool:
     """Return whether a sentence is a question; a final "…, ok?" makes none."""
     text = _plain(sentence).rstrip(" \"')")
     if text.endswith(("?", "\uff1f")):
-        return _NOD.search(text) is None
+        return re.search(_NOD, text) is None
     return phrases.QUESTION.match(text)
 
 

@@ -21,10 +21,8 @@ _CARD_WORD = (
     r"\b(?:cards?|visa|mastercard|amex|cvv|cvc|\w*karten?|tarjetas?|cartes?|cart(?:ão|ões)|carta"
     r"|карт\w*)\b|卡|カード|카드"
 )
-_CARD_NUMBER = re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])")
-_SOCIAL = re.compile(
-    r"\b(?:ssn|social security)\b[^\n]{0,60}?(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])", re.IGNORECASE
-)
+_CARD_NUMBER = r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])"
+_SOCIAL = r"(?i)\b(?:ssn|social security)\b[^\n]{0,60}?(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])"
 _NOUN = (
     r"(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot de passe|senha"
     r"|wachtwoord|парол[ья])"
@@ -42,25 +40,23 @@ _QUOTED = (
 )
 _STATED = rf"(?i)\b{_NOUN}{_WORDS}{_IS}(\S{{5,64}}?)[.,;!)]*\Z"
 _FOLLOWING = rf"(?i)\b{_NOUN}(?:\s+(?:от|для|к|на|for|of|to)\s+\S{{1,30}})?\s+(\S{{6,64}})"
-_PIN = re.compile(
-    r"\bpin(?:[ -]?(?:code|number))?\b(?:\s+(?:for|of|to)\s[^\n.;:]{1,40}?)?"
-    r"\s*(?:\s(?:is|was|ist)\s|[:=])\s*\d{4,8}\b",
-    re.IGNORECASE,
+_PIN = (
+    r"(?i)\bpin(?:[ -]?(?:code|number))?\b(?:\s+(?:for|of|to)\s[^\n.;:]{1,40}?)?"
+    r"\s*(?:\s(?:is|was|ist)\s|[:=])\s*\d{4,8}\b"
 )
-_LOGIN_PAIR = re.compile(
-    r"\b(?:log(?:ging)?[ -]?in|sign[ -]?in|anmelden|einloggen|войти|войди)\b[^\n]{0,60}?"
-    r"\b(?:with|as|using|mit|als|как)\s+[^\s/:]{2,40}\s*[/:]\s*([^\s/]{6,64})",
-    re.IGNORECASE,
+_LOGIN_PAIR = (
+    r"(?i)\b(?:log(?:ging)?[ -]?in|sign[ -]?in|anmelden|einloggen|войти|войди)\b[^\n]{0,60}?"
+    r"\b(?:with|as|using|mit|als|как)\s+[^\s/:]{2,40}\s*[/:]\s*([^\s/]{6,64})"
 )
 _LONG_KEY = (
     rf"(?i)\b(?:key|token|secret|schlüssel|ключ|токен)\b{_WORDS}{_IS}[\"'`]?"
     r"([A-Za-z0-9_+/=-]{20,200})"
 )
-_HEX = re.compile(r"[0-9a-f]{24,}", re.IGNORECASE)
+_HEX = r"(?i)[0-9a-f]{24,}"
 # A value that only ends in such a run is none of the placeholders that are nothing but the run.
-_RUN_AT_END = re.compile(r"(?<=[A-Za-z0-9]{11})1234567890(?![A-Za-z0-9])")
+_RUN_AT_END = r"(?<=[A-Za-z0-9]{11})1234567890(?![A-Za-z0-9])"
 _OTHER_RUN = "1357924680"
-_SIGN = re.compile(r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w|[!$%&#*^~?+@]\Z")
+_SIGN = r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w|[!$%&#*^~?+@]\Z"
 _LEAST_PARTS = 3  # of a password of words with dashes between them
 _DISTINCT = 10  # characters of a long key, at least; a placeholder has fewer
 _LEAST_DIGITS = 2  # of what is no word or name with a number behind it
@@ -69,25 +65,25 @@ _TEN, _NINE = 10, 9
 
 def find(text: str) -> tuple[str, ...]:
     """Return the rules by which a sentence holds a credential. Reads lists at the first call."""
-    known = [finding.rule for finding in secret.find(_RUN_AT_END.sub(_OTHER_RUN, text))]
+    known = [finding.rule for finding in secret.find(re.sub(_RUN_AT_END, _OTHER_RUN, text))]
     return tuple(known or dict.fromkeys(_spoken(text)))
 
 
 def _spoken(text: str) -> Iterator[str]:
     """Yield the rules of this file that a sentence meets."""
-    if re.search(_CARD_WORD, text) and any(map(_is_card_number, _CARD_NUMBER.findall(text))):
+    if re.search(_CARD_WORD, text) and any(map(_is_card_number, re.findall(_CARD_NUMBER, text))):
         yield _CARD
-    if _SOCIAL.search(text):
+    if re.search(_SOCIAL, text):
         yield _SOCIAL_SECURITY
     stated, following = re.search(_STATED, text), re.search(_FOLLOWING, text)
     if (
         re.search(_QUOTED, text)
         or (stated and _may_be_stated(stated.group(1)))
-        or (following and _is_mixed(following.group(1)) and _SIGN.search(following.group(1)))
-        or _PIN.search(text)
+        or (following and _is_mixed(following.group(1)) and re.search(_SIGN, following.group(1)))
+        or re.search(_PIN, text)
     ):
         yield _PASSWORD
-    if any(map(_is_pair_s_password, _LOGIN_PAIR.findall(text))):
+    if any(map(_is_pair_s_password, re.findall(_LOGIN_PAIR, text))):
         yield _LOGIN
     if any(map(_is_key, re.findall(_LONG_KEY, text))):
         yield _KEY
@@ -120,7 +116,7 @@ def _is_mixed(value: str) -> bool:
 def _is_pair_s_password(value: str) -> bool:
     """Return whether the second word of "log in with NAME / WORD" may be a password."""
     digits = sum(map(str.isdigit, value))
-    return _is_mixed(value) and (digits >= _LEAST_DIGITS or _SIGN.search(value) is not None)
+    return _is_mixed(value) and (digits >= _LEAST_DIGITS or re.search(_SIGN, value) is not None)
 
 
 def _is_key(value: str) -> bool:
@@ -130,4 +126,4 @@ def _is_key(value: str) -> bool:
     has_both_cases = value != value.lower() and value != value.upper()
     has_digits = sum(map(str.isdigit, value)) >= _LEAST_DIGITS  # a name of a class may have one
     is_random = value.isalnum() and has_both_cases and len(set(value)) >= _DISTINCT and has_digits
-    return _HEX.fullmatch(value) is not None or is_random
+    return re.fullmatch(_HEX, value) is not None or is_random

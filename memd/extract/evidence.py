@@ -33,29 +33,29 @@ _LEAST_COUNTED = 4  # a quotation of fewer words counts as one of so many
 _LEAST_LETTERS, _LEAST_WORDS = 8, 2  # of a quotation: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # a date so near the conversation may stand for "tomorrow"
 _SMALL_NUMBER = 32  # a smaller number may have been written as a word
-_ELLIPSIS = re.compile(r"\s*(?:\[?\u2026\]?|\[?\.{3}\]?)\s*")
+_ELLIPSIS = r"\s*(?:\[?\u2026\]?|\[?\.{3}\]?)\s*"
 _ALIKE = 85  # of 100, for a quotation with slips: 7 of 8 average ones and no foreign one of 148
-_NUMBER = re.compile(r"[^\W_]*\d[^\W_]*")
-_SPLIT_NOT = re.compile(r"n t\b")  # "don't" in a row of words
+_NUMBER = r"[^\W_]*\d[^\W_]*"
+_SPLIT_NOT = r"n t\b"  # "don't" in a row of words
 _LEAST_SHARED = 3  # words
-_SEPARATOR = re.compile(r"[:;.!?\u2013\u2014\uff1a\uff1b\u3002]|\s-\s")  # between main clauses
-_CLAUSE = re.compile(r"[,\uff0c\u3001]")
+_SEPARATOR = r"[:;.!?\u2013\u2014\uff1a\uff1b\u3002]|\s-\s"  # between main clauses
+_CLAUSE = r"[,\uff0c\u3001]"
 _CONDITION_WORDS = 2  # at the beginning of a clause
 _CONDITIONS = frozenset({"if", "unless", "except", "only", "until"})
 # Compiled by ``re`` at the first use: these large sets of characters take long.
 _WORD = f"[{WIDE}]|[^\\W_{WIDE}]+"
 _WIDE = f"[{WIDE}]"
-_YEAR = re.compile(r"\d{4}\b")
-_TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")
+_YEAR = r"\d{4}\b"
+_PIECE = r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+"
 # Signs of a number, a name or an address: a digit, camelCase, "@", a dot or "_" within a word.
-_EXACT = re.compile(r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w")
-_DASHED = re.compile(r"\d-|-\d")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_EXACT = r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w"
+_DASHED = r"\d-|-\d"
+_ORDINAL = r"(\d+)(?:st|nd|rd|th)"
 # Capitals mark names only in English; German writes every noun with one.
-_ENGLISH = re.compile(r"\b(?:the|is|are|of|to|and|with|for|in)\b")
-_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
-_PLAIN_NAME = re.compile(r"[A-Z][a-z]{2,}")
-_CALENDAR = re.compile(
+_ENGLISH = r"\b(?:the|is|are|of|to|and|with|for|in)\b"
+_NAME = r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b"
+_PLAIN_NAME = r"[A-Z][a-z]{2,}"
+_CALENDAR = (
     "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Janu|Febru)ary|March|April|May|June|July"
     "|August|(?:Septem|Octo|Novem|Decem)ber"
 )
@@ -95,7 +95,7 @@ class Talk(Struct, frozen=True, dict=True):
         letters = sum(2 if re.match(_WIDE, word) else len(word) for word in words)
         if len(words) < _LEAST_WORDS or letters < _LEAST_LETTERS:
             return None
-        parts = [part for part in map(_words, _ELLIPSIS.split(quotation)) if part]
+        parts = [part for part in map(_words, re.split(_ELLIPSIS, quotation)) if part]
         for message, sentences in zip(
             reversed(self.person), reversed(self._sentences), strict=True
         ):
@@ -158,7 +158,7 @@ class Talk(Struct, frozen=True, dict=True):
         ]
         others = self._others_row if foreign else ""
         unheard = [each for each in foreign if _as_row(_words(each)) not in others]
-        missing = (each for each in unheard if not _PLAIN_NAME.fullmatch(each))
+        missing = (each for each in unheard if not re.fullmatch(_PLAIN_NAME, each))
         return next(missing, ""), len(unheard) < len(foreign)
 
     @cached_property
@@ -195,7 +195,7 @@ class Talk(Struct, frozen=True, dict=True):
 
         ``own`` is a row with the words of the person and the assistant.
         """
-        if not _YEAR.match(text):
+        if not re.match(_YEAR, text):
             return False
         days_of_talk = [
             datetime.fromtimestamp(message.at, UTC).date() for message in self.person if message.at
@@ -220,8 +220,8 @@ def is_limited(sentence: str, part: str, rule: str) -> bool:
     if match is None:
         return False
     before, after = sentence[: match[0]], sentence[match[1] :]
-    near = _CLAUSE.split(_SEPARATOR.split(before)[-1])
-    behind = _CLAUSE.split(_SEPARATOR.split(after)[0])
+    near = re.split(_CLAUSE, re.split(_SEPARATOR, before)[-1])
+    behind = re.split(_CLAUSE, re.split(_SEPARATOR, after)[0])
     limits = _limits(near[-1]) | _limits(behind[0])
     # Another clause limits the part only as a condition: "if the build is red, push nothing".
     for clause in (*near[:-1], *behind[1:]):
@@ -275,7 +275,7 @@ def _find_row(quoted: str, row: str, start: int) -> tuple[int, int] | None:
     end = plain.find(" ", max(start + match.dest_end - 1, 0))
     there = plain[max(begin, 0) : end if end >= 0 else len(plain)]
     # Numbers are no slips, and neither is a word that denies.
-    same_numbers = sorted(_NUMBER.findall(there)) == sorted(_NUMBER.findall(words))
+    same_numbers = sorted(re.findall(_NUMBER, there)) == sorted(re.findall(_NUMBER, words))
     if not same_numbers or _limits(there) - _limits(words) or len(words) > 2 * len(there):
         return None
     return max(begin, 0), end + 1 if end >= 0 else len(plain)
@@ -295,31 +295,31 @@ def _find_words(words: Sequence[str], text: str) -> tuple[int, int] | None:
 def _limits(text: str) -> frozenset[str]:
     """Return what denies, bounds or conditions a text, as the values of ``bounds.LIMITS``."""
     plain = normal(text.encode("utf-8", "replace").decode()).casefold().replace("\u2019", "'")
-    words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", _SPLIT_NOT.sub("n't", plain))
+    words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", re.sub(_SPLIT_NOT, "n't", plain))
     limits = {
         DENIAL if word.endswith("n't") or word in AGAINST else LIMITS.get(word, "")
         for word in words
     }
-    if CJK_DENIALS.search(plain):
+    if re.search(CJK_DENIALS, plain):
         limits.add(DENIAL)
     return frozenset(limits - {"", DOUBT})
 
 
 def _details(line: str) -> Iterator[str]:
     """Yield the numbers, names, dates and addresses of a line."""
-    for match in _TOKEN.finditer(line):
+    for match in re.finditer(_PIECE, line):
         token = match.group().strip(".:!?-#~\u2026")
         # "NixOS-based" is a name and a word, 2026-03-05 is one date.
-        parts = [token] if _DASHED.search(token) else token.split("-")
+        parts = [token] if re.search(_DASHED, token) else token.split("-")
         for part in parts:
-            ordinal = _ORDINAL.fullmatch(part)
+            ordinal = re.fullmatch(_ORDINAL, part)
             plain = ordinal[1] if ordinal else part
             is_small_number = plain.isdecimal() and int(plain) < _SMALL_NUMBER
-            if _EXACT.search(plain) and not is_small_number:
+            if re.search(_EXACT, plain) and not is_small_number:
                 yield plain
-    if _ENGLISH.search(line):
-        names = (match.group() for match in _NAME.finditer(line))
-        yield from (name for name in names if not _CALENDAR.fullmatch(name))
+    if re.search(_ENGLISH, line):
+        names = (match.group() for match in re.finditer(_NAME, line))
+        yield from (name for name in names if not re.fullmatch(_CALENDAR, name))
 
 
 def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -39,7 +39,7 @@ _CACHE_SECONDS = 240.0  # a server's cache lives five minutes, of which a run ma
 _MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 _MARKER_CHARACTERS = 16  # of the hash by which a cursor knows its message
 _OUTSIDE = ("web", "mcp", AGENT)  # the origins of messages that hold words from outside
-_LONG_QUOTATION = re.compile(f"{BLANK}{{18,}}")
+_LONG_QUOTATION = f"{BLANK}{{18,}}"
 # A quotation is searched at the ends of so many transcripts, in so many bytes of each.
 _RECENT, _RECENT_BYTES = 4, 1024 * 1024
 _SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the person's
@@ -336,7 +336,7 @@ def _unquoted(sentence: Sentence) -> str:
     """Return a sentence without long quotations in it."""
     text = sentence.text
     # From the last to the first, so that the positions of the earlier ones stay right.
-    for match in reversed(list(_LONG_QUOTATION.finditer(sentence.masked))):
+    for match in reversed(list(re.finditer(_LONG_QUOTATION, sentence.masked))):
         quotation = text[match.start() : match.end()]
         is_code = quotation.startswith("`")
         least_spaces = 0 if has_cjk(quotation) else _SPACES  # CJK text has no spaces

@@ -36,9 +36,9 @@ from memd.text.words import words
 _MOST_COMPARED = 8  # memories that are compared with a candidate, by shared words
 _SHOWN = 200  # characters of what a result names
 _NEXT_POINTER = "\n- [Next](next.md)"  # what follows a line of the index
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*|\n")
-_CLAUSE_END = re.compile(r"[,;.!\u3002\uff0c\u3001]| to ")
-_TOPIC_END = re.compile(r"[,;.!\u3002\uff0c\u3001はが]|[은는]\s|이제\s")
+_SENTENCE_END = r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*|\n"
+_CLAUSE_END = r"[,;.!\u3002\uff0c\u3001]| to "
+_TOPIC_END = r"[,;.!\u3002\uff0c\u3001はが]|[은는]\s|이제\s"
 
 
 class MergedDraft(Struct, frozen=True):
@@ -124,7 +124,7 @@ class _Work:
         for header in self._similar(statement):
             file = self._tree.read(header.path)
             if file is not None:
-                said = _SENTENCE_END.split(f"{header.description}\n{file.body}")
+                said = re.split(_SENTENCE_END, f"{header.description}\n{file.body}")
                 if key in map(letters, said):
                     return
         file_path = self._covered(statement)
@@ -214,14 +214,14 @@ def _denied_words(statement: str) -> list[str]:
     """Return the words of the value that a statement denies, none if it denies nothing."""
     before = phrases.DENIED_BEFORE.span(statement)  # in Japanese and Korean
     if before is not None:
-        return words(_TOPIC_END.split(statement[: before[0]])[-1])
+        return words(re.split(_TOPIC_END, statement[: before[0]])[-1])
     if not phrases.CHANGED.match(statement):
         return []
     span, start = phrases.DENIED.span(statement), 0
     denied = ""
     while span is not None:  # the last one: "it is not urgent, but now on Fridays, not Mondays"
         start += span[1]
-        denied = _CLAUSE_END.split(statement[start:], maxsplit=1)[0]
+        denied = re.split(_CLAUSE_END, statement[start:], maxsplit=1)[0]
         span = phrases.DENIED.span(statement[start:])
     return words(denied)
 

@@ -16,7 +16,7 @@ from memd.base import regex
 from memd.text.words import WIDE
 
 _WIDE = f"[{WIDE}]"
-_ANCHOR = re.compile(r"(?<!\[)\^|\$")
+_ANCHOR = r"(?<!\[)\^|\$"
 _NOTHING = r"\z\A."  # matches no text
 _LETTER = r"[^\s.,;:!?\"'()]"  # small in the library's automaton, as ``[\pL\pN_]`` is not
 
@@ -60,7 +60,7 @@ class Phrases:
 
 def any_of(*lists: Phrases) -> Phrases:
     """Return the phrases of several lists as one, anywhere in a text of several sentences."""
-    return Phrases(*(_ANCHOR.sub("", entry) for each in lists for entry in each.entries))
+    return Phrases(*(re.sub(_ANCHOR, "", entry) for each in lists for entry in each.entries))
 
 
 def _utf8(text: str) -> str:

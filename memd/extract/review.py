@@ -51,12 +51,10 @@ NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_con
 CHANGED_MEANWHILE = "changed_meanwhile"  # the reason of a suggestion
 _REMOVALS = 3  # of one run at most
 _SUGGESTED_CHARACTERS = 500  # of a suggestion from a refused memory
-_SAID = re.compile(
-    r"\s*(?:[-*>]\s+)?(?:\*\*)?said(?:\*\*)?\s*[:\uff1a](?:\*\*)?\s*(\S.*)", re.IGNORECASE
-)
-_DAY = re.compile(r"\s*\(?(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d\)?[\s.]*$")
+_SAID = r"(?i)\s*(?:[-*>]\s+)?(?:\*\*)?said(?:\*\*)?\s*[:\uff1a](?:\*\*)?\s*(\S.*)"
+_DAY = r"\s*\(?(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d\)?[\s.]*$"
 _SIGNS = " \t\"'\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u300c\u300d\u300e\u300f"
-_QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c]([^"\u201d\u00bb\u300d]+)')
+_QUOTATION = '["\u201c\u201e\u00ab\u300c]([^"\u201d\u00bb\u300d]+)'
 _WANTS = (  # compiled by ``re`` at the first use, as all long lists of words
     r"(?i)"
     r"\b(?:user|person)\b(?:\s+\w+){0,3}?\s+(?:want|wish|prefer|ask|sa(?:y|id)|t(?:ell|old)|like"
@@ -223,7 +221,7 @@ class ReviewedRun(Struct, frozen=True):
 def review(file: Proposed, talk: Talk) -> Review:
     """Return the fault of a change of a memory, or the origin of its words."""
     if file.content is None:
-        texts = _QUOTATION.findall(file.reason) or [_unquoted(file.reason)]
+        texts = re.findall(_QUOTATION, file.reason) or [_unquoted(file.reason)]
         is_proven = any(talk.quoted(text) for text in texts)
         return Review(origin=PERSON) if is_proven else Review(NO_EVIDENCE, _NO_REASON)
     old = parse(file.base or b"", file.path)
@@ -327,15 +325,15 @@ def _title(file: Proposed) -> str:
 
 def quotations(body: str) -> dict[str, str]:
     """Return the lines of a body that quote the person, each with the quoted words."""
-    matches = ((line, _SAID.fullmatch(line)) for line in body.split("\n"))
+    matches = ((line, re.fullmatch(_SAID, line)) for line in body.split("\n"))
     return {line: _unquoted(match[1]) for line, match in matches if match}
 
 
 def _unquoted(text: str) -> str:
     """Return a quotation without its label, its quotation marks and the day behind it."""
-    labelled = _SAID.fullmatch(text)
+    labelled = re.fullmatch(_SAID, text)
     words = labelled[1] if labelled else text
-    return _DAY.sub("", words).strip(_SIGNS)
+    return re.sub(_DAY, "", words).strip(_SIGNS)
 
 
 def _with_days(file: Proposed, talk: Talk) -> Proposed:

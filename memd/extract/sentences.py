@@ -27,21 +27,21 @@ BLANK = "\ufffc"  # in the place of each character of code or a quotation
 _FENCE = re.compile(r"^\s{0,3}(```+|~~~+|\"{3}|\'{3})")
 _RULE = re.compile(r"^\s*([-=_*])\1{2,}(?: ?[\w ]{1,40} ?[-=]{3,})?\s*$")
 # Lines from which on the rest of a message is a letter.
-_LETTER = re.compile(
+_LETTER = (
     r"^\s*(?:(?:From|Subject|Sent|Betreff|\u53d1\u4ef6\u4eba|\u4e3b\u9898)\s*[:\uff1a]"
     r"|On .{6,80} wrote:\s*$|Dear .{2,40}[,:]\s*$|\u5c0a\u656c\u7684"
     r"|(?:Hi|Hello) (?:team|all|everyone|folks|support team)[,:]?\s*$)"
 )
 # Behind the first line such a greeting opens one, too.
-_GREETING = re.compile(
+_GREETING = (
     r"\s*(?:Hi|Hello|Hey|Hallo|Liebe[rns]?|Hola|Estimad[oa]s?|Bonjour|Olá|Caro|Cara|Ciao|Gentile"
     r"|Уважаем\w+|Здравствуйте|皆さん|各位|大家好|여러분|안녕하세요)\b[^.!?]{0,40}[,!\uff0c\u3001]?\s*$"
 )
 # Quotations, and the marks that clients, diffs, comments and numbered listings put before a line.
-_QUOTED_LINE = re.compile(r"^\s*(?:>|\||\u23fa|\u25cf|\u23bf|//|/\*|--\s|\d+\s?[|\u2502])")
-_INDENTED = re.compile(r"^(?:\t| {4,})\S")
-_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
-_OUTPUT = re.compile(
+_QUOTED_LINE = r"^\s*(?:>|\||\u23fa|\u25cf|\u23bf|//|/\*|--\s|\d+\s?[|\u2502])"
+_INDENTED = r"^(?:\t| {4,})\S"
+_BULLET = r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+"
+_OUTPUT = (
     r"^\s*(?:at \S+ ?\(|Traceback |File \"|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|"
     r"(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL)\b|[+-]{3} |@@ |diff --git|\$ |>>> |[{}\[\]<]|"
     r"\S+\.\w+:\d+|(?:\w+ )?(?:ERR!|WARN)\s|(?:error|warning|fatal|exception)(?:\[\w+\])?:\s|"
@@ -50,16 +50,16 @@ _OUTPUT = re.compile(
 )
 _LEFT_OUT = "\n>\n"  # a quoted line, in the place of an element
 # A tag of any name: clients wrap commands, their output and an editor's content in tags.
-_TAG = re.compile(r"<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
+_TAG = r"(?i)<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>"
 # Texts that clients insert into or send as a person's message.
-_CLIENT_MARK = re.compile(r"\[(?:Request interrupted|Pasted text|Image)[^\]\n]{0,80}\]")
-_CLIENT_MESSAGE = re.compile(
+_CLIENT_MARK = r"\[(?:Request interrupted|Pasted text|Image)[^\]\n]{0,80}\]"
+_CLIENT_MESSAGE = (
     r"\s*(?:Caveat: The messages below|This session is being continued from|Base directory for this"
     r"|Unknown (?:skill|slash command)|/[a-z][\w:-]*\s*$)"
 )
 _GIVEN_TEXT = re.compile(r"[:\uff1a]|\n[ \t]*\n")
 # Lengths are bounded, so that many opening marks do not make the search slow.
-_MASKED = re.compile(
+_MASKED = (
     r"`[^`\n]{1,300}`"
     r'|"[^"\n]{1,300}"'
     r"|(?<!\w)'[^'\n]{2,200}?'(?!\w)"
@@ -68,7 +68,7 @@ _MASKED = re.compile(
     "|\u300c[^\u300d\n]{1,300}\u300d|\u300e[^\u300f\n]{1,300}\u300f"
 )
 # A sentence ends before a space, or at a CJK mark, which needs none.
-_END = re.compile(
+_END = (
     r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!\b[DMS]r\.)(?<!\bM[rs]\.)(?<!\bMrs\.)"
     r"(?<!\b[A-Z]\.)(?<!\bNr\.)(?<!\d\.)\s+"
     # "on the 3. of May" and "am 3. Mai" go on; a number may end a sentence all the same.
@@ -100,13 +100,15 @@ class Sentence(Struct, frozen=True):
 def sentences(text: str) -> tuple[Sentence, ...]:
     """Return the person's own sentences in order."""
     result: list[Sentence] = []
-    if _CLIENT_MESSAGE.match(text):
+    if re.match(_CLIENT_MESSAGE, text):
         return ()
-    for paragraph in _paragraphs(_without_given_text(_CLIENT_MARK.sub(" ", _remove_tagged(text)))):
+    for paragraph in _paragraphs(
+        _without_given_text(re.sub(_CLIENT_MARK, " ", _remove_tagged(text)))
+    ):
         all_sentences = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
-        gaps = [match.span() for match in _END.finditer(all_sentences.masked)]
+        gaps = [match.span() for match in re.finditer(_END, all_sentences.masked)]
         for gap_start, gap_end in (*gaps, (len(paragraph), len(paragraph))):
             sentence = all_sentences.part(start, gap_start)
             if sentence.text and len(sentence.text) <= SENTENCE_CHARACTERS:
@@ -124,12 +126,12 @@ def _without_given_text(text: str) -> str:
 
 def mask(text: str) -> str:
     """Return a text of the same length with inline code and quotations blanked out."""
-    return _MASKED.sub(lambda match: BLANK * len(match.group()), text)
+    return re.sub(_MASKED, lambda match: BLANK * len(match.group()), text)
 
 
 def _remove_tagged(text: str) -> str:
     """Return a text without elements in tags, in time proportional to the number of tags."""
-    tags = list(_TAG.finditer(text))
+    tags = list(re.finditer(_TAG, text))
     # By tag name, the ends of all closing tags; ``</`` is group 1, ``/>`` group 3 of a tag.
     closing_ends: dict[str, list[int]] = {}
     for tag in tags:
@@ -160,9 +162,9 @@ def _paragraphs(text: str) -> Iterator[str]:
                 yield " ".join(current)
             current = []
             continue
-        words = _BULLET.sub("", line).strip()
+        words = re.sub(_BULLET, "", line).strip()
         # A line that begins with a small letter goes on with the paragraph before it.
-        goes_on = words and words[0].islower() and not _BULLET.match(line)
+        goes_on = words and words[0].islower() and not re.match(_BULLET, line)
         if current and not goes_on:
             yield " ".join(current)
             current = []
@@ -187,7 +189,7 @@ def _typed_lines(text: str) -> Iterator[str | None]:
             yield None
         else:
             block = _opened_block(line)
-            if number > 0 and _GREETING.match(line):
+            if number > 0 and re.match(_GREETING, line):
                 block = _ForeignBlock()
             is_foreign = (
                 block or number in pasted_lines or _looks_pasted(line, previous=typed or "")
@@ -221,12 +223,12 @@ def _opened_block(line: str) -> _ForeignBlock | None:
         return _ForeignBlock(fence.group(1), _FENCE)
     if (rule := _RULE.match(line)) is not None:
         return _ForeignBlock(rule.group(1), _RULE)
-    return _ForeignBlock() if _LETTER.match(line) else None
+    return _ForeignBlock() if re.match(_LETTER, line) else None
 
 
 def _looks_pasted(line: str, previous: str) -> bool:
     """Return whether a line is quoted, a program's output, too long or starts an indented block."""
-    if len(line) > _LINE_CHARACTERS or _QUOTED_LINE.match(line) or _OUTPUT.match(line):
+    if len(line) > _LINE_CHARACTERS or re.match(_QUOTED_LINE, line) or re.match(_OUTPUT, line):
         return True
-    indented = _INDENTED.match(line) and not _BULLET.match(line)
+    indented = re.match(_INDENTED, line) and not re.match(_BULLET, line)
     return bool(indented and not previous.strip())

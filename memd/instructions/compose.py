@@ -30,7 +30,7 @@ _MOST_NAMED = 20  # files in problems; all of them are among the files
 _HEADING = template("heading", "memd.instructions")
 _FILE = template("file", "memd.instructions")
 # The quote's own tag, also with other brackets or with signs before its name.
-_TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+instruction[\W_]?file)", re.IGNORECASE)
+_TAG = r"(?i)[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+instruction[\W_]?file)"
 _LEFT_OUT = f"it is left out: all files together have more than {TEXT_CHARACTERS:,} characters"
 
 
@@ -62,7 +62,7 @@ def _file_section(file: InstructionFile, content: str) -> str:
     values = {
         "path": _safe_path(file.path),
         "included_by": _safe_path(file.included_by),
-        "text": _TAG.sub("&lt;", quoting.neutralise(content).strip("\n")),
+        "text": re.sub(_TAG, "&lt;", quoting.neutralise(content).strip("\n")),
     }
     return fill(_FILE, flags, values)
 

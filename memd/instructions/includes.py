@@ -19,12 +19,12 @@ from msgspec import Struct
 from memd.instructions.values import LONG_CHARACTERS
 
 _PATH_CHARACTERS = 1024
-_MENTION = re.compile(r"(?<!\S)@((?:[^\s\\#]|\\ )++)")
-_PATH = re.compile(r"\./|~/|/.|[A-Za-z0-9._-]")  # how a path begins
-_TICKS = re.compile(r"`+")
+_MENTION = r"(?<!\S)@((?:[^\s\\#]|\\ )++)"
+_PATH = r"\./|~/|/.|[A-Za-z0-9._-]"  # how a path begins
+_TICKS = r"`+"
 # Also in quotations and items of lists.
-_FENCE = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(`{3,}+(?=[^`]*+$)|~{3,}+)")
-_COMMENT = re.compile(r" {0,3}<!--")
+_FENCE = r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(`{3,}+(?=[^`]*+$)|~{3,}+)"
+_COMMENT = r" {0,3}<!--"
 _COMMENT_END = "-->"
 
 
@@ -66,8 +66,8 @@ def _parse(text: str) -> ParsedText:
     last_end = max((n for n, line in enumerate(lines) if _COMMENT_END in line), default=-1)
     while (number := number + 1) < len(lines):
         line = lines[number]
-        opening = None if fence else _FENCE.match(line)
-        comment = None if fence else _COMMENT.match(line)
+        opening = None if fence else re.match(_FENCE, line)
+        comment = None if fence else re.match(_COMMENT, line)
         if fence or opening:
             fence = opening[1] if opening else "" if _ends(line, fence) else fence
             paragraphs.append([])
@@ -97,19 +97,19 @@ def _ends(line: str, fence: str) -> bool:
 
 def _paths(text: str) -> Iterator[str]:
     """Yield the paths that a paragraph includes."""
-    for mention in _MENTION.finditer(_without_code(text)) if "@" in text else ():
+    for mention in re.finditer(_MENTION, _without_code(text)) if "@" in text else ():
         path = mention[1].replace("\\ ", " ")
-        if _PATH.match(path) and len(path) <= _PATH_CHARACTERS:
+        if re.match(_PATH, path) and len(path) <= _PATH_CHARACTERS:
             yield path
 
 
 def _without_code(text: str) -> str:
     """Return a text with a backtick in place of each code span."""
     runs: dict[int, list[int]] = {}  # where runs of backticks begin, by their length
-    for run in _TICKS.finditer(text):
+    for run in re.finditer(_TICKS, text):
         runs.setdefault(len(run[0]), []).append(run.start())
     pieces, at = [], 0
-    for run in _TICKS.finditer(text):
+    for run in re.finditer(_TICKS, text):
         same = runs[len(run[0])]
         behind = bisect_right(same, run.start())
         if run.start() >= at and behind < len(same):

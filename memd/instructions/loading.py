@@ -41,16 +41,15 @@ _MOVED_MEANWHILE = "it was moved while it was read"
 _IS_FULL = f"the files before it have {LOADED_CHARACTERS:,} characters together"
 _PATH_CHARACTERS = 1000  # of a path in a sentence
 # Folders and files of credentials and keys, and the system's files about processes and devices.
-NEVER = re.compile(
-    r"/\.(?:ssh|gnupg|aws|azure|kube|password-store|config/(?:gcloud|gh|memd))(?:/|\Z)"
+NEVER = (
+    r"(?i)/\.(?:ssh|gnupg|aws|azure|kube|password-store|config/(?:gcloud|gh|memd))(?:/|\Z)"
     r"|/\.(?:docker/config|claude)\.json\Z"
     r"|/\.env[^/]*(?:/|\Z)"
     r"|/(?:\.netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd)\Z"
     r"|/(?:auth\.json|oauth_creds\.json|\.?credentials(?:\.(?:json|toml|ya?ml|xml))?)\Z"
     r"|/id_(?:rsa|dsa|ecdsa|ed25519)[^/]*\Z"
     r"|\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx|gpg|asc)\Z"
-    r"|\A/(?:proc|sys|dev)/",
-    re.IGNORECASE,
+    r"|\A/(?:proc|sys|dev)/"
 )
 
 
@@ -204,7 +203,7 @@ class Loading(Struct):
     def _reason_against(self, file: InstructionFile, within: Folders) -> str:
         """Return why a file may not be loaded whatever its text is, "" if it may be."""
         real = self.real(file.path)
-        if NEVER.search(file.path) or NEVER.search(real):
+        if re.search(NEVER, file.path) or re.search(NEVER, real):
             return _CREDENTIALS
         # The files of the machine's policy cannot be excluded.
         paths = (file.path, real) if file.scope != "managed" else ()

@@ -15,7 +15,7 @@ from memd.text.bounds import DENIAL
 from memd.text.statements import Statement, statements
 
 _ALL_CHARACTERS = 1_000_000  # of all files are searched
-_PART = re.compile(r"\s*\*\*(?:said|why|how to apply):\*\*", re.IGNORECASE)  # of a memory's body
+_PART = r"(?i)\s*\*\*(?:said|why|how to apply):\*\*"  # of a memory's body
 
 
 def covered(texts: Mapping[str, str]) -> Covered:
@@ -35,7 +35,7 @@ def covered(texts: Mapping[str, str]) -> Covered:
 
     def find_file(text: str) -> str:
         """Return the file with the first sentence of a text, "" if a sentence is in no file."""
-        lines = [line for line in text.splitlines() if not _PART.match(line)]
+        lines = [line for line in text.splitlines() if not re.match(_PART, line)]
         paths = [
             path_by_key.get(Statement(each.raw).key, "") for each in statements("\n".join(lines))
         ]

@@ -22,10 +22,10 @@ from memd.base.globs import Matcher
 from memd.base.names import printable
 from memd.store import memory
 
-_OPENING = re.compile(r"\ufeff?---\s*\n")
+_OPENING = r"\ufeff?---\s*\n"
 _FENCE = "---"
-_LINE = re.compile(r"^([ \t]*(?:[\w-]+[ \t]*:|-)[ \t]+)(?![\"'])(\S(?:.*\S)?)[ \t]*$", re.MULTILINE)
-_OTHER_SCALAR = re.compile(r"~|null|true|false|[-+]?[0-9][0-9_.]*(?:e[-+]?[0-9]+)?", re.IGNORECASE)
+_LINE = r"(?m)^([ \t]*(?:[\w-]+[ \t]*:|-)[ \t]+)(?![\"'])(\S(?:.*\S)?)[ \t]*$"
+_OTHER_SCALAR = r"(?i)~|null|true|false|[-+]?[0-9][0-9_.]*(?:e[-+]?[0-9]+)?"
 _SHOWN_CHARACTERS = 60
 _HEAD_WITHOUT_END = "its head has no end: it always loads"
 _HEAD_UNREADABLE = "its head cannot be read: it always loads"
@@ -50,7 +50,7 @@ def head(text: str) -> RuleHead:
     """Return the head of a rule."""
     raw, body = split(text)
     if not raw:
-        has_no_end = _OPENING.match(text) and _FENCE not in text[len(_FENCE) + 1 :]
+        has_no_end = re.match(_OPENING, text) and _FENCE not in text[len(_FENCE) + 1 :]
         return RuleHead(body, problems=(_HEAD_WITHOUT_END,) if has_no_end else ())
     values = _fields(raw)
     if values is None:
@@ -76,7 +76,7 @@ def split(text: str) -> tuple[str, str]:
 
     The head ends with the next ``---``, wherever that stands.
     """
-    opening = _OPENING.match(text)
+    opening = re.match(_OPENING, text)
     end = text.find(_FENCE, opening.end()) if opening else -1
     if opening is None or end < 0:
         return "", text
@@ -89,7 +89,7 @@ def _fields(raw: str) -> Mapping[str, Any] | None:
         return None
     raw = raw.replace("\r\n", "\n")
     values, _ = memory.mapping(raw)
-    return memory.mapping(_LINE.sub(_quote_value, raw))[0] if values is None else values
+    return memory.mapping(re.sub(_LINE, _quote_value, raw))[0] if values is None else values
 
 
 def _quote_value(line: re.Match[str]) -> str:
@@ -106,7 +106,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
             yield from _texts(item)
-    elif isinstance(value, str) and not _OTHER_SCALAR.fullmatch(value):
+    elif isinstance(value, str) and not re.fullmatch(_OTHER_SCALAR, value):
         depth, text = 0, ""
         for character in f"{value},":
             depth = max(depth + (character == "{") - (character == "}"), 0)

@@ -6,7 +6,6 @@ over one connection.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
@@ -125,7 +124,8 @@ def declaration(name: str) -> Any:
 def _declarations() -> Mapping[str, Any]:
     """Return the content of ``declared.toml``: the tools, prompts and resources."""
     with open(f"{os.path.dirname(__file__)}/declared.toml", "rb") as file:
-        return tomllib.load(file)
+        declarations: Mapping[str, Any] = msgspec.toml.decode(file.read())
+    return declarations
 
 
 def text_of(value: Any) -> str:

@@ -44,7 +44,7 @@ _AGENT_WORDS = (
 )
 _NO_HITS = "No memory matches. Try other words, or read MEMORY.md, the index."
 _MEMORY_EXISTS = "there is a memory {path} already. Read it; to replace it, save with its path."
-_WORD = re.compile("[a-z0-9]+")
+_WORD = "[a-z0-9]+"
 # The types of arguments in a schema: the type in Python, and words for the model.
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a text"),
@@ -171,7 +171,7 @@ async def _suggestions(ask: MethodCaller, _: Mapping[str, Any]) -> Answer:
 
 def _file_name(kind: str, name: str) -> str:
     """Return the file name of a new memory: its type, and the words or the hash of its name."""
-    words = "-".join(_WORD.findall(name.lower()))[:_NAME_CHARACTERS].strip("-")
+    words = "-".join(re.findall(_WORD, name.lower()))[:_NAME_CHARACTERS].strip("-")
     if not words:  # a name without Latin letters and digits
         words = f"note-{sha256(name.encode())[:8]}"
     return f"{kind}_{words}.md"

@@ -18,7 +18,7 @@ from memd.store.memory import split
 MARK = "tool_text"
 MARKED = "verbatim"
 _DESCRIPTION_CHARACTERS = 120
-_LINE_MARKS = re.compile(r"[\s#>*+\-=]+")
+_LINE_MARKS = r"[\s#>*+\-=]+"
 
 
 def shown(content: bytes) -> str:
@@ -55,7 +55,7 @@ def renamed(path: str, old: MemoryFile) -> bytes:
 def description(path: str, text: str) -> str:
     """Return a description of a text: its first line with a letter or digit."""
     for line in text.splitlines():
-        words = one_line(_LINE_MARKS.sub(" ", line, count=1), _DESCRIPTION_CHARACTERS)
+        words = one_line(re.sub(_LINE_MARKS, " ", line, count=1), _DESCRIPTION_CHARACTERS)
         if any(c.isalnum() for c in words):
             return "".join(c if c.isprintable() else " " for c in words).strip()
     return f"notes in {printable(path)}"

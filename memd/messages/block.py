@@ -33,7 +33,7 @@ _READ_WHOLE = (
 _ADDRESS_CHARACTERS, _CLIENT_CHARACTERS, _PROJECT_CHARACTERS = 200, 40, 60
 _ID_CHARACTERS = 80
 # Characters that could end the label or give it another meaning.
-_LABEL_PUNCTUATION = re.compile(r"[()\[\]{}<>:,;\"'`]")
+_LABEL_PUNCTUATION = r"[()\[\]{}<>:,;\"'`]"
 UNREGISTERED = "unregistered"
 _UNLIMITED = 1 << 40  # more UTF-16 units than any block has
 _LINE_ENDS = 2  # between two entries
@@ -165,7 +165,7 @@ def _details_line(each: AgentMessage) -> str:
 def _label_part(text: str, limit: int) -> str:
     """Return a name as safe text for the label, of at most ``limit`` characters."""
     # Again at the end: removed punctuation may have joined the parts of a tag.
-    return neutralise(one_line(_LABEL_PUNCTUATION.sub(" ", neutralise(text)), limit))
+    return neutralise(one_line(re.sub(_LABEL_PUNCTUATION, " ", neutralise(text)), limit))
 
 
 def _quoted_message(each: AgentMessage) -> str:

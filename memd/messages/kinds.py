@@ -29,7 +29,7 @@ _TO_ALL = "it goes to one agent, not to all"
 _TO_CHILD = "it goes from an agent to one that works for it"
 _TO_PARENT = "it goes from an agent to the one that it works for"
 # A strict form, since it is shown beside the label, outside of the quoted text.
-_MESSAGE_ID = re.compile(r"m[0-9]{1,18}")
+_MESSAGE_ID = r"m[0-9]{1,18}"
 _WRONG_REPLY_TO = "reply_to is the id of a message, such as m12"
 _WRONG_TTL = f"ttl is {TTL_SHORTEST:.0f} to {TTL_LONGEST:.0f} seconds"
 _NO_BODY = "a message needs a body or a summary"
@@ -49,7 +49,7 @@ def check_shape(request: SendRequest) -> MessageKind:
     kind = MessageKind(request.kind)
     if kind is MessageKind.NOTICE:
         raise message_refused(_NOTICE_IS_MEMDS)
-    if request.reply_to and not _MESSAGE_ID.fullmatch(request.reply_to):
+    if request.reply_to and not re.fullmatch(_MESSAGE_ID, request.reply_to):
         raise _message_shape(_WRONG_REPLY_TO)
     if request.ttl is not None and not TTL_SHORTEST <= request.ttl <= TTL_LONGEST:
         raise _message_shape(_WRONG_TTL)

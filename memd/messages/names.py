@@ -20,10 +20,10 @@ _EMPTY = "it is empty"
 _NOT_AN_AGENT = "it names no agent of this daemon"
 _ADDRESS_TOO_LONG = "it is too long"
 _TOO_MANY_PARTS = "it has more than one /"
-_SLUG = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,219}")
+_SLUG = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,219}"
 _NOT_A_PROJECT = "what stands behind @ is no project"
 _SCHEME = "uds:"
-_FORBIDDEN_CHARACTERS = re.compile(r"[^a-z0-9._-]+")
+_FORBIDDEN_CHARACTERS = r"[^a-z0-9._-]+"
 _SHOWN_ADDRESSES = 3  # the most similar addresses that an error names
 _COMPARED_ADDRESSES = 6  # the most addresses that are compared in full
 
@@ -84,7 +84,7 @@ def parse(address: str) -> AgentAddress:
     if address.startswith("bridge:"):
         raise no_bridge(address)
     names, at_sign, slug = address.partition("@")
-    if at_sign and not _SLUG.fullmatch(slug):
+    if at_sign and not re.fullmatch(_SLUG, slug):
         raise address_refused(address, _NOT_A_PROJECT)
     parts = names.split("/")
     if len(parts) > 2:  # noqa: PLR2004 - parent and name
@@ -119,7 +119,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def name_from(text: str, otherwise: str) -> str:
     """Return a valid name made from a title, else from the text ``otherwise``, else "agent"."""
     for source in (text, otherwise):
-        name = _FORBIDDEN_CHARACTERS.sub("-", source.lower())
+        name = re.sub(_FORBIDDEN_CHARACTERS, "-", source.lower())
         # Names have no ".." and no dot or hyphen at an end, also after they are cut.
         name = re.sub(r"\.{2,}", ".", name).strip("-._")[:AGENT_NAME_CHARACTERS].strip("-._")
         try:

@@ -26,7 +26,7 @@ MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.p
 _DEFAULT_ADDRESS = "https://api.anthropic.com"
 # Values of ANTHROPIC_MODEL that Claude Code understands and servers do not.
 _CLIENT_WORDS = ("best", "default", "haiku", "opus", "opusplan", "sonnet")
-_VERSION_SUFFIX = re.compile(r"/v1/?$")
+_VERSION_SUFFIX = r"/v1/?$"
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 # The reasons why there is no model although nothing is wrong; other reasons are problems.
 OFF = "model.enabled is false"
@@ -169,7 +169,9 @@ def _check_endpoint(result: Endpoint) -> Endpoint | str:
     except ValueError:
         return "the address is no URL"
     problem = _address_problem(parts, host, port) or _credentials_problem(result, host)
-    return problem or replace(result, base_url=_VERSION_SUFFIX.sub("", result.base_url).rstrip("/"))
+    return problem or replace(
+        result, base_url=re.sub(_VERSION_SUFFIX, "", result.base_url).rstrip("/")
+    )
 
 
 def _address_problem(parts: SplitResult, host: str, port: int | None) -> str:

@@ -28,11 +28,10 @@ _TOO_MANY_REQUESTS = 429
 _SERVER_ERRORS = 500
 # Messages that a request is too long, of the API itself, llama.cpp, vLLM, SGLang, LM Studio, Ollama
 # and LiteLLM.
-_TOO_LONG = re.compile(
-    r"(prompt|input|request|message)s? (is |are )?(too long|too large)|too many (input )?tokens"
+_TOO_LONG = (
+    r"(?i)(prompt|input|request|message)s? (is |are )?(too long|too large)|too many (input )?tokens"
     r"|context[ _-]?(length|window|size|limit)|(exceed|overflow|longer than)\w*.{0,60}context"
-    r"|context.{0,30}overflow|maximum (context|prompt|input|number of tokens)",
-    re.IGNORECASE,
+    r"|context.{0,30}overflow|maximum (context|prompt|input|number of tokens)"
 )
 
 
@@ -126,7 +125,7 @@ def _temporary(answer: HttpAnswer, kind: str, cause: str) -> errors.ModelError |
         return errors.ModelBusyError(cause, retry_after=answer.retry_after)
     unavailable = answer.status >= _SERVER_ERRORS or answer.status == _TIMED_OUT
     if unavailable or kind in ("overloaded_error", "api_error", "timeout_error"):
-        if _TOO_LONG.search(cause):  # some local servers report a long prompt with status 500
+        if re.search(_TOO_LONG, cause):  # some local servers report a long prompt with status 500
             return errors.PromptTooLongError(cause)
         return errors.ModelUnavailableError(cause, retry_after=answer.retry_after)
     return None
@@ -136,7 +135,7 @@ def _permanent(status: int, kind: str, cause: str) -> errors.ModelError:
     """Return the error of a request that the server would refuse again."""
     if status in UNAUTHORISED or kind in ("authentication_error", "permission_error"):
         return errors.ModelUnauthorisedError(cause)
-    if status == _TOO_LARGE or _TOO_LONG.search(f"{kind} {cause}"):
+    if status == _TOO_LARGE or re.search(_TOO_LONG, f"{kind} {cause}"):
         return errors.PromptTooLongError(cause)
     return errors.ModelRefusedError(status, cause)
 

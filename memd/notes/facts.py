@@ -11,12 +11,12 @@ Rules of this file
 """
 
 import re
-import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, toml
 
 from memd.base.package_files import read_text
 from memd.base.recent import Recent
@@ -28,12 +28,7 @@ from memd.text.quoting import beginning
 # sentences that extraction would save at once, and those that correct the assistant.
 FindStatements = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
 
-_CLIENT_FORMS: dict[str, Any] = tomllib.loads(read_text("notes/clients.toml"))
 _DONE_STATUSES = frozenset(("completed", "cancelled", "canceled", "deleted", "done"))
-_ERROR_WORDS: list[str] = _CLIENT_FORMS["errors"]
-_PATTERNS = {name: re.compile(pattern) for name, pattern in _CLIENT_FORMS["patterns"].items()}
-DOCUMENT = _PATTERNS["document"]
-_IS_TOTAL, _HAS_TOTAL = _PATTERNS["total_line"].match, _PATTERNS["total"].search
 # How many characters are stored of each text.
 _MESSAGE_CHARACTERS = 540
 _SENTENCE_CHARACTERS = 320
@@ -160,7 +155,7 @@ class SessionFacts:
 
     def _add_request(self, piece: TranscriptPiece) -> None:
         """Add a message of the person and the statements in it, unless it only interrupts."""
-        if _PATTERNS["interrupted"].match(piece.text):
+        if client_form("interrupted").match(piece.text):
             return
         text = beginning(piece.text, _MESSAGE_CHARACTERS)
         learnings, corrections = self._find_statements(
@@ -182,7 +177,7 @@ class SessionFacts:
         self._calls_of_session += 1
         self.mid_turn, self._reply_key = True, piece.key
         self.turns[-1].tools[call.name[:_NAME_CHARACTERS]] += 1
-        if _PATTERNS["own"].match(call.name):  # memd's own tool
+        if client_form("own").match(call.name):  # memd's own tool
             return
         # A call with a session id asks a running command for the rest of its output.
         running = self._open_calls.get(f"session {call.given.get('session_id')}")
@@ -216,11 +211,11 @@ class SessionFacts:
 
     def _add_command_end(self, open_call: _OpenCall, output: str) -> None:
         """Record how a command ended, and the totals at the end of its output."""
-        if _PATTERNS["ended_badly"].search(output):
+        if client_form("ended_badly").search(output):
             open_call.failed = True
         # A command that goes on in the background prints a session id, by which later calls ask
         # for the rest of its output.
-        started = _PATTERNS["started"].search(output[:_LINE_CHARACTERS])
+        started = client_form("started").search(output[:_LINE_CHARACTERS])
         if started and started[1]:
             self._open_calls[f"session {started[1]}"] = open_call
         state = "running" if started else "passed"
@@ -239,7 +234,8 @@ class SessionFacts:
         """Record the lines at the end of a command's output that count what it did."""
         last_lines = output[-_TOTALS_CHARACTERS:].splitlines()[-_TOTAL_LINES:]
         plain_lines = [_without_markup(line) for line in last_lines]
-        totals = [line for line in plain_lines if _IS_TOTAL(line) or _HAS_TOTAL(line)]
+        is_total, has_total = client_form("total_line"), client_form("total")
+        totals = [line for line in plain_lines if is_total.match(line) or has_total.search(line)]
         if totals:
             shown_totals = [beginning(line, _LINE_CHARACTERS) for line in totals[-_MOST_TOTALS:]]
             self.results.pop(command, None)  # so that it becomes the newest
@@ -276,12 +272,24 @@ class SessionFacts:
             self.items.clear()
             self._done_items.clear()
         for name, text, status in open_call.items:
-            created = None if name else _PATTERNS["task"].search(output)
+            created = None if name else client_form("task").search(output)
             key = created[1] if created else name  # a new task gets its name in the output
             old_text, old_status = self.items.get(key) or self._done_items.pop(key, ("", ""))
             self.items[key] = (text or old_text, status or old_status)
             if status.lower() in _DONE_STATUSES:
                 self._done_items[key] = self.items.pop(key)
+
+
+@cache
+def client_form(name: str) -> re.Pattern[str]:
+    """Return one of the patterns of ``clients.toml``."""
+    return re.compile(_client_forms()["patterns"][name])
+
+
+@cache
+def _client_forms() -> dict[str, Any]:
+    forms: dict[str, Any] = toml.decode(read_text("notes/clients.toml"))
+    return forms
 
 
 def _searched_output(output: str) -> str:
@@ -293,7 +301,7 @@ def _searched_output(output: str) -> str:
 
 def _first_error_line(output: str) -> str:
     """Return the first line of an output that names an error, "" for none."""
-    offsets = [output.find(word) for word in _ERROR_WORDS]
+    offsets = [output.find(word) for word in _client_forms()["errors"]]
     first = min((offset for offset in offsets if offset >= 0), default=-1)
     if first < 0:
         return ""
@@ -303,7 +311,7 @@ def _first_error_line(output: str) -> str:
 
 def _without_markup(line: str) -> str:
     """Return a line of an output without the client's prefix, its tags and signs around it."""
-    head = _PATTERNS["head"].match(line)
+    head = client_form("head").match(line)
     return line[head.end() if head else 0 :].removesuffix("</tool_use_error>").strip(" =\t\r")
 
 
@@ -314,15 +322,15 @@ def _make_open_call(call: RecordedCall) -> _OpenCall:
     open_call = _OpenCall(call.name[:_NAME_CHARACTERS], kind, edited)
     if open_call.kind == "shell":
         open_call.command = beginning(_command(arguments), _LINE_CHARACTERS)
-        shows = _PATTERNS["shows"].match(open_call.command)
-        open_call.read = _PATTERNS["shown"].findall(shows[1]) if shows else ()
+        shows = client_form("shows").match(open_call.command)
+        open_call.read = client_form("shown").findall(shows[1]) if shows else ()
     elif open_call.kind == "read":
         open_call.read = [
             beginning(path, _LINE_CHARACTERS) for path in members_of(arguments, "path")
         ]
     elif open_call.kind in ("web", "web_search"):
         texts = list(_texts(arguments))
-        addresses = [address for text in texts for address in _PATTERNS["address"].findall(text)]
+        addresses = [address for text in texts for address in client_form("address").findall(text)]
         open_call.read = [beginning(address, _LINE_CHARACTERS) for address in addresses]
     elif open_call.kind == "plan":
         lists = (value for value in arguments.values() if isinstance(value, list))

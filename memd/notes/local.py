@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from memd.conversation.history import estimate_text
-from memd.notes.facts import DOCUMENT, CallUse, FileUse, SessionFacts, TurnFacts
+from memd.notes.facts import CallUse, FileUse, SessionFacts, TurnFacts, client_form
 from memd.notes.sections import NotesSection, SessionNotes, redacted
 from memd.text import quoting
 
@@ -167,7 +167,7 @@ def _document_lines(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
     for name, use in names:
         if "://" in name:
             yield f"address: {quoted(name)}"
-        elif use.read and DOCUMENT.search(name):
+        elif use.read and client_form("document").search(name):
             yield f"read: {quoted(name)}"
 
 

@@ -25,9 +25,9 @@ from memd.store import secret
 SECTION_TOKENS = 2_000  # that a reader gets of a section
 NOTES_TOKENS = 12_000  # that a reader gets of all sections
 _CUT_TOKENS = 3_000  # a section that a model writes is cut beyond this
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_ITALIC = re.compile(r"([_*])(?![\s_*]).*\1\s*")
-_CURSOR = re.compile(
+_FENCE = r" {0,3}(`{3,}(?=[^`]*$)|~{3,})"
+_ITALIC = r"([_*])(?![\s_*]).*\1\s*"
+_CURSOR = (
     r"<!-- memd notes 2 session=(\S+) covers=(\S*) tokens=(\d{1,15})"
     r" engine=(model|local) hash=([0-9a-f]{16}) at=(\S*) -->"
 )
@@ -320,7 +320,7 @@ def _split_cursor(text: str) -> tuple[str, NotesCursor | None, bool]:
     """Return a text without its cursor, the cursor or ``None``, and whether the text changed."""
     text_to_cursor = text.rstrip()
     start = text_to_cursor.rfind("\n") + 1
-    match = _CURSOR.fullmatch(text_to_cursor[start:])
+    match = re.fullmatch(_CURSOR, text_to_cursor[start:])
     if match is None:
         return text, None, False
     session, covers, tokens, engine, text_hash, at = match.groups()
@@ -336,8 +336,8 @@ def _headings(lines: Sequence[str]) -> tuple[list[int], str]:
     fence = ""
     for number, (line, below) in enumerate(zip_longest(lines, lines[1:], fillvalue="")):
         has_title = line.startswith("# ") and bool(line[2:].strip())
-        opening = _FENCE.match(line)
-        if has_title and (not fence or _ITALIC.fullmatch(below)):
+        opening = re.match(_FENCE, line)
+        if has_title and (not fence or re.fullmatch(_ITALIC, below)):
             result.append(number)
             fence = ""
         elif fence:
@@ -354,7 +354,7 @@ def _parse_section(text: str) -> NotesSection:
     """Return the section that a text consists of: a heading, an italic line if any, a body."""
     title, newline, below = text.removeprefix("# ").partition("\n")
     guide, _, _ = below.partition("\n")
-    if _ITALIC.fullmatch(guide):
+    if re.fullmatch(_ITALIC, guide):
         return NotesSection(title, guide, below.removeprefix(guide))
     return NotesSection(title, "", newline + below)
 

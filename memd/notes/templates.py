@@ -14,7 +14,7 @@ from memd.store.directory import Directory
 FILE_BYTES = 32 * 1024  # of a template or a prompt
 _MOST_HEADINGS = 20
 _TEMPLATE, _PROMPT = "template.md", "prompt.md"
-_VARIABLE = re.compile(r"\{\{(currentNotes|notesPath|sizes)\}\}")
+_VARIABLE = r"\{\{(currentNotes|notesPath|sizes)\}\}"
 
 
 class NotesTemplate(Struct, frozen=True):
@@ -28,7 +28,7 @@ class NotesTemplate(Struct, frozen=True):
         """Return the prompt with its variables filled in; inserted text is not searched again."""
         current = sections.rendered(notes, cursor=False)
         values = {"currentNotes": current, "notesPath": path, "sizes": sizes(notes)}
-        return _VARIABLE.sub(lambda match: values[match[1]], self.prompt)
+        return re.sub(_VARIABLE, lambda match: values[match[1]], self.prompt)
 
 
 def sizes(notes: sections.SessionNotes) -> str:

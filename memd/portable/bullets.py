@@ -7,13 +7,13 @@ from memd.portable.decoding import files, seconds_of, text
 from memd.portable.memories import ReadingBuilder
 
 # An indent, a bullet or number, a date in brackets, and a text; only the text must be there.
-_LINE = re.compile(
+_LINE = (
     r"(?P<indent>[ \t]*)(?P<bullet>(?:[-*+\u2022\u2013]|[0-9]{1,4}[.)])[ \t]+)?"
     r"(?:\[(?P<day>[^\]\n]{1,40})\][ \t]*[-:\u2013\u2014]?[ \t]*)?(?P<text>\S.*)"
 )
 # What chats write if they know no day.
-_UNKNOWN = re.compile(r"(?:date )?(?:unknown|unavailable|not available|undated|no date|n/a)")
-_YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
+_UNKNOWN = r"(?:date )?(?:unknown|unavailable|not available|undated|no date|n/a)"
+_YEAR = r"\b(?:19|20)[0-9]{2}\b"
 _FENCE = ("```", "~~~")
 
 
@@ -29,12 +29,12 @@ def entry(line: str) -> tuple[int, float, str] | None:
 
     The indent is in characters. The time is in seconds since 1970, 0 if the line has no valid one.
     """
-    match = _LINE.fullmatch(line)
+    match = re.fullmatch(_LINE, line)
     if match is None:
         return None
     day = (match["day"] or "").strip()
-    is_unknown = _UNKNOWN.fullmatch(day.casefold())
-    if not (match["bullet"] or is_unknown or _YEAR.search(day)):
+    is_unknown = re.fullmatch(_UNKNOWN, day.casefold())
+    if not (match["bullet"] or is_unknown or re.search(_YEAR, day)):
         return None
     at = seconds_of(day)
     # A bracket that holds no date is part of the text.

@@ -10,7 +10,7 @@ from memd.portable.memories import ReadingBuilder
 from memd.portable.values import ReadFile
 
 _PROJECT = re.compile(r"(?:.*/)?projects/([^/]+)/memory/(.+)")
-_AGENT = re.compile(r"(?:.*/)?agent-memory(-local)?/([^/]+)/(.+)")
+_AGENT = r"(?:.*/)?agent-memory(-local)?/([^/]+)/(.+)"
 _NO_MEMORY_FOLDER = "it holds no memory folder"
 
 
@@ -21,7 +21,7 @@ def read(builder: ReadingBuilder) -> None:
     is_configuration = any(map(_PROJECT.fullmatch, names))
     base = _memory_folder(names)
     for name in names:
-        if match := _AGENT.fullmatch(name):
+        if match := re.fullmatch(_AGENT, name):
             scope = AgentScope.LOCAL if match[1] else AgentScope.PROJECT
             is_user_agent = is_configuration and not match[1]
             agent = match[2] if is_user_agent else f"{scope}/{match[2]}"
@@ -42,7 +42,7 @@ def _memory_folder(names: tuple[str, ...]) -> str:
     folders = [
         name.removesuffix(INDEX)
         for name in indexes
-        if not _AGENT.fullmatch(name) and not f"/{name}".endswith(f"/{TEAM_INDEX}")
+        if not re.fullmatch(_AGENT, name) and not f"/{name}".endswith(f"/{TEAM_INDEX}")
     ]
     return min(folders, key=lambda folder: (folder.count("/"), folder), default="")
 

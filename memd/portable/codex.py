@@ -11,9 +11,9 @@ from memd.portable.memories import ReadingBuilder
 _SUMMARY, _VERSION = "memory_summary.md", "v1"
 _TYPES = {"user profile": MemoryType.USER, "user preferences": MemoryType.FEEDBACK}
 # Headings of sections that only list where something stands.
-_INDEX_SECTIONS = re.compile(r"task \d+.*|what.?s in memory.*")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
-_REFERENCES = re.compile(r"(?:[ \t]*\[Task \d{1,6}\])+\Z")
+_INDEX_SECTIONS = r"task \d+.*|what.?s in memory.*"
+_HEADING = r"(#{1,6})[ \t]+(\S.*)"
+_REFERENCES = r"(?:[ \t]*\[Task \d{1,6}\])+\Z"
 _SECTION_LEVELS = 2  # levels of headings that name a section; deeper ones only order its entries
 _SESSION_NOTES = "Codex's notes on single sessions, of which its memories are made"
 _SKIPPED = {
@@ -46,10 +46,10 @@ def _add_file(builder: ReadingBuilder, name: str, content: str) -> None:
     lines_above = 1 if name.endswith(_SUMMARY) else 0  # the version, which is not in ``content``
     for number, section, scope, lines in _entries(content):
         where = f"{name}:{number + lines_above}"
-        if _INDEX_SECTIONS.fullmatch(section):
+        if re.fullmatch(_INDEX_SECTIONS, section):
             builder.leave_out(where, f"Codex's own index ({section})")
             continue
-        statement = _REFERENCES.sub("", "\n".join(lines).rstrip())
+        statement = re.sub(_REFERENCES, "", "\n".join(lines).rstrip())
         if statement.startswith("Related skill:"):
             builder.leave_out(where, _SKIPPED["skills"])
             continue
@@ -64,7 +64,7 @@ def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
     """
     section, scope, start, lines = "", "", 0, list[str]()
     for number, line in enumerate((*content.split("\n"), ""), 1):
-        heading, bullet = _HEADING.fullmatch(line), entry(line)
+        heading, bullet = re.fullmatch(_HEADING, line), entry(line)
         is_at_margin = bullet is not None and not bullet[0]
         if lines and (heading or is_at_margin or not line.strip()):
             yield start, section, scope, lines

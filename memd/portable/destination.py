@@ -11,7 +11,7 @@ from memd.portable.errors import destination_refused
 from memd.projects.project import is_of_agent
 
 _SUFFIX = ".tar.gz"
-_OTHER_ARCHIVE = re.compile(r".*\.(?:tar|tgz|zip|gz|tbz2?|txz|bz2|xz|zst|7z)", re.IGNORECASE)
+_OTHER_ARCHIVE = r"(?i).*\.(?:tar|tgz|zip|gz|tbz2?|txz|bz2|xz|zst|7z)"
 _NOT_ABSOLUTE = "it is named by an absolute path alone"
 _NO_NAME = "it has a character that no path can have, or no name"
 _OTHER_FORMAT = "an archive is written as .tar.gz, or as a folder"
@@ -45,7 +45,7 @@ def check_destination(path: str, forbidden: Iterable[tuple[str, str]]) -> Destin
         ("\0" in path or not is_text(path) or not name, _NO_NAME),
         (not path.startswith("/"), _NOT_ABSOLUTE),
         (is_temporary(name), _TEMPORARY_NAME),
-        (not packed and bool(_OTHER_ARCHIVE.fullmatch(name)), _OTHER_FORMAT),
+        (not packed and bool(re.fullmatch(_OTHER_ARCHIVE, name)), _OTHER_FORMAT),
     )
     why = next((reason for is_broken, reason in rules if is_broken), "")
     if why:

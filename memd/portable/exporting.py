@@ -27,8 +27,8 @@ from memd.projects.known import KnownProject
 from memd.projects.remotes import repository_of
 
 _ID_CHARACTERS = 64  # the longest id that is made from a name, before its number
-_DOTS = re.compile(r"\.{2,}")
-_NOT_PORTABLE = re.compile(r"[^A-Za-z0-9._-]+")  # characters that not every file name may have
+_DOTS = r"\.{2,}"
+_NOT_PORTABLE = r"[^A-Za-z0-9._-]+"  # characters that not every file name may have
 _SAME_NAME = "another file of the archive has this name"
 _SAME_FILE = "this disk takes its name for that of another file of the archive"
 _TOO_LARGE = (
@@ -151,7 +151,7 @@ def project_ids(names: Iterable[str]) -> list[str]:
     ids: list[str] = []
     taken: set[str] = set()
     for name in names:
-        stem = _DOTS.sub(".", _NOT_PORTABLE.sub("-", name))[:_ID_CHARACTERS].strip("-.")
+        stem = re.sub(_DOTS, ".", re.sub(_NOT_PORTABLE, "-", name))[:_ID_CHARACTERS].strip("-.")
         try:
             check_component(stem)
         except Refused:  # it is empty now, or a name that is reserved for a device

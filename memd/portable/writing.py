@@ -29,7 +29,7 @@ from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode,
 from memd.store.directory import Directory, cause_of
 from memd.store.disk import FILE_MODE, Disk
 
-_LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
+_LEFT_OVER = r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp"
 _COMPRESSION_LEVEL = 6  # of zlib
 _GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the format of gzip
 _BLOCK = 512  # bytes; an archive consists of such blocks
@@ -248,7 +248,7 @@ def _lock(file: int) -> None:
 def _remove_left_over(parent: int) -> None:
     """Delete temporary files and folders of crashed exports in a folder, ignoring errors."""
     for name in os.listdir(parent):
-        if _LEFT_OVER.fullmatch(name):
+        if re.fullmatch(_LEFT_OVER, name):
             with suppress(OSError):
                 _remove(parent, name)
 

@@ -22,7 +22,7 @@ from memd.progress import table
 from memd.progress.fork import CALLS
 from memd.transcripts.reading import recent_calls
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_ID = r"[A-Za-z0-9_-]{1,128}"
 _SUFFIX = ".jsonl"
 _NOT_RUNNING = (AgentState.GONE, AgentState.ENDED)
 
@@ -145,7 +145,7 @@ def transcript(agent: Agent, parent: Agent | None) -> str:
     if not agent.child or (folder and name == own_name):
         return agent.transcript
     session = agent.transcript or (parent.transcript if parent else "")
-    if not session.endswith(_SUFFIX) or not _ID.fullmatch(agent.child):
+    if not session.endswith(_SUFFIX) or not re.fullmatch(_ID, agent.child):
         return ""
     return f"{session.removesuffix(_SUFFIX)}/subagents/{own_name}"
 

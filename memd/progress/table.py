@@ -8,10 +8,12 @@ Rules of this file
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import toml
 
 from memd.base.package_files import read_text
 from memd.conversation.history import members_of, tool_kind
@@ -20,19 +22,24 @@ from memd.progress.lines import is_line
 from memd.store import secret
 from memd.text import invisible
 
-_TABLE: dict[str, Any] = tomllib.loads(read_text("progress/table.toml"))
-_PROGRAMS: dict[str, list[str]] = _TABLE["programs"]
 _NAME_CHARACTERS = 40  # the longest name in a line
 _NAME_WORDS = 4  # the most words of a name
 _READ_CHARACTERS = 2_000  # of a command, a pattern or a path; the rest is ignored
-_COMMAND_END = re.compile(r"&&|\|\||[;&|\n]")  # the end of one command in a line of a shell
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_NUMBER = re.compile(r"[\d.]+[smhd]?")  # as in "timeout 5m"
-_PLAIN = re.compile(r"[A-Za-z0-9_][\w.+@:/-]*")
-_FILE = re.compile(r"[\w+-][\w.+-]*\.[A-Za-z]\w{0,5}")  # a name with an ending
-_WORD = re.compile(r"\w[\w.-]*\w")
+_COMMAND_END = r"&&|\|\||[;&|\n]"  # the end of one command in a line of a shell
+_ASSIGNMENT = r"[A-Za-z_]\w*="
+_NUMBER = r"[\d.]+[smhd]?"  # as in "timeout 5m"
+_PLAIN = r"[A-Za-z0-9_][\w.+@:/-]*"
+_FILE = r"[\w+-][\w.+-]*\.[A-Za-z]\w{0,5}"  # a name with an ending
+_WORD = r"\w[\w.-]*\w"
 _MCP_SEPARATOR = "__"  # MCP tools are named mcp__SERVER__TOOL
 _AGENT_MEMBER = "subagent_type"
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """Return ``table.toml``: verbs, and the programs that are known."""
+    table: dict[str, Any] = toml.decode(read_text("progress/table.toml"))
+    return table
 
 
 def line_of(call: RecordedCall) -> str:
@@ -47,7 +54,8 @@ def line_of(call: RecordedCall) -> str:
 
 def _compose(kind: str, name: str) -> str:
     """Return the verb of a kind of tool with a name, or a general line if that is not safe."""
-    row = _TABLE.get(kind or "other", _TABLE["other"])
+    table = _table()
+    row = table.get(kind or "other", table["other"])
     line = f"{row['verb']} {name}"
     is_safe = name and is_line(line) and not secret.find(line)
     return line if is_safe else f"{row['verb']} {row['rest']}"
@@ -62,7 +70,7 @@ def _path_name(call: RecordedCall) -> str:
 def _search_words(call: RecordedCall) -> str:
     """Return the file that a call searches, or else "for" and a search word, or else the folder."""
     place = _path_name(call)
-    if _FILE.fullmatch(place):
+    if re.fullmatch(_FILE, place):
         return place
     pattern = string(call.given.get("pattern")) or string(call.given.get("query"))
     return _search_target(pattern, place)
@@ -70,7 +78,7 @@ def _search_words(call: RecordedCall) -> str:
 
 def _query_words(call: RecordedCall) -> str:
     """Return "for" and the first three words of a web search, "" for none."""
-    words = _WORD.findall(string(call.given.get("query"))[:_READ_CHARACTERS])
+    words = re.findall(_WORD, string(call.given.get("query"))[:_READ_CHARACTERS])
     return f"for {_shortened(' '.join(words[:3]))}" if words else ""
 
 
@@ -114,20 +122,24 @@ def _command_words(parts: Sequence[str]) -> tuple[str, str]:
     ``parts`` are the arguments of the tool call: one line, or a program and its arguments.
     """
     # Of ``bash -c COMMAND`` only the command counts.
-    is_shell = parts and _last_part(parts[0]) in _PROGRAMS["shells"]
+    is_shell = parts and _last_part(parts[0]) in _table()["programs"]["shells"]
     text = parts[-1] if is_shell else " ".join(parts)
-    for part in _COMMAND_END.split(text[:_READ_CHARACTERS]):
+    for part in re.split(_COMMAND_END, text[:_READ_CHARACTERS]):
         words = _command_and_arguments(part)
         program = _last_part(words[0]) if words else ""
-        if not program or program in _PROGRAMS["silent"] or not _PLAIN.fullmatch(program):
+        if (
+            not program
+            or program in _table()["programs"]["silent"]
+            or not re.fullmatch(_PLAIN, program)
+        ):
             continue
         arguments = words[1:]
-        if program in _PROGRAMS["web"]:
+        if program in _table()["programs"]["web"]:
             hosts = [host for host in map(_host_of, arguments) if host]
             return "web", hosts[0] if hosts else ""
-        if program in _PROGRAMS["read"]:
+        if program in _table()["programs"]["read"]:
             return "read", _first_file(arguments)
-        if program in _PROGRAMS["search"]:
+        if program in _table()["programs"]["search"]:
             pattern = next((word for word in arguments if not word.startswith("-")), "")
             return "search", _first_file(arguments) or _search_target(pattern, "")
         if program.startswith("python") and arguments[:1] == ["-m"]:
@@ -142,9 +154,9 @@ def _command_and_arguments(part: str) -> list[str]:
     """Return a command's words from its program on, without assignments, sudo and the like."""
     words = [word.strip("\"'()") for word in part.split()]
     while words and (
-        _ASSIGNMENT.match(words[0])
-        or words[0] in _PROGRAMS["before"]
-        or _NUMBER.fullmatch(words[0])
+        re.match(_ASSIGNMENT, words[0])
+        or words[0] in _table()["programs"]["before"]
+        or re.fullmatch(_NUMBER, words[0])
     ):
         del words[0]
     return words
@@ -154,7 +166,7 @@ def _plain_words(arguments: Sequence[str]) -> list[str]:
     """Return at most two arguments that stand before any switch, or else the first file's name."""
     result: list[str] = []
     for word in arguments[:2]:
-        if word.startswith("-") or not _PLAIN.fullmatch(word):
+        if word.startswith("-") or not re.fullmatch(_PLAIN, word):
             break
         result.append(_last_part(word))
     return result or [_first_file(arguments)]
@@ -162,12 +174,12 @@ def _plain_words(arguments: Sequence[str]) -> list[str]:
 
 def _first_file(arguments: Sequence[str]) -> str:
     """Return the first argument whose last part is a file name with an ending, "" for none."""
-    return next((name for name in map(_last_part, arguments) if _FILE.fullmatch(name)), "")
+    return next((name for name in map(_last_part, arguments) if re.fullmatch(_FILE, name)), "")
 
 
 def _search_target(pattern: str, place: str) -> str:
     """Return "for" and the longest word of a pattern; without a word, the searched place."""
-    words = _WORD.findall(pattern[:_READ_CHARACTERS])
+    words = re.findall(_WORD, pattern[:_READ_CHARACTERS])
     word = _shortened(max(words, key=len)) if words else ""
     return f"for {word}" if word else place
 
@@ -178,7 +190,7 @@ def _host_of(address: str) -> str:
         host = urlsplit(address.strip("\"'")[:_READ_CHARACTERS]).hostname or ""
     except ValueError:
         return ""
-    return _shortened(host) if _PLAIN.fullmatch(host) else ""
+    return _shortened(host) if re.fullmatch(_PLAIN, host) else ""
 
 
 def _last_part(path: str) -> str:

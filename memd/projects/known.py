@@ -30,7 +30,7 @@ _DAY_SECONDS = 86_400.0
 _HEAD_BYTES = 64 * 1024  # of a transcript
 _TRANSCRIPTS = 5  # read per folder, as the beginning of one may name no directory
 # Claude Code escapes only these two, so no match ends within a character.
-_CWD = re.compile(rb'"cwd" ?: ?("/(?:[^"\\]|\\["\\]){0,4095}")')
+_CWD = rb'"cwd" ?: ?("/(?:[^"\\]|\\["\\]){0,4095}")'
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _cwds_named(folder: str) -> Iterator[str]:
         names = [name for name in os.listdir(opened.fd) if name.endswith(".jsonl")]
         for name in sorted(names)[:_TRANSCRIPTS]:
             head = opened.read(name, _HEAD_BYTES, whole=False)
-            match = _CWD.search(head[0]) if head else None
+            match = re.search(_CWD, head[0]) if head else None
             cwd = read_json(match[1]) if match else None
             if cwd is not None:
                 yield cwd

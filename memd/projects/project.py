@@ -36,11 +36,11 @@ AGENT_FOLDERS = {
 CLIENT_FOLDER = ".claude"
 _MEMORY_FOLDER = "memory"  # it lies where sessions have their folders
 _SHORTEST_PATH = 3  # "/" and "/a" are no places for memories
-_WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
-_IMPOSSIBLE = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")  # no file name can be made of these
-_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
+_WINDOWS = r"[A-Za-z]:|\\\\"
+_IMPOSSIBLE = "[\0\ud800-\udc7f\udd00-\udfff]"  # no file name can be made of these
+_NOT_ALPHANUMERIC = r"[^A-Za-z0-9]"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SESSION = r"[A-Za-z0-9_-]{1,128}"
 
 
 def locate(cwd: str) -> ProjectPlace:
@@ -68,7 +68,7 @@ def slug(path: str) -> str:
     """
     encoded = unicodedata.normalize("NFC", path).encode("utf-16-le", errors="surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
-    text = _NOT_ALPHANUMERIC.sub("-", "".join(map(chr, units)))
+    text = re.sub(_NOT_ALPHANUMERIC, "-", "".join(map(chr, units)))
     if len(text) <= limits.SLUG_CHARACTERS:
         return text
     digest = 0
@@ -84,7 +84,7 @@ def slug(path: str) -> str:
 
 def is_session(name: str) -> bool:
     """Return whether a name may be a session's id."""
-    return bool(_SESSION.fullmatch(name))
+    return bool(re.fullmatch(_SESSION, name))
 
 
 def check_session(project: Project, session: str) -> None:
@@ -249,9 +249,9 @@ def _refusal(value: str, home: str) -> str:
     """
     path = _expanded(value, home)
     why = ""
-    if _IMPOSSIBLE.search(value):
+    if re.search(_IMPOSSIBLE, value):
         why = "it has a character that no path can have"
-    elif _WINDOWS.match(value):
+    elif re.match(_WINDOWS, value):
         why = "it is a path of another system"
     elif not path.startswith("/"):
         why = "it is relative"

@@ -16,14 +16,14 @@ _URL_CHARACTERS = 2_000
 _HOST_CHARACTERS = 253
 _CONFIG_BYTES = 1024 * 1024
 # The rest of a line that holds a query or a fragment is cut.
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)/([^?#]*)(?:[?#].*)?")
+_URL = r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)/([^?#]*)(?:[?#].*)?"
 # git's short form user@host:path; a name of one letter is a drive, "::" a helper's address.
-_SCP = re.compile(r"((?:[^/:\[\]]*@)?(?:\[[^/\[\]]*\]|[^/:\[\]@]{2,})):(?!:)([^?#]+)(?:[?#].*)?")
-_AUTHORITY = re.compile(r"(?:.*@)?(\[[^\[\]]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
-_HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_SCP = r"((?:[^/:\[\]]*@)?(?:\[[^/\[\]]*\]|[^/:\[\]@]{2,})):(?!:)([^?#]+)(?:[?#].*)?"
+_AUTHORITY = r"(?:.*@)?(\[[^\[\]]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?"
+_HOST = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*"
 # Lines of a configuration as git writes them, without their blanks at both ends.
-_SECTION = re.compile(r'\[(?:remote "([^"]+)")?[^\]]*\]')
-_ADDRESS = re.compile(r'url\s*=\s*"?([^"]*)"?', re.IGNORECASE)
+_SECTION = r'\[(?:remote "([^"]+)")?[^\]]*\]'
+_ADDRESS = r'(?i)url\s*=\s*"?([^"]*)"?'
 
 
 def repository_of(root: str) -> str:
@@ -45,11 +45,11 @@ def normalised(url: str) -> str:
     url = url.strip()
     if len(url) > _URL_CHARACTERS or not url.isprintable():
         return ""
-    address = _URL.fullmatch(url)
+    address = re.fullmatch(_URL, url)
     if address is not None:
         scheme, authority, path = address.groups()
         return _host_and_path(authority, path) if scheme.lower() in _SCHEMES else ""
-    short_form = _SCP.fullmatch(url)
+    short_form = re.fullmatch(_SCP, url)
     if short_form is None or "://" in url:
         return ""
     return _host_and_path(short_form[1], short_form[2])
@@ -64,9 +64,9 @@ def origin(config: str) -> str:
     remotes: dict[str, list[str]] = {}  # the addresses of each remote by its name
     urls: list[str] = []  # of the section being read; not stored if it is no remote
     for line in map(str.strip, config.splitlines()):
-        if section := _SECTION.match(line):
+        if section := re.match(_SECTION, line):
             urls = remotes.setdefault(section[1], []) if section[1] else []
-        elif address := _ADDRESS.fullmatch(line):
+        elif address := re.fullmatch(_ADDRESS, line):
             urls.append(address[1])
     only_remote = next(iter(remotes.values())) if len(remotes) == 1 else []
     addresses = remotes.get("origin", only_remote)
@@ -78,7 +78,7 @@ def _host_and_path(authority: str, path: str) -> str:
 
     ``authority`` is the part of an address with the user, the host and the port.
     """
-    parts = _AUTHORITY.fullmatch(authority)
+    parts = re.fullmatch(_AUTHORITY, authority)
     if parts is None:
         return ""
     host, port = _host(parts[1]), parts[2] or ""
@@ -105,5 +105,5 @@ def _host(name: str) -> str:
     except UnicodeError:
         return ""
     ascii_name = ascii_name.removesuffix(".")
-    fits = len(ascii_name) <= _HOST_CHARACTERS and _HOST.fullmatch(ascii_name)
+    fits = len(ascii_name) <= _HOST_CHARACTERS and re.fullmatch(_HOST, ascii_name)
     return ascii_name if fits else ""

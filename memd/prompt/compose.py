@@ -34,7 +34,7 @@ SECTIONS = (
 )
 _NAME_CHARACTERS = 80
 # The tag that quotes an index, in any disguise, so that no index can close it.
-_INDEX_TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}memory[\W_]?index)", re.IGNORECASE)
+_INDEX_TAG = r"(?i)[<\uff1c\ufe64\u2039](?=[\W_]{0,8}memory[\W_]?index)"
 _SHARED_TEMPLATES = ("types", "never", "saving")
 _TEMPLATES: Mapping[str, str] = {
     name: template(name) if name in _SHARED_TEMPLATES else template(name, "memd.prompt")
@@ -133,7 +133,7 @@ def _index_section(index: IndexText) -> str:
     index_text = index.text.rstrip()
     if index.repository:
         index_text = quoting.neutralise(index_text).rstrip()
-    index_text = _INDEX_TAG.sub("&lt;", index_text)
+    index_text = re.sub(_INDEX_TAG, "&lt;", index_text)
     flag = "empty"
     if index_text:
         flag = "repository" if index.repository else "own"

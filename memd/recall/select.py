@@ -33,18 +33,16 @@ MOST_MEMORIES = 20  # that a client may request; the setting recall.limit has th
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
 _SNIPPET_CHARACTERS = 160
 _AUTHOR_CHARACTERS = 40
-_NAME_PART = re.compile(r"[\w.@+-]+")
-_WORD = re.compile(r"[^\W_]+")
-_USAGE = re.compile(
-    r"\b(usage|how to (use|run|call|invoke)|cheat ?sheet|syntax|options|flags|commands|"
-    r"parameters|arguments|reference|examples?)\b|用法|命令|参数|示例",
-    re.IGNORECASE,
+_NAME_PART = r"[\w.@+-]+"
+_WORD = r"[^\W_]+"
+_USAGE = (
+    r"(?i)\b(usage|how to (use|run|call|invoke)|cheat ?sheet|syntax|options|flags|commands|"
+    r"parameters|arguments|reference|examples?)\b|用法|命令|参数|示例"
 )
-_WARNING = re.compile(
-    r"\b(warn\w*|gotchas?|careful|beware|never|don'?t|do not|avoid|bugs?|known|issues?|breaks?|"
+_WARNING = (
+    r"(?i)\b(warn\w*|gotchas?|careful|beware|never|don'?t|do not|avoid|bugs?|known|issues?|breaks?|"
     r"broken|fail\w*|danger\w*|wrong\w*|pitfalls?|caveats?|workarounds?|must|only)\b|"
-    "注意|警告|坑|不要|切勿|问题|失败",
-    re.IGNORECASE,
+    "注意|警告|坑|不要|切勿|问题|失败"
 )
 
 
@@ -127,7 +125,7 @@ def reasons(
     read_paths |= {path[len(root) :] for path in paths for root in roots if path.startswith(root)}
     # The words of each tool's name; of mcp__server__tool memories name the server.
     names = [tool.split("__")[1] if "__" in tool else tool for tool in prompt.recent_tools]
-    tools = [{word.lower() for word in _WORD.findall(name)} for name in names]
+    tools = [{word.lower() for word in re.findall(_WORD, name)} for name in names]
     result = {}
     for memory in memories:
         if memory.path in read_paths:
@@ -143,9 +141,9 @@ def reasons(
 
 def _explains_tool(heading: str, tools: Iterable[AbstractSet[str]]) -> bool:
     """Return whether a heading only explains the usage of one of some tools, by their words."""
-    if not _USAGE.search(heading) or _WARNING.search(heading):
+    if not re.search(_USAGE, heading) or re.search(_WARNING, heading):
         return False
-    heading_words = {word.lower() for word in _WORD.findall(heading)}
+    heading_words = {word.lower() for word in re.findall(_WORD, heading)}
     return any(tool and tool <= heading_words for tool in tools)
 
 
@@ -178,7 +176,7 @@ def surfaced_memory(
     is_team = header.path.startswith(TEAM)
     kind = "Team memory" if is_team else "Memory"
     # A member's name comes from a server: characters that could end the header are removed.
-    member = " ".join(_NAME_PART.findall(author.member if author else ""))[:_AUTHOR_CHARACTERS]
+    member = " ".join(re.findall(_NAME_PART, author.member if author else ""))[:_AUTHOR_CHARACTERS]
     if is_team and member:
         kind = f"{kind} by {member}"
     return SurfacedMemory(

@@ -32,7 +32,7 @@ _CHANGED = "it was changed since the dream had read it"
 _GONE = "it was removed since the dream had read it"
 _TAKEN = "there is a file of this name by now"
 _NO_TOPIC = "only topic files are written here"
-_WORD = re.compile(r"\w+")
+_WORD = r"\w+"
 
 
 def _path_not_proposed(proposal: str, path: str) -> NotFound:
@@ -230,4 +230,4 @@ def _says(tree: Tree, path: str, old: bytes, proposed: bytes | None) -> bool:
 
 def _words(text: str) -> frozenset[str]:
     """Return the words of a text, in lower case."""
-    return frozenset(_WORD.findall(text.casefold()))
+    return frozenset(re.findall(_WORD, text.casefold()))

@@ -23,13 +23,11 @@ from memd.text import invisible
 MOST_CHARACTERS = 500  # of a check
 _TRIED_CHARACTERS = 64 * 1024  # of a call's text, that a pattern is tried on
 _TOOL_NAME = r"(?:[A-Z][A-Za-z0-9]*|mcp__[A-Za-z0-9_.-]+\*?)"
-_PATTERN = re.compile(rf"({_TOOL_NAME}) /(.+)/")
-_ONLY_A_TOOL = re.compile(_TOOL_NAME)
-_SHELL_SYNTAX = re.compile(r"[;&|<>(){}$`*?\n]|(?:^| )#")
-_PATCHED_FILE = re.compile(
-    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE
-)
-_GROUPED_OPTIONS = re.compile(r"-[A-Za-z]{1,3}")
+_PATTERN = rf"({_TOOL_NAME}) /(.+)/"
+_ONLY_A_TOOL = _TOOL_NAME
+_SHELL_SYNTAX = r"[;&|<>(){}$`*?\n]|(?:^| )#"
+_PATCHED_FILE = r"(?m)^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$"
+_GROUPED_OPTIONS = r"-[A-Za-z]{1,3}"
 _NOT_VISIBLE = f"it has more than {MOST_CHARACTERS} characters, none, or some that show nothing"
 _BARE_TOOL = "a tool needs a pattern; TOOL /./ means every call of it"
 _NOT_WORDS = "these are not the plain words of one command"
@@ -154,7 +152,7 @@ def parse(text: str) -> Check:
     is_visible = text.isprintable() and invisible.removed(text) == text
     if not (is_visible and 0 < len(text) <= MOST_CHARACTERS):
         raise _check_refused(_NOT_VISIBLE)
-    match = _PATTERN.fullmatch(text)
+    match = re.fullmatch(_PATTERN, text)
     if match is None:
         return _parse_prefix(text)
     try:
@@ -166,14 +164,14 @@ def parse(text: str) -> Check:
 def _parse_prefix(text: str) -> CommandPrefix:
     """Return a check of a command's first words. Raises Invalid."""
     try:
-        words = [] if _SHELL_SYNTAX.search(text) else shlex.split(text)
+        words = [] if re.search(_SHELL_SYNTAX, text) else shlex.split(text)
     except ValueError as error:  # a quote that does not end
         raise _check_refused(_NOT_WORDS) from error
     if not words or words[0].startswith("-") or "=" in words[0]:
         raise _check_refused(_NOT_WORDS)
     # A word in the form of a tool's name may also be a program.
     means_tool = len(words) == 1 or words[1].startswith("/") or tool_kind(words[0])
-    if _ONLY_A_TOOL.fullmatch(words[0]) and means_tool:
+    if re.fullmatch(_ONLY_A_TOOL, words[0]) and means_tool:
         raise _check_refused(_BARE_TOOL)
     program = words[0].rpartition("/")[2]
     plain = tuple(word for word in words[1:] if not word.startswith("-"))
@@ -187,11 +185,11 @@ def _has_option(program: Started, option: str) -> bool:
     """Return whether a program has an option, also in a group of letters such as ``-rf``."""
     if option in program.options:
         return True
-    is_group = _GROUPED_OPTIONS.fullmatch(option) is not None
+    is_group = re.fullmatch(_GROUPED_OPTIONS, option) is not None
     return is_group and program.letters.issuperset(option[1:])
 
 
 def _patched_paths(arguments: Mapping[str, Any]) -> list[str]:
     """Return the paths of the files that a patch in a tool's input changes."""
     texts = [value for value in arguments.values() if isinstance(value, str)]
-    return [path for text in texts for path in _PATCHED_FILE.findall(text)]
+    return [path for text in texts for path in re.findall(_PATCHED_FILE, text)]

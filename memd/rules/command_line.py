@@ -37,10 +37,10 @@ _PIECE_IN_QUOTES = re.compile(
 )
 _DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*([\"']?)([A-Za-z_]\w*)\1")
 _MOST_DOCUMENTS = 16
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_NUMBER = re.compile(r"[0-9][0-9.]*[smhd]?")  # of timeout, nice, xargs
-_SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
-_SHORT_OPTIONS = re.compile(r"-([A-Za-z]{1,4})")
+_ASSIGNMENT = r"[A-Za-z_]\w*\+?="
+_NUMBER = r"[0-9][0-9.]*[smhd]?"  # of timeout, nice, xargs
+_SCRIPT_OPTION = r"-[A-Za-z]*c[A-Za-z]*"
+_SHORT_OPTIONS = r"-([A-Za-z]{1,4})"
 _MOST_DEPTH = 8  # of texts within texts
 _MOST_PROGRAMS = 16  # of one command
 
@@ -65,7 +65,7 @@ class Started(Struct, frozen=True, dict=True):
     @cached_property
     def letters(self) -> frozenset[str]:
         """The letters of its short options, written one by one or together."""
-        matches = (_SHORT_OPTIONS.fullmatch(option) for option in self.options)
+        matches = (re.fullmatch(_SHORT_OPTIONS, option) for option in self.options)
         return frozenset(letter for match in matches if match for letter in match[1])
 
     @cached_property
@@ -180,7 +180,9 @@ def _end_word(command: _Command, *, is_file_number: bool = False) -> None:
 def _program_indices(words: Sequence[str]) -> list[int]:
     """Return the indices of the words that name programs in a command, 16 at most."""
     # The first word that is no assignment of a variable names a program.
-    indices = list(islice((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word)), 1))
+    indices = list(
+        islice((n for n, word in enumerate(words) if not re.match(_ASSIGNMENT, word)), 1)
+    )
     for at in indices:  # the list grows by the programs that these programs start
         name = words[at].rpartition("/")[2]
         if name in _RUNNERS or name in _SHELLS:
@@ -199,7 +201,7 @@ def _indices_behind_options(words: Sequence[str], at: int) -> Iterator[int]:
         word = words[n]
         if word.startswith("-"):
             may_be_value = "=" not in word
-        elif not (_ASSIGNMENT.match(word) or _NUMBER.fullmatch(word)):
+        elif not (re.match(_ASSIGNMENT, word) or re.fullmatch(_NUMBER, word)):
             yield n
             if not may_be_value:
                 return
@@ -208,6 +210,6 @@ def _indices_behind_options(words: Sequence[str], at: int) -> Iterator[int]:
 
 def _scripts(words: Sequence[str], at: int) -> Iterator[str]:
     """Yield the text that a shell runs: the first word behind ``-c`` that is no option."""
-    options = (n for n in range(at + 1, len(words)) if _SCRIPT_OPTION.fullmatch(words[n]))
+    options = (n for n in range(at + 1, len(words)) if re.fullmatch(_SCRIPT_OPTION, words[n]))
     behind_option = words[next(options, len(words)) :]
     yield from islice((word for word in behind_option if word[:1] not in "-+"), 1)

@@ -37,27 +37,25 @@ _LINES = re.compile(rb"(?:[^\n]*\n){0,%d}?(?=(---[ \t]*\r?(?:\n|\Z)))" % (limits
 _UNCLOSED = re.compile(rb"(?:[^\n]*(?:\n|\Z)){0,%d}" % (limits.HEAD_LINES - 1))
 _INDICATORS = "-?:,[]{}#&*!|>'\"%@`<"  # YAML's: no unquoted value begins with one
 # Groups: indent, key, value in double quotes, value in single quotes, plain value.
-_PLAIN_LINE = re.compile(
-    r"""^( *+)([A-Za-z_][A-Za-z0-9_-]{0,63}):"""
+_PLAIN_LINE = (
+    r"""(?m)^( *+)([A-Za-z_][A-Za-z0-9_-]{0,63}):"""
     rf"""(?:[ ]++(?:"([^"\\\n]*+)"|'([^'\n]*+)'|([^ \n{re.escape(_INDICATORS)}]"""
-    r"""[^:\n]*+(?::(?=[^ \n])[^:\n]*+)*+))?)?[ ]*+$""",
-    re.MULTILINE,
+    r"""[^:\n]*+(?::(?=[^ \n])[^:\n]*+)*+))?)?[ ]*+$"""
 )
 # Groups: indent, quote, key, value.
 _KEY_LINE = re.compile(
     rb"""([ \t]*)(["']?)([A-Za-z_][A-Za-z0-9_.-]*)\2[ \t]*:(?:[ \t]+(.*?))?\s*""", re.DOTALL
 )
-_VALUE_BELOW = re.compile(r"[|>][+-]?\d?[+-]?")  # says that the value is in the lines below
+_VALUE_BELOW = r"[|>][+-]?\d?[+-]?"  # says that the value is in the lines below
 # What some reader of YAML makes a number, a date, a boolean or nothing of (YAML 1.1 and 1.2).
-_MISREAD = re.compile(
-    r"(?:~|=|null|true|false|yes|no|on|off|y|n"
+_MISREAD = (
+    r"(?i)(?:~|=|null|true|false|yes|no|on|off|y|n"
     r"|[-+]?[0-9][0-9_,.:]*(?:e[-+]?[0-9]+)?|[-+]?\.(?:[0-9][0-9_]*(?:e[-+]?[0-9]+)?|inf|nan)"
-    r"|0[xob][0-9a-f_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[t ].*)?)",
-    re.IGNORECASE,
+    r"|0[xob][0-9a-f_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[t ].*)?)"
 )
-_TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")  # plain in Claude Code's layout
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # by YAML, and not by JSON
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_TIME_STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z"  # plain in Claude Code's layout
+_ESCAPED = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"  # by YAML, and not by JSON
+_SURROGATE = "[\ud800-\udfff]"
 
 
 def head_not_editable(why: str) -> Invalid:
@@ -157,7 +155,7 @@ def plain_fields(text: str) -> dict[str, str] | None:
 
     Simple are ``key: value``, quotes without escapes, and one level below ``metadata:``.
     """
-    lines = _PLAIN_LINE.findall(text)
+    lines = re.findall(_PLAIN_LINE, text)
     if len(lines) != text.count("\n") or not text.replace("\n", "").isprintable():
         return None
     fields: dict[str, str] = {}
@@ -275,13 +273,13 @@ def scalar(value: str) -> str:
 
     White space is folded. Quotes are added only if the text would be misread without them.
     """
-    text = _SURROGATE.sub("\ufffd", " ".join(value.split()))
-    is_misread = _MISREAD.fullmatch(text) and not _TIME_STAMP.fullmatch(text)
+    text = re.sub(_SURROGATE, "\ufffd", " ".join(value.split()))
+    is_misread = re.fullmatch(_MISREAD, text) and not re.fullmatch(_TIME_STAMP, text)
     has_marks = ": " in text or " #" in text or text[-1:] == ":" or not text.isprintable()
     if text and text[0] not in _INDICATORS and not has_marks and not is_misread:
         return text
     quoted = json.dumps(text, ensure_ascii=False)
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
+    return re.sub(_ESCAPED, lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def _text(value: Any) -> str:
@@ -307,7 +305,7 @@ def _fields_by_line(lines: list[Part]) -> tuple[dict[str, str], bool]:
         is_deep = "." in part.key or len(deeper) > 1 or bool(part.value)
         is_unindented = any(line.strip() and line[:1] not in (b" ", b"\t") for line in more)
         is_complete &= not (deeper and is_deep) and not is_unindented
-        own = "" if _VALUE_BELOW.fullmatch(part.value) else _unquoted(part.value)
+        own = "" if re.fullmatch(_VALUE_BELOW, part.value) else _unquoted(part.value)
         texts = [line.decode("utf-8", errors="replace").strip() for line in more]
         fields[part.key] = " ".join([own, *filter(None, texts)]).strip()
     if not fields.get(TABLE):

@@ -12,7 +12,6 @@ Rules of this file
 
 import math
 import re
-import tomllib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -75,15 +74,15 @@ class _Hit(Struct, frozen=True):
 
 
 _LEAST_DISTINCT_CHARACTERS = 5  # of a credential; `xxxx-xxxx` has two
-_MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
+_MIXED = r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$"
 _HASH_DIGITS = 32  # under which the table lists published examples
 _CHARACTERS_BEFORE = 24  # that may say what kind of key it is: "idempotency key"
-_NAME_END = re.compile(r"[\w.$-]*\Z")
-_REPEATED_CHARACTER = re.compile(r"(.)\1{7,}")
+_NAME_END = r"[\w.$-]*\Z"
+_REPEATED_CHARACTER = r"(.)\1{7,}"
 # Any character but ASCII and the dashes and quotes of typography, which have no other form.
-_CHANGED_BY_FORMS = re.compile("[^\x00-\x7f\u2013\u2014\u2018\u2019\u201c\u201d]")
+_CHANGED_BY_FORMS = "[^\x00-\x7f\u2013\u2014\u2018\u2019\u201c\u201d]"
 _ROUNDS = 3  # of replacing; the third finds nothing in any text that was seen
-_REPLACED = re.compile(r"\[secret: [a-z0-9-]+\]")
+_REPLACED = r"\[secret: [a-z0-9-]+\]"
 _LONG_TEXT = 64 * 1024  # characters, with which one rule takes a moment
 
 
@@ -135,7 +134,7 @@ def _passes(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, .
     """
     is_replaced = False  # until then "[secret: x]" is the writer's own, and may hide something
     form: str | None = None
-    forms = (str, normal, _visible) if _CHANGED_BY_FORMS.search(text) else (str,)
+    forms = (str, normal, _visible) if re.search(_CHANGED_BY_FORMS, text) else (str,)
     for normalise in forms:
         searched, form = form, normalise(text)
         if form == searched:
@@ -159,7 +158,7 @@ def _visible(text: str) -> str:
 
 def _outside_replaced(text: str, hits: tuple[_Hit, ...]) -> tuple[_Hit, ...]:
     """Return the hits that begin outside of each ``[secret: rule]``, up to the next of these."""
-    replaced = [match.span() for match in _REPLACED.finditer(text)]
+    replaced = [match.span() for match in re.finditer(_REPLACED, text)]
     result = []
     for hit in hits:
         following = bisect_left(replaced, (hit.start + 1,))
@@ -221,7 +220,7 @@ def _may_be_credential(value: str, before: str, name: str, rule: _Rule) -> bool:
     ``name`` are the words in front of it that the pattern has matched, ``before`` those before.
     """
     table = _table()
-    run = _REPEATED_CHARACTER.search(value)
+    run = re.search(_REPEATED_CHARACTER, value)
     if run is not None and 3 * len(run.group()) > len(value):  # "xxxxxxxx" for a third of it
         return False
     excluded = [table.placeholder]
@@ -234,7 +233,7 @@ def _may_be_credential(value: str, before: str, name: str, rule: _Rule) -> bool:
         return False
     return (
         len(set(value.lower())) >= _LEAST_DISTINCT_CHARACTERS
-        and (not rule.mixed or _MIXED.search(value) is not None)
+        and (not rule.mixed or re.search(_MIXED, value) is not None)
         and (not rule.holds or _compiled(rule.holds).search(value) is not None)
         and _entropy(value) >= rule.entropy
         and sha256(value.encode())[:_HASH_DIGITS] not in table.published
@@ -249,7 +248,7 @@ def _entropy(value: str) -> float:
 
 def _is_identifier(value: str, before: str, name: str, table: _Table) -> bool:
     """Say whether a value is an identifier by its form, its name or the word before "key"."""
-    word_before = _NAME_END.search(before)
+    word_before = re.search(_NAME_END, before)
     whole_name = (word_before.group() if word_before else "") + name
     searches = (
         (table.ordinary, value),
@@ -274,5 +273,5 @@ def _words() -> Callable[[str], frozenset[str]]:
 @cache
 def _table() -> _Table:
     """Return the rules, read from the file at the first call."""
-    tables = tomllib.loads(read_text("store/secret_rules.toml"))
+    tables = msgspec.toml.decode(read_text("store/secret_rules.toml"))
     return msgspec.convert({"rules": tables["rule"], **tables["values"]}, _Table)

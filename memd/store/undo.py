@@ -7,8 +7,8 @@ work, the file is left alone and named as a conflict. In the index it is done li
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.base.errors import NotFound, TooLarge
@@ -19,8 +19,7 @@ from memd.store import index, merge
 from memd.store.log import ChangeLog, ChangeRecord, Step
 
 
-@dataclass
-class Undo:
+class Undo(Struct):
     """The undo of one change in the directory as it is now."""
 
     record: ChangeRecord

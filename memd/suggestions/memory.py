@@ -15,9 +15,7 @@ from memd.state.suggestions import OpenSuggestion, suggestion_taken
 from memd.store import memory
 
 # The label of a quotation, such as "**Said:**"; removed, so that no wording poses as a quotation.
-_QUOTATION_LABEL = re.compile(
-    r"^[^\w\n]{0,8}said[^\w\n]{0,4}?[:\uff1a][ *]{0,4}", re.IGNORECASE | re.MULTILINE
-)
+_QUOTATION_LABEL = r"(?im)^[^\w\n]{0,8}said[^\w\n]{0,4}?[:\uff1a][ *]{0,4}"
 
 
 def accepted(
@@ -37,7 +35,7 @@ def accepted(
     ``now`` is seconds since 1970.
     """
     statement = text.strip() or suggestion.text
-    statement = _QUOTATION_LABEL.sub("", statement).strip() or statement
+    statement = re.sub(_QUOTATION_LABEL, "", statement).strip() or statement
     taken = suggestion_taken(directory, suggestion.id)
     own_words = " ".join(suggestion.text.split())
     quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""

@@ -11,12 +11,12 @@ import json
 import os
 import re
 import secrets
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import DecodeError, toml
 from msgspec.structs import fields, replace
 
 from memd.base.addresses import is_loopback
@@ -32,8 +32,8 @@ FILE = "team.toml"
 _FILE_HEADER = "# Written by memd: memctl team join, memctl team leave.\n"
 _FILE_BYTES = 1024 * 1024  # the largest team.toml
 _TOKEN_BYTES = 4096  # the largest token file
-_TOKEN_FILE = re.compile(r"team-[0-9a-f]{16}\.token")
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,1024}")
+_TOKEN_FILE = r"team-[0-9a-f]{16}\.token"  # noqa: S105 - a pattern
+_TOKEN = r"[A-Za-z0-9._~+/=-]{16,1024}"  # noqa: S105 - a pattern
 _TEXT_MEMBERS = tuple(item.name for item in fields(Membership) if item.name != "at")
 _WRITABLE_BY_OTHERS = "may be written by others; it is ignored until you run chmod go-w on it"
 
@@ -129,7 +129,7 @@ class Memberships:
         The token replaces an earlier one of the same member on the same server. Raises
         Refused for an invalid token or text, and Storage.
         """
-        if not _TOKEN.fullmatch(token):
+        if not re.fullmatch(_TOKEN, token):
             raise team_refused(membership.server, _NOT_VALID)
         if not all(is_text(getattr(membership, name)) for name in _TEXT_MEMBERS):
             raise team_refused(membership.directory, _NOT_UTF8)
@@ -166,7 +166,7 @@ class Memberships:
 
     def _read_token(self, name: str) -> str:
         """Return the token in a file, "" if the file is invalid or others may read it."""
-        if not _TOKEN_FILE.fullmatch(name):
+        if not re.fullmatch(_TOKEN_FILE, name):
             return ""
         with suppress(MemdError), Directory(self.folder) as directory:
             result = directory.read(name, _TOKEN_BYTES)
@@ -174,7 +174,7 @@ class Memberships:
                 content, status = result
                 token = content.decode("utf-8", "replace").strip()
                 is_private = not status.st_mode & 0o077
-                return token if is_private and _TOKEN.fullmatch(token) else ""
+                return token if is_private and re.fullmatch(_TOKEN, token) else ""
         return ""
 
     def _read(self) -> tuple[dict[str, Membership], tuple[str, ...]]:
@@ -203,10 +203,10 @@ class Memberships:
             content, status = result
             if status.st_mode & 0o022:
                 return {}, (f"{path} {_WRITABLE_BY_OTHERS}",)
-            rows = tomllib.loads(content.decode()).get("membership", [])
+            rows = toml.decode(content.decode()).get("membership", [])
         except MemdError as error:
             return {}, (error.sentence,)
-        except (ValueError, RecursionError) as error:  # no UTF-8, no TOML
+        except (ValueError, DecodeError, RecursionError) as error:  # no UTF-8, no TOML
             return {}, (f"{path} is not valid TOML ({error}); it is ignored",)
         memberships = [_parse_row(row) for row in rows] if isinstance(rows, list) else [None]
         problems = (
@@ -255,7 +255,7 @@ def _parse_row(row: Any) -> Membership | None:
             return None
     with suppress(Refused):
         is_address = server_address(row["server"]) == row["server"]
-        if is_address and _TOKEN_FILE.fullmatch(row["token"]):
+        if is_address and re.fullmatch(_TOKEN_FILE, row["token"]):
             return Membership(at=row["at"], **texts)
     return None
 

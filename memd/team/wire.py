@@ -26,7 +26,7 @@ from memd.team.values import RemoteEntry
 
 PAGE_ENTRIES = 500  # the most entries of a page, with tombstones
 # A string of JSON with its escapes; possessive, so that a hostile body takes linear time.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _MOST_STRINGS = 24 * PAGE_ENTRIES  # an entry has at most 8 members: 16 strings
 _STRING_BYTES = 6 * ENTRY_BYTES + 2  # every byte written as \u00xx
 _OTHER_BYTES = 128 * PAGE_ENTRIES  # brackets, numbers, commas and spaces
@@ -39,7 +39,7 @@ _Name = Annotated[str, Meta(max_length=200)]
 _Seconds = Annotated[float, Meta(ge=0, le=_YEAR_10000)]
 _Id = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{1,64}\Z")]
 _Cursor = Annotated[str, Meta(pattern=r"\A[!-~]{1,1024}\Z")]
-_MARK = re.compile(r"([A-Za-z0-9_-]{1,64})\.([0-9]{1,16})")
+_MARK = r"([A-Za-z0-9_-]{1,64})\.([0-9]{1,16})"
 
 # Why an answer is invalid, and why an entry is left out, in words.
 _PAGE_TOO_LARGE = "it holds more than a page may"
@@ -147,7 +147,7 @@ class Mark(Struct, frozen=True):
     @classmethod
     def of(cls, text: str) -> "Mark":
         """Parse a mark from its text; an invalid text gives the mark of an unknown repository."""
-        match = _MARK.fullmatch(text)
+        match = re.fullmatch(_MARK, text)
         return cls(match[1], int(match[2])) if match else cls()
 
     def __str__(self) -> str:
@@ -329,7 +329,7 @@ def check_key(key: str) -> str:
 def _decode(server: str, body: bytes, shape: type[T]) -> T:
     """Decode a body as JSON of a shape, after checking its sizes. Raises RemoteAnswerError."""
     string_bytes = 0
-    for count, match in enumerate(_STRING.finditer(body), 1):
+    for count, match in enumerate(re.finditer(_STRING, body), 1):
         size = match.end() - match.start()
         string_bytes += size
         if count > _MOST_STRINGS or size > _STRING_BYTES:

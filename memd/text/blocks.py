@@ -7,9 +7,9 @@ from msgspec import Struct
 
 FENCE = re.compile(r" {0,3}(```|~~~)")
 
-_ITEM = re.compile(r"([ \t]*)(?:[-*+]|(\d{1,3}[.)]))[ \t]+")
+_ITEM = r"([ \t]*)(?:[-*+]|(\d{1,3}[.)]))[ \t]+"
 # A heading, a row or a quotation: a block of one line.
-_ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")
+_ALONE = r"[ \t]*(?:#{1,6}[ \t]|\||>)"
 
 
 class Block(Struct, frozen=True):
@@ -35,7 +35,7 @@ def blocks(text: str) -> Iterator[Block]:
             heading, lead, items = plain.lstrip("# "), "", []
             yield Block(plain, whole=True)
             continue
-        item = _ITEM.match(block)
+        item = re.match(_ITEM, block)
         if item:
             indentation = len(item.group(1).expandtabs(4))
             items = [outer for outer in items if outer[0] < indentation]
@@ -76,7 +76,7 @@ def _blocks(text: str) -> Iterator[str]:
                 yield "\n".join(block)
                 block, fence = [], ""
             continue
-        begins_block = mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line)
+        begins_block = mark or not line.strip() or re.match(_ITEM, line) or re.match(_ALONE, line)
         if block and begins_block:
             yield "\n".join(block)
             block = []
@@ -85,7 +85,7 @@ def _blocks(text: str) -> Iterator[str]:
         is_separator = not line.strip(" \t|:-")  # of a table, or a blank line
         if not is_separator or (block and line.strip()):
             block.append(line)
-        if block and _ALONE.match(line) and not mark:
+        if block and re.match(_ALONE, line) and not mark:
             yield "\n".join(block)
             block = []
     if block:

@@ -1,7 +1,5 @@
 """Words that deny, bound, condition or doubt a sentence, in ten languages. Pure."""
 
-import re
-
 DENIAL, DOUBT = "not", "perhaps"
 
 
@@ -17,7 +15,7 @@ DENIALS = _set(
     " 不 没 沒 無 无"
     " 未 勿 非 莫 别 別 ない ません ず 안 않 못 없"
 )
-CJK_DENIALS = re.compile("[不没沒無无未勿莫别別안않못없]|ない|なく|ません|禁止")
+CJK_DENIALS = "[不没沒無无未勿莫别別안않못없]|ない|なく|ません|禁止"
 _BOUNDS = _set(
     "only unless except until before after nur außer bis solo sólo salvo excepto hasta seulement"
     " sauf somente exceto soltanto tranne только кроме 只 除"
@@ -49,4 +47,4 @@ FUNCTION_WORDS = _set(
     " sont il lo gli sono o os as um uma é são è na no nas nos em di du de da do del al à a mr mrs"
     " на по в во"
 )
-MARKED = re.compile(r"[?\uff1f](?=\s|$)|~~")
+MARKED = r"[?\uff1f](?=\s|$)|~~"

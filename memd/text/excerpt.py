@@ -19,7 +19,7 @@ LENGTH = 1_000  # characters of a prompt that count, but for the end of the last
 
 _MOST_READ = 2_000_000  # characters of a text
 _PASSAGE_LENGTH = 160  # characters of a passage at most; longer lines are several
-_PASSAGE = re.compile(rf".{{1,{_PASSAGE_LENGTH}}}(?!\S)|.{{1,{_PASSAGE_LENGTH}}}")
+_PASSAGE = rf".{{1,{_PASSAGE_LENGTH}}}(?!\S)|.{{1,{_PASSAGE_LENGTH}}}"
 # Punctuation separates words. Lower case keeps the length of a text only for these letters.
 _PLAIN = str.maketrans(
     string.ascii_uppercase + string.punctuation,
@@ -69,6 +69,6 @@ def _passages(text: str) -> Iterator[tuple[int, int]]:
             if end > start:
                 yield start, end
         else:
-            for match in _PASSAGE.finditer(line):
+            for match in re.finditer(_PASSAGE, line):
                 yield start + match.start(), start + match.end()
         start += len(line)

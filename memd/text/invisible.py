@@ -25,27 +25,27 @@ CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 # What some programs take for the end of a line, beside CR, LF and controls.
 SEPARATORS = "\u2028\u2029"
 
-_DIRECTIONS = re.compile(f"[{DIRECTIONS}]")
-_NOT_DRAWN = re.compile(f"[{DIRECTIONS}{JOINERS}{HIDDEN}]")
-_NOT_HONEST = re.compile(f"[{CONTROLS}{DIRECTIONS}{HIDDEN}]")
+_DIRECTIONS = f"[{DIRECTIONS}]"
+_NOT_DRAWN = f"[{DIRECTIONS}{JOINERS}{HIDDEN}]"
+_NOT_HONEST = f"[{CONTROLS}{DIRECTIONS}{HIDDEN}]"
 
 
 def without_directions(text: str) -> str:
     """Return a text without the characters that turn its direction."""
-    return text if text.isascii() else _DIRECTIONS.sub("", text)
+    return text if text.isascii() else re.sub(_DIRECTIONS, "", text)
 
 
 def removed(text: str) -> str:
     """Return a text without all invisible characters, joiners included; controls stay."""
-    return text if text.isascii() else _NOT_DRAWN.sub("", text)
+    return text if text.isascii() else re.sub(_NOT_DRAWN, "", text)
 
 
 def find(text: str) -> str:
     """Return the first character that no honest note needs as ``U+XXXX``, "" if there is none."""
-    match = _NOT_HONEST.search(text)
+    match = re.search(_NOT_HONEST, text)
     return f"U+{ord(match.group()):04X}" if match else ""
 
 
 def spelled_out(text: str) -> str:
     """Return a text with each hidden character spelled out as ``<U+XXXX>``."""
-    return _NOT_HONEST.sub(lambda match: f"<U+{ord(match.group()):04X}>", text)
+    return re.sub(_NOT_HONEST, lambda match: f"<U+{ord(match.group()):04X}>", text)

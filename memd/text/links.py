@@ -15,15 +15,14 @@ from urllib.parse import unquote
 from memd.text.blocks import fenced
 
 _SUFFIX = ".md"  # of a memory
-_LINK = re.compile(
-    r"(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"
+_LINK = (
+    r"(?m)(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"
     r"|(?P<open>\]\(\s*<?)(?P<target>[^\s()<>#?]+)"
     r"|(?P<defined>^ {0,3}\[[^\]\n]+\]:[ \t]*<?)(?P<reference>[^\s<>#?]+)"
-    r"|(?P<wiki>\[\[)(?P<name>[^\[\]|#\n]+)(?=[\]|#])",
-    re.MULTILINE,
+    r"|(?P<wiki>\[\[)(?P<name>[^\[\]|#\n]+)(?=[\]|#])"
 )
 
-_MEMORY_TARGET = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads to a memory
+_MEMORY_TARGET = r"(?i)(?!/|~|[a-z]+:)[\w./-]+\.md"  # what leads to a memory
 
 
 def names(path: str, name: str = "") -> frozenset[str]:
@@ -48,7 +47,7 @@ class Known:
         def new_target(target: str) -> str:
             """Return "" for the target of a link to a memory, any other target as it is."""
             known = _possible_paths(target, path) & self.paths
-            return "" if known or _MEMORY_TARGET.fullmatch(unquote(target)) else target
+            return "" if known or re.fullmatch(_MEMORY_TARGET, unquote(target)) else target
 
         def new_name(name: str) -> str:
             """Return "" for the name of a memory, any other name as it is."""
@@ -104,5 +103,5 @@ def _replace_targets(
         return opening + new_target(groups["target"] or groups["reference"] or "")
 
     parts = fenced(text)  # prose and code in turn
-    parts[::2] = [_LINK.sub(new_link, part) for part in parts[::2]]
+    parts[::2] = [re.sub(_LINK, new_link, part) for part in parts[::2]]
     return "".join(parts)

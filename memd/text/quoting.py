@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, removed
 
 # A tag of ours, or of a client's insertions, however it is dressed up.
-_TAG = re.compile(
-    r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+"
-    r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
-    re.IGNORECASE,
+_TAG = (
+    r"(?i)[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+"
+    r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))"
 )
-_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_CONTROL = re.compile(f"[{CONTROLS}]")
-_OPENING = re.compile(f"{_TAG.pattern}|<(?=!--)", re.IGNORECASE)
-_UNSHOWN = re.compile(f"\x1b\\[[\\d;?]*[A-Za-z]|[{CONTROLS}{DIRECTIONS}{HIDDEN}]|`{{5,}}")
-_OMITTED = re.compile(r"…(?:\s*…)+")
-_LONG_WORD = re.compile(r"(?<=[^!-~])[!-~]{12,}$")
+_LINE_ENDS = "\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
+_CONTROL = f"[{CONTROLS}]"
+_OPENING = f"{_TAG}|<(?=!--)"
+_UNSHOWN = f"\x1b\\[[\\d;?]*[A-Za-z]|[{CONTROLS}{DIRECTIONS}{HIDDEN}]|`{{5,}}"
+_OMITTED = r"…(?:\s*…)+"
+_LONG_WORD = r"(?<=[^!-~])[!-~]{12,}$"
 
 
 def neutralise(content: str) -> str:
@@ -24,8 +23,8 @@ def neutralise(content: str) -> str:
     is_plain = content.isascii() and content.replace("\n", "").isprintable()
     if is_plain and "<" not in content:
         return content  # most texts: they have nothing to replace
-    visible = _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content)))
-    return _TAG.sub("&lt;", visible)
+    visible = re.sub(_CONTROL, "", removed(re.sub(_LINE_ENDS, "\n", content)))
+    return re.sub(_TAG, "&lt;", visible)
 
 
 def units(content: str) -> int:
@@ -59,7 +58,7 @@ def beginning(text: str, most: int) -> str:
     """Return the start of a text without a cut long word, which may be half a credential."""
     start = text[:most]
     ends_with_word = len(text) <= most or text[most].isspace()
-    return start if ends_with_word else _LONG_WORD.sub("", start)
+    return start if ends_with_word else re.sub(_LONG_WORD, "", start)
 
 
 def code_span(text: str, most: int, words: int | None = None) -> str:
@@ -67,8 +66,8 @@ def code_span(text: str, most: int, words: int | None = None) -> str:
 
     ``…`` replaces what was cut and what is invisible, and breaks what would be a tag or a comment.
     """
-    shown = _UNSHOWN.sub("…", _OPENING.sub(r"\g<0>…", text))
-    folded = _OMITTED.sub("…", " ".join(shown.split())).strip(" …")
+    shown = re.sub(_UNSHOWN, "…", re.sub(_OPENING, r"\g<0>…", text))
+    folded = re.sub(_OMITTED, "…", " ".join(shown.split())).strip(" …")
     short = " ".join(folded.split(" ")[:words])
     if len(short) > most:
         short = beginning(short, most - 1)

@@ -55,20 +55,16 @@ _CALENDAR_NAMES = frozenset(
     (*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday"))
 )
 _CJK_GRAMMAR = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
-_LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
-_MEMORY_PARTS = re.compile(
-    r"(?:why|how to apply|said)", re.IGNORECASE
-)  # of each memory: no context
-_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
-_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
-_PUNCTUATION = re.compile(
-    r"[,;:!?.\u3002\uff0c\uff1b\uff1a]+(?=\s|$)|(?<=\s)[\u2013\u2014|-](?=\s)"
-)
-_CLAUSE = re.compile(
+_LABEL = r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])"
+_MEMORY_PARTS = r"(?i)(?:why|how to apply|said)"  # of each memory: no context
+_SENTENCE = r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)"
+_EMPHASIS = r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)"
+_PUNCTUATION = r"[,;:!?.\u3002\uff0c\uff1b\uff1a]+(?=\s|$)|(?<=\s)[\u2013\u2014|-](?=\s)"
+_CLAUSE = (
     r"[,;:.!?](?=\s|$)|[()\u2013\u2014|\u3002\uff0c\uff1b\uff1a]|\s-\s"
     r"|\b(?:and|but|while|whereas|which|und|aber|wobei|y|pero|et|mais|e|ma|и|но)\b"
 )
-_DIGIT = re.compile(r"\d")
+_DIGIT = r"\d"
 _CACHED_TEXTS = 20_000  # in each of two caches
 
 
@@ -199,7 +195,7 @@ def _kind(raw: str, folded: str, *, opens_sentence: bool) -> str:
 
     ``folded`` is the word in lower case.
     """
-    if _DIGIT.search(raw):
+    if re.search(_DIGIT, raw):
         return NUMBER
     if "." in raw:
         return _dotted_kind(folded)
@@ -233,8 +229,8 @@ def _limits(text: str, words: tuple[SpokenWord, ...]) -> frozenset[str]:
 
     ``words`` are those of the text.
     """
-    result = {_limit_of(word) for word in words} | set(MARKED.findall(text))
-    if not text.isascii() and CJK_DENIALS.search(text):
+    result = {_limit_of(word) for word in words} | set(re.findall(MARKED, text))
+    if not text.isascii() and re.search(CJK_DENIALS, text):
         result.add(DENIAL)
     return frozenset(result - {""})
 
@@ -265,12 +261,12 @@ def _split_clauses(text: str) -> Iterator[str]:
     """Yield the parts of a text between commas, conjunctions and the like; code is not split."""
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick is never closed
-        yield from _CLAUSE.split(text)
+        yield from re.split(_CLAUSE, text)
         return
     # Each piece of code is replaced by a placeholder while the text is split.
     code_pieces = iter(parts[1::2])
     prose = "`\0`".join(parts[::2])
-    for clause in _CLAUSE.split(prose):
+    for clause in re.split(_CLAUSE, prose):
         yield re.sub("`\0`", lambda _: f"`{next(code_pieces)}`", clause)
 
 
@@ -291,11 +287,11 @@ def _statements(text: str) -> Iterator[Statement]:
         if block.whole:
             yield Statement(block.raw, block.context)
             continue
-        label_match = _LABEL.match(block.raw)
+        label_match = re.match(_LABEL, block.raw)
         label = label_match.group(1) if label_match else ""
-        if _MEMORY_PARTS.match(label):
+        if re.match(_MEMORY_PARTS, label):
             label = ""
-        for number, sentence in enumerate(_SENTENCE.split(block.raw)):
+        for number, sentence in enumerate(re.split(_SENTENCE, block.raw)):
             label_above = label if number > 0 else ""  # the first sentence has the label itself
             context = ", ".join(filter(None, (block.context, label_above)))
             yield Statement(sentence.strip(), context, step=block.step)
@@ -305,7 +301,9 @@ def _statements(text: str) -> Iterator[Statement]:
 def _fold(text: str) -> str:
     """Return a text for comparing: in lower case, without punctuation, emphasis and backticks."""
     parts = _parts_at_backticks(normal(text).replace("\u2019", "'"))
-    parts[::2] = [_PUNCTUATION.sub(" ", _EMPHASIS.sub("", part)).casefold() for part in parts[::2]]
+    parts[::2] = [
+        re.sub(_PUNCTUATION, " ", re.sub(_EMPHASIS, "", part)).casefold() for part in parts[::2]
+    ]
     return " ".join("".join(parts).split())
 
 

@@ -21,7 +21,7 @@ _VOWEL_SIGNS = (
 # lock while it stems.
 _stem = lru_cache(_CACHED_STEMS)(Stemmer.Stemmer("english", 0).stemWord)
 _WORD = re.compile(r"[^\W_]+")
-_WORD_WITH_SIGNS = re.compile(rf"[^\W_](?:[^\W_]|[{_VOWEL_SIGNS}])*")
+_WORD_WITH_SIGNS = rf"[^\W_](?:[^\W_]|[{_VOWEL_SIGNS}])*"
 
 
 def analyse(text: str, stop: frozenset[str]) -> list[str]:
@@ -33,6 +33,6 @@ def analyse(text: str, stop: frozenset[str]) -> list[str]:
     if text.isascii():
         all_words = _WORD.findall(lower)
     else:
-        all_words = _WORD_WITH_SIGNS.findall(lower)
+        all_words = re.findall(_WORD_WITH_SIGNS, lower)
         all_words = [word for word in all_words if len(word.encode()) < _WORD_BYTES]
     return [_stem(word) for word in all_words if word not in stop and len(word) < _WORD_BYTES]

@@ -34,17 +34,16 @@ _FOREIGN = (
     "session_context",
 )
 # What the person types behind the command of memd's plugin (clients/claude-code) are their words.
-_REMEMBER = re.compile(
-    r"<command-message>memd:remember</command-message>\s*"
-    r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
-    re.DOTALL,
+_REMEMBER = (
+    r"(?s)<command-message>memd:remember</command-message>\s*"
+    r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*"
 )
 _CUT_ROUNDS = 3  # rounds: two pieces around a cut may make a new mark
-_ARGUMENTS = re.compile(r"</?command-args>")
+_ARGUMENTS = r"</?command-args>"
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
-_OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
-_OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
-_MARK = rf"(?i)<(/?)({_KINDS})(?:\s[^<>]*)?>"  # compiled by ``re`` at the first insertion
+_OPENING = rf"(?i)<({_KINDS})(?:\s[^<>]*)?>"
+_OWN_OPENING = rf"(?i)<({MEMD_TAG})(?:\s[^<>]*)?>"
+_MARK = rf"(?i)<(/?)({_KINDS})(?:\s[^<>]*)?>"
 
 
 def strip_own(text: str) -> str:
@@ -58,7 +57,8 @@ def messages_in(text: str) -> str:
         return ""
     lines: list[str] = []
     position = 0
-    while (opening := _OWN_OPENING.search(text, position)) is not None:
+    openings = re.compile(_OWN_OPENING)
+    while (opening := openings.search(text, position)) is not None:
         end = _offset_behind_end(text, MEMD_TAG, opening.end())
         position = len(text) if end < 0 else end
         insertion = text[opening.end() : position]
@@ -76,7 +76,7 @@ def strip(text: str) -> str:
     An insertion that is never closed reaches to the end: the rest may be memd's own words. One
     that holds another of its kind ends with the outer one.
     """
-    command = _REMEMBER.fullmatch(text)
+    command = re.fullmatch(_REMEMBER, text)
     return _until_none(command[1] if command else text, _OPENING)
 
 
@@ -85,29 +85,30 @@ def strip_closed(text: str) -> str:
 
     What follows an insertion without an end stays, and so do the arguments of commands.
     """
-    return _without(_ARGUMENTS.sub("", text), _OPENING, closed=True)
+    return _without(re.sub(_ARGUMENTS, "", text), _OPENING, closed=True)
 
 
-def _until_none(text: str, openings: re.Pattern[str]) -> str:
+def _until_none(text: str, openings: str) -> str:
     """Return a text without insertions, also without those that a cut has joined from two pieces.
 
     Only planted text still has one after ``_CUT_ROUNDS`` rounds; then the rest is left out.
     """
     for _ in range(_CUT_ROUNDS):
-        if openings.search(text) is None:
+        if re.search(openings, text) is None:
             return text
         text = _without(text, openings)
-    return openings.split(text, maxsplit=1)[0]
+    return re.split(openings, text, maxsplit=1)[0]
 
 
-def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> str:
+def _without(text: str, openings: str, *, closed: bool = False) -> str:
     """Return a text without the insertions that begin with ``openings``.
 
     With ``closed`` the text behind an insertion without an end stays.
     """
     parts: list[str] = []
     position = 0
-    while (opening := openings.search(text, position)) is not None:
+    pattern = re.compile(openings)
+    while (opening := pattern.search(text, position)) is not None:
         parts.append(text[position : opening.start()])
         position = _offset_behind_end(text, opening.group(1).lower(), opening.end())
         if position < 0:  # the insertion has no end

@@ -31,10 +31,10 @@ _CJK = (
 )
 # All characters of scripts without spaces between words, those that only carry grammar included.
 WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_CJK_RUN = re.compile(f"[{_CJK}]+")
-_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_CJK_RUN = f"[{_CJK}]+"
+_HIRAGANA = "[\u3041-\u309f]+"
 _SEVERAL_CJK_WORDS = 4  # characters that are as long as several words
-_CJK_GRAMMAR = re.compile(
+_CJK_GRAMMAR = (
     "[的了是在我你您他她它们吗呢吧啊呀嘛和就都而及与也很把被这那哪什么怎谁之其着过会个请]+"
 )
 # The second part of camelCase begins; a lone first letter (iPad, gRPC) is no part. Like the next
@@ -61,10 +61,9 @@ _YEAR_FIRST = re.compile(
     r"[-/.](?P<m1>0?[1-9]|1[0-2])[-/.](?P<d1>0?[1-9]|[12]\d|3[01])(?!\d)"
     r"|\s?年\s?(?P<m2>1[0-2]|0?[1-9])\s?月\s?(?P<d2>[12]\d|3[01]|0?[1-9])\s?[日号])"
 )
-_YEAR_BEHIND = re.compile(
-    rf"\b(?P<m3>{_NAMES})\.?\s+(?P<d3>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?,?\s+(?P<y3>{_YEAR})\b"
-    rf"|\b(?P<d4>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m4>{_NAMES})\.?,?\s+(?P<y4>{_YEAR})\b",
-    re.IGNORECASE,
+_YEAR_BEHIND = (
+    rf"(?i)\b(?P<m3>{_NAMES})\.?\s+(?P<d3>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?,?\s+(?P<y3>{_YEAR})\b"
+    rf"|\b(?P<d4>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m4>{_NAMES})\.?,?\s+(?P<y4>{_YEAR})\b"
 )
 
 
@@ -118,7 +117,7 @@ def count(text: str) -> int:
     spaced_words = len(text.split())
     if text.isascii():
         return spaced_words
-    runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
+    runs = [*re.findall(_CJK_RUN, text), *re.findall(_HIRAGANA, text)]
     if sum(len(run) for run in runs) >= _SEVERAL_CJK_WORDS:
         return max(spaced_words, 2)
     return spaced_words
@@ -126,7 +125,7 @@ def count(text: str) -> int:
 
 def has_cjk(text: str) -> bool:
     """Return whether a text has Chinese, Japanese or Korean characters."""
-    return not text.isascii() and _CJK_RUN.search(text) is not None
+    return not text.isascii() and re.search(_CJK_RUN, text) is not None
 
 
 def word_list(name: str) -> list[str]:
@@ -147,12 +146,12 @@ def _prepare(text: str) -> str:
         text = normal(text).replace("\u2019", "'")
     text = " ".join(text.split())
     if _YEAR_LAST.search(text):
-        text = _YEAR_BEHIND.sub(_spelled_date, text)
+        text = re.sub(_YEAR_BEHIND, _spelled_date, text)
     text = _YEAR_FIRST.sub(_spelled_date, text)
     if " May" in text:
         text = _MAY_MONTH.sub(MAY, text)
     if not is_ascii:
-        text = _CJK_RUN.sub(_as_pairs, _HIRAGANA.sub(" ", text))
+        text = re.sub(_CJK_RUN, _as_pairs, re.sub(_HIRAGANA, " ", text))
         text = " ".join(text.split())
     return text
 
@@ -175,7 +174,7 @@ def _as_pairs(match: re.Match[str]) -> str:
 
 def _pairs(run: str) -> Iterator[str]:
     """Yield the pairs of neighbouring characters of a CJK run, and lone ones; grammar separates."""
-    for piece in _CJK_GRAMMAR.split(run):
+    for piece in re.split(_CJK_GRAMMAR, run):
         if len(piece) == 1:
             yield piece
         yield from (piece[at : at + 2] for at in range(len(piece) - 1))

@@ -35,7 +35,7 @@ _MARKER_BYTES = 256  # before an offset
 _MARKER_CHARACTERS = 16  # of the hash of these bytes
 _SESSION_LINES = (b'"session_meta"', b'"projectHash"')  # in a first line that names the session
 # A line without a match is of no kind that memd reads, and is not parsed.
-_HINT = re.compile(
+_HINT = (
     rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
     rb'session_meta|turn_context|compacted|token_usage_record)"|"compact_boundary"|'
     rb'"hook_additional_context"|"projectHash"'
@@ -91,7 +91,7 @@ def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tup
         if not chunk:  # the file ends within this line, which may still grow
             return
         position += length
-        is_used = not too_long and _HINT.search(line)
+        is_used = not too_long and re.search(_HINT, line)
         yield (_parsed(line) if is_used else None), position
 
 

@@ -23,7 +23,7 @@ from memd.conversation.pieces import parse_time
 from memd.transcripts.opening import opened
 
 _SUFFIX = ".jsonl"
-_SESSION_ID = re.compile(rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"')
+_SESSION_ID = rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"'
 _MESSAGE = b'"parentUuid"'  # in each line that is part of the conversation, and in no other
 _HEAD_BYTES = 1024 * 1024  # contains the first answer, behind copies of what was sent
 _TAIL_BYTES = 256 * 1024  # contains the last answer
@@ -58,7 +58,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
     with suppress(Refused), opened(transcript) as file:
         head = file.read(_HEAD_BYTES)
         if _MESSAGE in head:
-            sessions = {name.decode("utf-8", "replace") for name in _SESSION_ID.findall(head)}
+            sessions = {name.decode("utf-8", "replace") for name in re.findall(_SESSION_ID, head)}
             return frozenset(sessions - {session})
     if answered is None:
         return frozenset()

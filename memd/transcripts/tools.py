@@ -33,16 +33,14 @@ _SHOWN_MEMBERS = (
 )
 _MCP = "mcp__"  # the beginning of the names of MCP servers' tools
 _MEMORY_TOOL = "memory"  # of the Messages API
-_MEMD = re.compile("mcp__(?:plugin_memd_)?memd_+(.+)")  # memd's own server, and its tools
+_MEMD = "mcp__(?:plugin_memd_)?memd_+(.+)"  # memd's own server, and its tools
 # memd's tools that change memories; the suggestions only with the action.
 _OWN_WRITERS, _SUGGESTIONS, _ACCEPT = ("save", "forget"), "suggestions", "accept"
 _COMMAND_MEMBERS = ("command", "cmd", "input")
 _READ_MESSAGES = "read_messages"  # memd's tool
 # memd's command, or its method through any program that speaks to the socket.
-_READING_COMMAND = re.compile(
-    r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log|held)\b|\.(?:receive|log)\b)"
-)
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+_READING_COMMAND = r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log|held)\b|\.(?:receive|log)\b)"
+_PATCHED = r"(?m)^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$"
 _PATCH = "*** Begin Patch"
 
 
@@ -50,23 +48,23 @@ def origin(name: str) -> str:
     """Return the origin of a tool's output: ``web``, ``mcp``, or ``tool`` for any other."""
     if name.lower() in _WEB:
         return WEB
-    return MCP if name.startswith(_MCP) and not _MEMD.match(name) else TOOL
+    return MCP if name.startswith(_MCP) and not re.match(_MEMD, name) else TOOL
 
 
 def is_own(name: str) -> bool:
     """Return whether a tool's output is memd's own text: its MCP tools and the memory tool."""
-    return name == _MEMORY_TOOL or _MEMD.match(name) is not None
+    return name == _MEMORY_TOOL or re.match(_MEMD, name) is not None
 
 
 def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
     """Return whether a call's output has messages of other agents."""
-    own = _MEMD.match(name)
+    own = re.match(_MEMD, name)
     if own is not None:
         return own[1] == _READ_MESSAGES
     for member in _COMMAND_MEMBERS:
         command = given.get(member) or ""
         line = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-        if _READING_COMMAND.search(line):
+        if re.search(_READING_COMMAND, line):
             return True
     return False
 
@@ -87,7 +85,7 @@ def writes(name: str, given: Mapping[str, Any], cwd: str) -> Iterator[str]:
     elif name == _MEMORY_TOOL and given.get("command") in _MEMORY_COMMANDS:
         path = string(given.get("path")) or string(given.get("new_path"))
         yield posixpath.normpath(posixpath.join(MEMORY_ROOT, path))
-    elif (own := _MEMD.match(name)) and _changes(own[1], given):
+    elif (own := re.match(_MEMD, name)) and _changes(own[1], given):
         path = string(given.get("path")) or string(given.get("name"))
         yield posixpath.join(MEMORY_ROOT, path.lstrip("/"))
 
@@ -100,7 +98,7 @@ def _changes(tool: str, given: Mapping[str, Any]) -> bool:
 def patched(text: str, cwd: str) -> Iterator[str]:
     """Yield the paths that a patch in a text adds, changes, removes or moves to."""
     if _PATCH in text:
-        for path in _PATCHED.findall(text):
+        for path in re.findall(_PATCHED, text):
             if "\0" not in path:
                 yield absolute(path.strip(), cwd)
 

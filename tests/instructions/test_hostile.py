@@ -1,6 +1,7 @@
 """Trees that somebody made to do harm: nothing from outside loads, and the work is bounded."""
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def test_credentials_are_never_read(
     seen = tree.resolve(tree.request(external=external))
     assert seen.loaded
     assert not _has_secret(seen)
-    assert not any(NEVER.search(path) for path in disk.opened)
+    assert not any(re.search(NEVER, path) for path in disk.opened)
 
 
 @pytest.mark.parametrize("place", _PLACES)
@@ -285,6 +286,6 @@ def test_any_tree_resolves(
     assert set(seen.resolution.texts) <= set(loaded)
     assert all(len(text) == loaded[path].chars for path, text in seen.resolution.texts.items())
     assert not _has_secret(seen)
-    assert not any(NEVER.search(path) for path in reals if path in loaded)
+    assert not any(re.search(NEVER, path) for path in reals if path in loaded)
     if not external:
         assert not any("OUT" in text for text in seen.resolution.texts.values())
