@@ -206,7 +206,7 @@ class Contexts:
         No result is stored while memory is switched off. Raises Invalid.
         """
         environment = call.caller.environment
-        project, settings, _ = await self._callers.find(call, cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, cwd)
         usual = environment.get(_WINDOW_VARIABLE, "")
         window = int(usual) if re.fullmatch(_WINDOW, usual) else 0
         if not project.enabled:

@@ -22,7 +22,7 @@ def messages(core: Core) -> Messages:
         callers=core.callers,
         socket=core.places.socket,
     )
-    core.callers.has_agent = mailboxes.has_agent
+    core.callers.has_agent = mailboxes.register.has_process
     return mailboxes
 
 

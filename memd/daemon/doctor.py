@@ -129,7 +129,7 @@ def _claude_code_checks(projects: Projects, call: Call) -> list[Check]:
 async def state_check(jobs: Jobs, path: str) -> Check:
     """Return a check of whether the state file can be read."""
     try:
-        await jobs.list("", 1)
+        await to_thread.run_sync(jobs.list, "", 1)
     except MemdError as error:
         return Check("state", "failed", error.sentence, error.hint)
     return Check("state", "ok", path)
@@ -139,7 +139,7 @@ async def _extraction_check(daemon: Daemon) -> Check:
     """Return a check of whether extractions of a session fail again and again, within a day."""
     name, since = "extraction", daemon.clock.now() - _DAY
     try:
-        jobs = await daemon.jobs.list("", _NEWEST_JOBS)
+        jobs = await to_thread.run_sync(daemon.jobs.list, "", _NEWEST_JOBS)
     except MemdError as error:
         return Check(name, "failed", error.sentence, error.hint)
     failures: dict[tuple[str, str], list[Job]] = {}  # those after the last success, newest first
@@ -193,8 +193,8 @@ async def _project_checks(
     ``known_problems`` are faults in the settings that were reported already.
     """
     try:
-        project = await daemon.callers.project(call, cwd)
-        snapshot = await daemon.store.snapshot(project.memory_dir)
+        project = await to_thread.run_sync(daemon.callers.place, call, cwd)
+        snapshot = await to_thread.run_sync(daemon.store.reading.snapshot, project.memory_dir)
     except MemdError as error:
         return [Check("project", "failed", error.sentence, error.hint)]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
@@ -225,7 +225,7 @@ async def _project_checks(
 
 async def _history_check(store: Store, cwd: str, project: Project) -> Check:
     """Return a check of whether a moved directory left its history behind."""
-    former = await store.former_history(project.memory_dir)
+    former = await to_thread.run_sync(store.former_history, project.memory_dir)
     if former is None:
         return Check("history", "ok", "no other path has a history of these memories")
     detail = f"{former.changes} changes of these memories are kept for {former.directory}"
@@ -278,7 +278,7 @@ async def _instructions_check(daemon: Daemon, call: Call, cwd: str) -> Check:
     """Return a check of which instruction files are too long, broken or include a missing one."""
     name = "instruction files"
     try:
-        project, *_ = await daemon.callers.find(call, cwd)
+        project, *_ = await to_thread.run_sync(daemon.callers.where, call, cwd)
         request = InstructionRequest(project, call.caller.environment)
         listed = await daemon.instructions.list(request)
     except MemdError as error:
@@ -295,7 +295,7 @@ async def _instructions_check(daemon: Daemon, call: Call, cwd: str) -> Check:
 async def _rules_check(daemon: Daemon, directory: str) -> Check:
     """Return a check of whether the rules that a person switched on still hold."""
     try:
-        listed = await daemon.rules.list_in(directory)
+        listed = await to_thread.run_sync(daemon.rules.list_in, directory)
     except MemdError as error:
         return Check("rules", "warning", error.sentence, error.hint)
     states = [rule.state for rule in listed.rules]

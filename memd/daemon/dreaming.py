@@ -83,7 +83,7 @@ class DreamStarter:
         With ``force`` only another dream that runs prevents it. With ``wait`` the answer comes once
         the dream has ended.
         """
-        project, settings, _ = await self._callers.find(call, cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, cwd)
         gate = await self._closed_gate(project, settings, force=force)
         if gate:
             return Dreamed(status="skipped", gate=gate)
@@ -98,7 +98,7 @@ class DreamStarter:
 
         The gates are checked as for a dream, but none is started.
         """
-        project, settings, _ = await self._callers.find(call, cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, cwd)
         directory = project.memory_dir
         async with self._gate_locks.setdefault(directory, anyio.Lock()):
             outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)

@@ -4,6 +4,7 @@ import os
 from functools import cache
 from typing import Any
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from memd import __version__
@@ -94,7 +95,11 @@ async def subscribe(
                 hint=f"topics are {', '.join(events.TOPICS)}",
                 topic=topic,
             )
-    directory = None if cwd is None else (await daemon.callers.project(call, cwd)).memory_dir
+    directory = (
+        None
+        if cwd is None
+        else (await to_thread.run_sync(daemon.callers.place, call, cwd)).memory_dir
+    )
     call.connection.subscribe(wanted, directory)
     if events.AGENT_PROGRESS in wanted:
         daemon.progress.subscribed()

@@ -106,7 +106,9 @@ async def report(
     It is for the project of ``cwd`` or for all. Changes are stored as long as the history, what was
     surfaced for the 1,000 sessions used last. This request does not count as a use.
     """
-    directory = (await daemon.callers.project(call, cwd)).memory_dir if cwd else ""
+    directory = (
+        (await to_thread.run_sync(daemon.callers.place, call, cwd)).memory_dir if cwd else ""
+    )
     known = await known_projects(daemon)
     now = daemon.clock.now()
     often_surfaced = daemon.recall.ledger.often_surfaced

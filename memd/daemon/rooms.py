@@ -80,7 +80,7 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
     services = (
         *(callers, core.team, suggestions, reviews, rules, instructions, recall, prompts, starter),
         *(mailboxes, session_notes, contexts, extraction_starter, hooks),
-        Journal(store, callers, recall.last_surfaced),
+        Journal(store, callers, recall.ledger.last_surfaced),
         Memories(store, clock, callers, core.team, extractions.proven),
         Compactions(contexts, summaries, session_notes, models, jobs),
         AgentMethods(mailboxes, callers, progress.line),

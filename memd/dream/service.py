@@ -204,7 +204,7 @@ class Dreams:
             with self._store.reading.tree(dream.directory) as tree:
                 return self._judge_tree(dream, ready, past, tree)
 
-        return await self._store.consult(judge_now, dream.directory)
+        return await to_thread.run_sync(self._store.consult, judge_now, dream.directory)
 
     async def _commit(
         self, dream: DreamRun, first_result: PassResult, proposal: str | None
@@ -315,7 +315,7 @@ class Dreams:
 
     async def _make_task(self, dream: DreamRun, model: Model) -> Task | None:
         """Return the task for a model, ``None`` if there are neither memories nor new logs."""
-        snapshot = await self._store.snapshot(dream.directory)
+        snapshot = await to_thread.run_sync(self._store.reading.snapshot, dream.directory)
         log_days: tuple[str, ...] = ()
         if model.calls_tools:  # only a tool can read the logs
             log_days = await to_thread.run_sync(
@@ -336,7 +336,7 @@ class Dreams:
             )
         newest = [header.path for header in snapshot.headers[: briefing.MEMORIES_OF_ONE_REQUEST]]
         return briefing.single_request_task(
-            brief, await self._store.read_many(dream.directory, newest)
+            brief, await to_thread.run_sync(self._store.reading.read_many, dream.directory, newest)
         )
 
     def _fixed_pass(self, dream: DreamRun, report: DreamReport) -> ReadyPass:
@@ -367,7 +367,7 @@ class Dreams:
         unlisted: tuple[str, ...] = ()
         # A committed dream is reported even if it is cancelled now or the directory is unreadable.
         with anyio.CancelScope(shield=True), suppress(MemdError):
-            snapshot = await self._store.snapshot(dream.directory)
+            snapshot = await to_thread.run_sync(self._store.reading.snapshot, dream.directory)
             after = size(snapshot.headers, snapshot.index)
             unlisted = orphans(snapshot.headers, snapshot.index)
         seconds = round(self._clock.monotonic() - dream.started_at, 3)

@@ -302,7 +302,7 @@ class Extractions:
         """
         project, settings, new_part = extraction.project, extraction.settings, extraction.new_part
         directory, session, now = project.memory_dir, extraction.session, self._clock.now()
-        headers = (await self._store.snapshot(directory)).headers
+        headers = (await to_thread.run_sync(self._store.reading.snapshot, directory)).headers
         suggested = await self._open_suggestions(directory) if settings.extract.suggest else ()
         covered = await self._covered_in(project, settings)
         team = settings.team.used(joined=await to_thread.run_sync(self._is_joined, directory))
@@ -369,7 +369,7 @@ class Extractions:
             task, has_whole_conversation = await to_thread.run_sync(cheaper)
             return task, has_whole_conversation, ()
         paths = await to_thread.run_sync(fork.touched, news)
-        files = await self._store.read_many(news.directory, paths)
+        files = await to_thread.run_sync(self._store.reading.read_many, news.directory, paths)
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, files
 

@@ -69,7 +69,7 @@ class ExtractionStarter:
         given.
         """
         reading.check_source(transcript_path, messages)
-        project, settings, _ = await self._callers.find(call, cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, cwd)
         self._remember(session_id, cache)
         result = await self.submit(
             call,

@@ -28,6 +28,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.base import limits
@@ -141,7 +142,7 @@ class HookAnswers:
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
         if kind is EventKind.TOOL_ASKED:
             return await self._tools.before(call, dialect, event, facts, until=until)
-        project, settings, _ = await self._callers.find(call, facts.cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, facts.cwd)
         if not project.enabled:
             return None
         return await self._answer_event(
@@ -214,7 +215,8 @@ class HookAnswers:
         section = await self._sections.of_session(event, room // 3 if is_compacted else room)
         rules = section.rules
         if rules.paths:
-            await self._recall.given(event.session, event.project.memory_dir, rules.paths)
+            given = partial(self._recall.given, event.session, event.project.memory_dir)
+            await to_thread.run_sync(given, rules.paths)
         room -= quoting.units(rules.text)
         notes_room = room // 2 if section.text else room
         noted = await self._turn_ends.compacted_notes(event, notes_room)
@@ -255,8 +257,9 @@ class HookAnswers:
             return ""
         began = self._clock.now() - (self._clock.monotonic() - self._started)
         results = []
+        jobs = partial(self._jobs.list, event.project.memory_dir, _JOBS_SEARCHED)
         with self._clock.move_on_after(_SAVED_SECONDS), suppress(MemdError):
-            for job in await self._jobs.list(event.project.memory_dir, _JOBS_SEARCHED):
+            for job in await to_thread.run_sync(jobs):
                 has_ended = job.kind == "extract" and (job.ended or 0) >= began
                 if has_ended and job.id not in self._reported:
                     self._reported[job.id] = None

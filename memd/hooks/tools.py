@@ -8,6 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from anyio import to_thread
+
 from memd.base.clock import Clock
 from memd.base.errors import Invalid, MemdError
 from memd.base.names import INDEXES
@@ -88,7 +90,7 @@ class ToolUses:
         by = Provenance(Actor.ASSISTANT, event.client, event.session, "", reason, "assistant")
         with suppress(MemdError):  # a secret in a description, for example: no index line is made
             result = await self._store.attribute(directory, paths, by)
-            await self._recall.given(event.session, directory, paths)
+            await to_thread.run_sync(self._recall.given, event.session, directory, paths)
             if result.change and not paths <= {*INDEXES}:
                 return f"{tags.OPEN}\n{_LINE_ADDED}\n{tags.CLOSE}"
         return ""

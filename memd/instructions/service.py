@@ -91,9 +91,15 @@ class Instructions:
         be included, for this project alone and until the next decision; a program that an assistant
         started may deny but not allow.
         """
-        project, *_ = await self._callers.find(call, cwd)
-        if allow and await self._callers.started_by_an_assistant(call):
-            raise _approval_refused(project.root)
+
+        def begin() -> Project:
+            """Return the project once the caller may do what it wants. Blocks."""
+            project = self._callers.place(call, cwd)
+            if allow and self._callers.started_by_an_assistant(call):
+                raise _approval_refused(project.root)
+            return project
+
+        project = await to_thread.run_sync(begin)
         request = InstructionRequest(project, call.caller.environment, touched)
         return await self.list(request, allow=allow)
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
-from anyio import to_thread
 
 from memd.jobs.breaker import WorkState
 from memd.jobs.service import Jobs
@@ -91,7 +90,7 @@ class JobMethods:
         return Cancelled(cancelled=await self._jobs.cancel(job))
 
     @method("job.list", "read")
-    async def job_list(
+    def job_list(
         self,
         call: Call,
         *,
@@ -107,17 +106,17 @@ class JobMethods:
         run of a model.
         """
         if job is not None:
-            facts = _facts(await self._jobs.get(job))
+            facts = _facts(self._jobs.get(job))
             facts.progress = self._jobs.progress(job) or None
             if record:
-                facts.record = await to_thread.run_sync(self._turns_of, job)
+                facts.record = self._turns_of(job)
             return JobPage(jobs=[facts])
         directory, below = "", tuple[str, ...]()
         if cwd is not None:
-            project = await self._callers.project(call, cwd)
+            project = self._callers.place(call, cwd)
             directory = project.memory_dir
             below = transcript_folders(project)  # jobs of notes have their folders there
-        jobs = await self._jobs.list(directory, limit, parked=parked, below=below)
+        jobs = self._jobs.list(directory, limit, parked=parked, below=below)
         return JobPage(jobs=[_facts(each) for each in jobs])
 
     @method("pause", "operate")

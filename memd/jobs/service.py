@@ -125,7 +125,7 @@ class Jobs:
         while True:
             changed = self._changed  # before the row is read, so that no end is missed
             if job not in self._runs:  # else its row is read when it ends: it may be large
-                row = await self.get(job)
+                row = await to_thread.run_sync(self.get, job)
                 if row.over:
                     return row
             waits_outside()
@@ -141,9 +141,9 @@ class Jobs:
             changed = self._changed
             kill = partial(self._table.kill_queued, job, self._clock.now())
             if await to_thread.run_sync(kill):
-                self._publish_end(await self.get(job))
+                self._publish_end(await to_thread.run_sync(self.get, job))
                 return True
-            row = await self.get(job)
+            row = await to_thread.run_sync(self.get, job)
             if row.over:
                 return is_requested and row.state is JobState.KILLED
             is_requested = True
@@ -152,11 +152,11 @@ class Jobs:
                 self._runs[job].scope.cancel()
             until = await self._wait_for(changed, job, until)
 
-    async def get(self, job: str) -> Job:
-        """Return the present state of a job. Raises NotFound and StateUnusableError."""
-        return self._with_phase(await to_thread.run_sync(self._table.get, job))
+    def get(self, job: str) -> Job:
+        """Return the present state of a job. Blocks. Raises NotFound and StateUnusableError."""
+        return self._with_phase(self._table.get(job))
 
-    async def list(
+    def list(
         self,
         directory: str = "",
         limit: int = 50,
@@ -164,13 +164,14 @@ class Jobs:
         parked: bool = False,
         below: Sequence[str] = (),
     ) -> tuple[Job, ...]:
-        """Return what the table's ``list`` returns. Raises StateUnusableError."""
-        rows = partial(self._table.list, directory, limit, parked=parked, below=below)
-        return tuple(map(self._with_phase, await to_thread.run_sync(rows)))
+        """Return what the table's ``list`` returns. Blocks. Raises StateUnusableError."""
+        rows = self._table.list(directory, limit, parked=parked, below=below)
+        return tuple(map(self._with_phase, rows))
 
     def progress(self, job: str) -> dict[str, Any]:
         """Return ``phase`` and facts that a running job reported last, nothing for another one."""
-        return dict(self._runs[job].progress) if job in self._runs else {}
+        run = self._runs.get(job)
+        return dict(run.progress) if run else {}
 
     async def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest ended job of a kind that has run. Raises StateUnusableError."""
@@ -182,7 +183,7 @@ class Jobs:
 
     async def running(self) -> tuple[Job, ...]:
         """Return the jobs that run. Raises StateUnusableError."""
-        rows = [await self.get(job) for job in tuple(self._runs)]
+        rows = [await to_thread.run_sync(self.get, job) for job in tuple(self._runs)]
         return tuple(row for row in rows if row.state is JobState.RUNNING)
 
     async def under_way(self, kind: str, directory: str) -> str | None:

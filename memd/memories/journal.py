@@ -1,14 +1,15 @@
 """Say who changed which memories, when and why, and take changes back."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
+from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from memd.base.errors import NotFound, Refused
 from memd.base.text import iso_time
-from memd.base.values import Actor, Change, Plan, Provenance
+from memd.base.values import Actor, Change, Plan, Project, Provenance
 from memd.methods.callers import AgentName, Callers, SubagentScope
 from memd.methods.method import Limit, Time, invalid_params, method, moment, seconds
 from memd.rpc.call import Call
@@ -127,20 +128,23 @@ class Why(Struct, frozen=True, kw_only=True):
 
 
 class Journal:
-    """The history of memories. ``last_surfaced`` returns when one was given to a session."""
+    """The history of memories.
+
+    ``last_surfaced`` returns when one was given to a session, and blocks.
+    """
 
     def __init__(
         self,
         store: Store,
         callers: Callers,
-        last_surfaced: Callable[[str, str], Awaitable[Sighting | None]],
+        last_surfaced: Callable[[str, str], Sighting | None],
     ) -> None:
         self._store = store
         self._callers = callers
         self._last_surfaced = last_surfaced
 
     @method("memory.history", "read")
-    async def history(
+    def history(
         self,
         call: Call,
         *,
@@ -165,7 +169,7 @@ class Journal:
         """
         directory = ""
         if not all_projects:
-            directory = (await self._callers.readable(call, cwd, agent, scope)).memory_dir
+            directory = self._callers.readable(call, cwd, agent, scope).memory_dir
         only = Filter(
             actor=actor,
             session=session,
@@ -174,11 +178,11 @@ class Journal:
             until=seconds("until", until),
         )
         find_changes = partial(self._store.history, directory, path=path, only=only)
-        changes = await find_changes(limit=limit, before=before)
+        changes = find_changes(limit=limit, before=before)
         results = [_facts_of_change(change) for change in changes]
         former = None
         if directory and not before and len(changes) < limit:
-            former = await self._store.former_history(directory)
+            former = self._store.former_history(directory)
         return History(changes=results, former=former.directory if former else "")
 
     @method("memory.take_over", "write")
@@ -187,14 +191,14 @@ class Journal:
 
         There is one where nothing lies at the old path any more and most texts are the same.
         """
-        directory = (await self._callers.writable(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.writable, call, cwd)).memory_dir
         former = await self._store.take_over(directory)
         if former is None:
             raise NotFound(f"no history of another path fits the memories in {directory}")
         return TakenOver(former=former.directory, changes=former.changes)
 
     @method("memory.diff", "read")
-    async def diff(
+    def diff(
         self,
         call: Call,
         *,
@@ -213,19 +217,14 @@ class Journal:
         ``from`` the version before the last change up to ``to``.
         """
         old, new = moment("from", from_), moment("to", to)
-        project = await self._callers.readable(call, cwd, agent, scope)
-        directory = project.memory_dir
+        directory = self._callers.readable(call, cwd, agent, scope).memory_dir
         names_version = old is not None or new is not None
         if not names_version and (change is not None or not path):
-            diffs = await self._store.consult(
-                lambda past, real: past.diff(real, change, path), directory
-            )
+            diffs = self._store.consult(lambda past, real: past.diff(real, change, path), directory)
             return Diff(files=diffs)
         if change is not None or not path:
             raise invalid_params(*_ONE_KIND_OF_DIFF)
-        diff = await self._store.consult(
-            lambda past, real: past.compare(real, path, old, new), directory
-        )
+        diff = self._store.consult(lambda past, real: past.compare(real, path, old, new), directory)
         return Diff(files=(FileDiff(path, diff),))
 
     @method("memory.undo", "write")
@@ -256,7 +255,7 @@ class Journal:
         target = _undo_target(change, from_, to, seconds("as_of", as_of))
         if path and isinstance(target, Range | float):
             raise invalid_params(*_ONE_KIND_OF_UNDO)
-        project = await self._callers.readable(call, cwd, agent, scope)
+        project = await to_thread.run_sync(self._callers.readable, call, cwd, agent, scope)
         directory, version, reason = project.memory_dir, change or "", ""
         if path:
             reason = f"{path} restored from {version}" if version else f"{path} restored"
@@ -281,7 +280,7 @@ class Journal:
         )
 
     @method("memory.why", "read")
-    async def why(
+    def why(
         self,
         call: Call,
         *,
@@ -291,16 +290,16 @@ class Journal:
         scope: SubagentScope | None = None,
     ) -> Why:
         """Where a memory comes from: who wrote it first and last, and when it was used."""
-        directory = (await self._callers.readable(call, cwd, agent, scope)).memory_dir
+        directory = self._callers.readable(call, cwd, agent, scope).memory_dir
         exists, origin = True, ""
         try:
-            origin = (await self._store.read(directory, path)).header.origin
+            origin = self._store.read(directory, path).header.origin
         except NotFound:
             exists = False
-        writers = await self._store.consult(lambda past, real: past.writers(real, path), directory)
+        writers = self._store.consult(lambda past, real: past.writers(real, path), directory)
         if not exists and writers.first is None:
             raise no_memory(path)
-        sighting = await self._last_surfaced(directory, path)
+        sighting = self._last_surfaced(directory, path)
         surfaced = (
             LastSurfaced(at=iso_time(sighting.at), session=sighting.session) if sighting else None
         )
@@ -340,9 +339,14 @@ class Journal:
         ``regex`` as a regular expression. A program that an assistant started is refused, since
         nothing brings such a text back.
         """
-        if await self._callers.started_by_an_assistant(call):
-            raise _purge_refused()
-        project = await self._callers.readable(call, cwd, agent, scope)
+
+        def begin() -> Project:
+            """Return the project once the caller may purge it. Blocks."""
+            if self._callers.started_by_an_assistant(call):
+                raise _purge_refused()
+            return self._callers.readable(call, cwd, agent, scope)
+
+        project = await to_thread.run_sync(begin)
         request = purge_request(project.memory_dir, path, pattern, is_regex=regex)
         return await self._store.purge(request, dry_run=dry_run)
 

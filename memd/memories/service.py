@@ -18,11 +18,13 @@ from memd.base.values import (
     ASSISTANT,
     PERSON,
     Actor,
+    Draft,
     Header,
     IndexFacts,
     Project,
     Provenance,
     Scope,
+    Tree,
     newest_first,
 )
 from memd.memories import tool
@@ -111,7 +113,7 @@ class Memories:
         self._proven = proven
 
     @method("memory.read", "read")
-    async def read(
+    def read(
         self,
         call: Call,
         *,
@@ -127,14 +129,11 @@ class Memories:
         that sub-agent, in its ``scope`` (by default user).
         """
         when = moment("at", at)
-        project = await self._callers.readable(call, cwd, agent, scope)
+        directory = self._callers.readable(call, cwd, agent, scope).memory_dir
         if when is None:
-            file = await self._store.read(project.memory_dir, path)
+            file = self._store.read(directory, path)
         else:
-            directory = project.memory_dir
-            file = await self._store.consult(
-                lambda past, real: past.version(real, path, when), directory
-            )
+            file = self._store.consult(lambda past, real: past.version(real, path, when), directory)
         facts = asdict(facts_of(file.header, self._clock.now()))
         return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
@@ -179,8 +178,14 @@ class Memories:
                 hint="content is the whole file; name, description, type and body are its parts",
                 path=path,
             )
-        project = await self._callers.writable(call, cwd, agent, scope)
-        origin = PERSON
+
+        def begin() -> tuple[Project, bool]:
+            """Return the project, and whether an assistant's program writes by itself. Blocks."""
+            project = self._callers.writable(call, cwd, agent, scope)
+            return project, said is None and self._callers.started_by_an_assistant(call)
+
+        project, by_assistant = await to_thread.run_sync(begin)
+        origin = ASSISTANT if by_assistant else PERSON
         shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
         if shared is Scope.TEAM:
             path = f"{TEAM}{path.removeprefix(TEAM)}"
@@ -188,8 +193,6 @@ class Memories:
         if said is not None:
             text, origin = await self._proven(project, body or "", said)
             body = text if body else body  # a statement alone makes no body
-        elif await self._callers.started_by_an_assistant(call):
-            origin = ASSISTANT
         by_person = said is None and origin == PERSON and shared is Scope.PRIVATE
         writing = Writing(
             path,
@@ -225,11 +228,16 @@ class Memories:
         A memory of a team that the project has joined is refused: ``team.remove`` removes it for
         all.
         """
-        project = await self._callers.readable(call, cwd, agent, scope)
-        joined = await to_thread.run_sync(self._teams.joined, project.memory_dir)
+        project = await to_thread.run_sync(self._callers.readable, call, cwd, agent, scope)
+
+        def plan(tree: Tree) -> Draft:
+            """Return the deletion. Blocks."""
+            joined = self._teams.joined(project.memory_dir)
+            return plan_delete(path, base_hash, joined=joined)(tree)
+
         result = await self._store.commit(
             project.memory_dir,
-            plan_delete(path, base_hash, joined=joined),
+            plan,
             by_client(call, "memory.delete"),
             request_id=request_id,
             listing=True,
@@ -239,7 +247,7 @@ class Memories:
     @method("team.share", "write")
     async def share(self, call: Call, *, cwd: str, path: str, request_id: str = "") -> Shared:
         """Move a private memory below ``team/``, as one change."""
-        project = await self._callers.writable(call, cwd)
+        project = await to_thread.run_sync(self._callers.writable, call, cwd)
         await self._teams.check_used(project)
         plan, by = plan_share(path, iso_time(self._clock.now())), by_client(call, "team.share")
         result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -262,14 +270,13 @@ class Memories:
         ``command`` is the tool's input as the model sent it. With ``agent`` the directory is that
         sub-agent's, in its ``scope`` (by default user).
         """
-        project = await self._callers.writable(
-            call, cwd, agent, scope
-        )  # to look, too: a model asks
+        # To look, too: a model asks.
+        project = await to_thread.run_sync(self._callers.writable, call, cwd, agent, scope)
         by = by_client(call, "memory.tool", session_id, "assistant")
         try:
             parsed = tool.parse(command)
             if parsed.name == "view":
-                return ToolAnswer(await self._view(project, parsed))
+                return ToolAnswer(await to_thread.run_sync(self._view, project, parsed))
             return await self._edit(project, parsed, by, request_id)
         except _ERRORS_FOR_MODELS as error:
             return ToolAnswer(_sentence_and_hint(error), is_error=True)
@@ -279,8 +286,14 @@ class Memories:
 
         One that stayed when the project left its team may be changed without a team.
         """
-        joined = await to_thread.run_sync(self._teams.joined, project.memory_dir)
-        if joined or not await self._store.read_many(project.memory_dir, (path,)):
+
+        def is_new() -> bool:
+            """Return whether no memory has the path, or the project has a team. Blocks."""
+            directory = project.memory_dir
+            has_team = self._teams.joined(directory)
+            return has_team or not self._store.reading.read_many(directory, (path,))
+
+        if await to_thread.run_sync(is_new):
             await self._teams.check_used(project)
 
     async def _write(
@@ -299,7 +312,7 @@ class Memories:
         result = await commit(plan(writing))
         changed = next((file for file in result.files if file.path == path), None)
         if changed is None and writing.by_person and path != INDEX:
-            last = await self._last_actor(directory, path)
+            last = await to_thread.run_sync(self._last_actor, directory, path)
             if last in (Actor.EXTERNAL, Actor.ASSISTANT):
                 # A new time makes it a change of its own, which says from now on who wrote it.
                 result = await commit(plan(replace(writing, new_time=True)))
@@ -307,27 +320,27 @@ class Memories:
         if changed is not None:
             status = "merged" if path in result.merged else changed.action
             return Written(path, changed.after or "", result.change, status, result.note, by.origin)
-        current = await self._store.read(directory, path)
+        current = await to_thread.run_sync(self._store.read, directory, path)
         status = "unchanged"
         if path == INDEX and result.change:
             status = "merged" if INDEX in result.merged else "updated"
         return Written(path, current.hash, result.change, status, origin=by.origin)
 
-    async def _last_actor(self, directory: str, path: str) -> str:
-        """Return who wrote a memory last; without a change of it, another program did."""
-        writers = await self._store.consult(lambda past, real: past.writers(real, path), directory)
+    def _last_actor(self, directory: str, path: str) -> str:
+        """Return who wrote a memory last; without a change of it, another program did. Blocks."""
+        writers = self._store.consult(lambda past, real: past.writers(real, path), directory)
         return writers.last.actor if writers.last else Actor.EXTERNAL
 
-    async def _view(self, project: Project, command: ToolCommand) -> str:
-        """Return the content of a file or the listing of a folder."""
+    def _view(self, project: Project, command: ToolCommand) -> str:
+        """Return the content of a file or the listing of a folder. Blocks."""
         path = tool.relative(command.path)
-        snapshot = await self._store.snapshot(project.memory_dir)
+        snapshot = self._store.reading.snapshot(project.memory_dir)
         paths = {header.path for header in snapshot.headers}
         if path == INDEX and snapshot.index is not None:
             return tool.view_file(command, snapshot.index)
         if path not in paths:
             return tool.view_folder(command, snapshot.headers, snapshot.index)
-        file = await self._store.read(project.memory_dir, path)
+        file = self._store.read(project.memory_dir, path)
         return tool.view_file(command, file.content)
 
     async def _edit(
@@ -338,12 +351,13 @@ class Memories:
         result = await self._store.commit(project.memory_dir, editing, by, request_id=request_id)
         if not result.repeated:
             return ToolAnswer(editing.answer, change=result.change)
-        files = await self._store.read_many(project.memory_dir, (tool.relative(command.path),))
+        read, paths = self._store.reading.read_many, (tool.relative(command.path),)
+        files = await to_thread.run_sync(read, project.memory_dir, paths)
         text = tool.repeated_answer(command, files[0].content if files else None)
         return ToolAnswer(text, change=result.change)
 
     @method("memory.list", "read")
-    async def list(
+    def list(
         self,
         call: Call,
         *,
@@ -363,15 +377,14 @@ class Memories:
         without regard to case. ``type`` selects those of a type, and ``none`` those without one.
         """
         start = sort_key(after) if after else None
-        project = await self._callers.readable(call, cwd, agent, scope)
-        snapshot = await self._store.snapshot(project.memory_dir)
+        project = self._callers.readable(call, cwd, agent, scope)
+        snapshot = self._store.reading.snapshot(project.memory_dir)
         headers: Sequence[Header] = snapshot.headers
         if scope is not None and not agent:
             wants_team = scope == "team"
             headers = [h for h in headers if h.path.startswith(TEAM) == wants_team]
         if contains or type_:
-            # 10,000 headers take some 10 ms: too long for the event loop.
-            headers = await to_thread.run_sync(filtered, headers, contains, type_)
+            headers = filtered(headers, contains, type_)
         count = len(headers)
         if start is not None:
             first = bisect_right(headers, start, key=newest_first)

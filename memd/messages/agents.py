@@ -51,7 +51,7 @@ class AgentMethods:
         its connection is open, and for two minutes after its last call.
         """
         caller = call.caller
-        project, *_ = await self._callers.find(call, cwd)
+        project, *_ = await to_thread.run_sync(self._callers.where, call, cwd)
         registration = Registration(
             root=project.root,
             directory=project.memory_dir,
@@ -75,7 +75,7 @@ class AgentMethods:
         """The agents of a project, or all agents: their state and how many messages are unread."""
         root = None
         if cwd and not all_:
-            root = (await self._callers.find(call, cwd))[0].root
+            root = (await to_thread.run_sync(self._callers.where, call, cwd))[0].root
         rows = await to_thread.run_sync(self._rows, root)
         return AgentRows(agents=rows)
 

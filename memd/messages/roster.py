@@ -1,7 +1,7 @@
 """The registered agents in memory and on disk: find them, tell whether they run, end them. Blocks.
 
 The caller holds one lock around all calls, except around those of ``has_process``,
-``by_session``, ``get`` and ``children``, which only read memory.
+``by_session``, ``get`` and ``children``, which only read.
 
 Rules of this file
 - A process is identified by its PID, our uid and its start in seconds since the system's start. A
@@ -117,12 +117,15 @@ class Roster:
         return None
 
     def has_process(self, running: Collection[SystemProcess], kinds: Collection[str]) -> bool:
-        """Return, from memory, whether an agent of some kinds registered with one of the processes.
+        """Return whether an agent of some kinds registered with one of the processes.
 
         Agents that have ended, and sub-agents, which run in their parent's process, do not count.
+        Raises StateUnusableError.
         """
         pids = {process.pid for process in running}
         agents = list(self._agents.values())  # a step in another thread may add one
+        if not self.loaded:
+            agents = [each.agent for each in self._table.list_all(StoredAgent).values()]
         return any(
             agent.pid in pids
             and agent.kind in kinds

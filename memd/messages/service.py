@@ -4,7 +4,7 @@ Each change is a step: a function that runs in a worker thread under one lock. C
 message wait on the event loop. One timer waits until the next message, answer or lease is due.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -24,7 +24,6 @@ from memd.base.agents import (
     Agent,
     MessageKind,
     MessageState,
-    SystemProcess,
 )
 from memd.base.clock import Clock
 from memd.base.errors import Refused
@@ -168,12 +167,6 @@ class Messages:
         """Return the agent of a speaker. Raises Refused."""
         return await self._run_step(lambda _: self._find_speaker(speaker))
 
-    async def has_agent(self, running: Collection[SystemProcess], kinds: Collection[str]) -> bool:
-        """Return whether an agent of some kinds that has not ended runs in one of the processes."""
-        if not self.register.loaded:
-            await self._run_step(lambda _: self.register.load())
-        return self.register.has_process(running, kinds)
-
     def _find_speaker(self, speaker: Speaker) -> Agent:
         """Return the agent with a speaker's key or above its process; blocks."""
         if speaker.key:
@@ -218,7 +211,7 @@ class Messages:
         response names its ``request``.
         """
         speaker = speaker_of(call, key, as_parent=as_parent) if key or as_parent else None
-        root = "" if speaker else (await self._callers.find(call, cwd))[0].root
+        root = "" if speaker else (await to_thread.run_sync(self._callers.where, call, cwd))[0].root
         message = SendRequest(
             to=to,
             body=body,
@@ -311,7 +304,7 @@ class Messages:
 
         ``id`` selects one of any project.
         """
-        project, *_ = await self._callers.find(call, cwd)
+        project, *_ = await to_thread.run_sync(self._callers.where, call, cwd)
         find = partial(self._office.log, root=project.root, state=state or "", before=before)
 
         def shown(_: StepEffects) -> tuple[LoggedMessage, ...]:
@@ -331,9 +324,9 @@ class Messages:
         They are those of the project of ``cwd``, or without it of all; ``id`` selects one of any
         project. A program that an assistant started does not read them.
         """
-        if await self._callers.started_by_an_assistant(call):
+        if await to_thread.run_sync(self._callers.started_by_an_assistant, call):
             raise message_refused(_READ_BY_THE_PERSON)
-        root = (await self._callers.find(call, cwd))[0].root if cwd else ""
+        root = (await to_thread.run_sync(self._callers.where, call, cwd))[0].root if cwd else ""
         find = partial(self._office.held, root, id_, limit)
         return Held(messages=await self._run_step(lambda _: find(), sweep=True))
 
@@ -343,7 +336,7 @@ class Messages:
 
         A program that an assistant started does not decide for the person.
         """
-        if await self._callers.started_by_an_assistant(call):
+        if await to_thread.run_sync(self._callers.started_by_an_assistant, call):
             raise message_refused(_NOT_THE_PERSON)
         decide = partial(self._office.decide, id_, accept=accept)
         return Decided(state=(await self._run_step(decide)).state)

@@ -5,11 +5,10 @@ caller's ancestors. This is no proof: a program of the same user can detach itse
 Only a program that takes the ordinary way is refused.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Annotated, Literal
 
 import msgspec
-from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -48,12 +47,12 @@ class SeenSession(Struct, frozen=True):
 
 
 class Callers:
-    """Finds the projects of callers and says what these may do. Use it on the event loop.
+    """Finds the projects of callers and says what these may do. Blocks, but for ``visited``.
 
     ``find`` describes a process, and ``hooked`` are the clients with hooks. The daemon sets two
     functions: ``has_agent`` returns whether an agent of some kinds runs in one of some processes,
-    and ``on_visit`` is called with the memory directory that a session works on. ``sessions`` are
-    the last active ones, the newest last.
+    and blocks; ``on_visit`` is called with the memory directory that a session works on.
+    ``sessions`` are the last active ones, the newest last.
     """
 
     def __init__(
@@ -63,32 +62,24 @@ class Callers:
         self._find = find
         self._hooked = hooked
         self._clock = clock
-        self.has_agent: Callable[[Collection[SystemProcess], Collection[str]], Awaitable[bool]]
+        self.has_agent: Callable[[Collection[SystemProcess], Collection[str]], bool]
         self.on_visit: Callable[[str], None]
         self.sessions: Recent[tuple[str, str], SeenSession] = Recent(_SESSIONS)
 
     def where(self, call: Call, cwd: str) -> Located:
         """Return the caller's project, its settings and a sentence for each problem in their files.
 
-        ``project.enabled`` is the one answer to whether memory is on for this caller there. Blocks.
+        ``project.enabled`` is the one answer to whether memory is on for this caller there.
         Raises Invalid.
         """
         caller = call.caller
         return self._projects.where(cwd, caller.environment, caller.client, caller.pid)
 
-    async def find(self, call: Call, cwd: str) -> Located:
-        """Return what ``where`` returns, and raise what it raises."""
-        return await to_thread.run_sync(self.where, call, cwd)
-
-    async def project(self, call: Call, cwd: str) -> Project:
-        """Return the project that ``where`` returns, and raise what it raises."""
-        return (await to_thread.run_sync(self.where, call, cwd))[0]
-
     def place(self, call: Call, cwd: str, agent: str = "", scope: str | None = None) -> Project:
         """Return the project of a working directory, by the variables of the caller's environment.
 
-        With ``agent`` its memory directory is that of the sub-agent. Blocks. Raises Invalid and
-        what ``agent_directory`` raises.
+        With ``agent`` its memory directory is that of the sub-agent. Raises Invalid and what
+        ``agent_directory`` raises.
         """
         if scope is not None and (scope in {*AgentScope}) != bool(agent):
             raise _wrong_scope(scope, agent)
@@ -99,43 +90,47 @@ class Callers:
         directory = agent_directory(project, agent, scope, call.caller.environment)
         return replace(project, memory_dir=directory, client_dir="", source=f"agent, scope {scope}")
 
-    async def readable(
-        self, call: Call, cwd: str, agent: str = "", scope: str | None = None
-    ) -> Project:
+    def readable(self, call: Call, cwd: str, agent: str = "", scope: str | None = None) -> Project:
         """Return the project, as ``place`` does, to look at its memories or to remove some.
 
         Raises Off where memory is off and the caller is no person.
         """
-        project = await to_thread.run_sync(self.place, call, cwd, agent, scope)
-        await self.check_reader(call, project)
+        project = self.place(call, cwd, agent, scope)
+        self.check_reader(call, project)
         return project
 
-    async def writable(
-        self, call: Call, cwd: str, agent: str = "", scope: str | None = None
-    ) -> Project:
+    def writable(self, call: Call, cwd: str, agent: str = "", scope: str | None = None) -> Project:
         """Return the project, as ``place`` does. Raises Off where memory is off."""
-        project = await to_thread.run_sync(self.place, call, cwd, agent, scope)
+        project = self.place(call, cwd, agent, scope)
         if not project.enabled:
             raise memory_off(project.reason)
         return project
 
-    async def check_reader(self, call: Call, project: Project) -> None:
-        """Raise Off where memory is off and an assistant or its program asks."""
-        if not project.enabled and await self._is_for_an_assistant(call):
+    def check_reader(self, call: Call, project: Project) -> None:
+        """Raise Off where memory is off and an assistant's hook, tool or program asks."""
+        if project.enabled:
+            return
+        client = call.caller.client
+        is_assistant = client in self._hooked or client.partition(" ")[0] == _MCP
+        if is_assistant or self.started_by_an_assistant(call):
             raise memory_off(project.reason)
 
-    async def started_by_an_assistant(self, call: Call) -> bool:
+    def started_by_an_assistant(self, call: Call) -> bool:
         """Return whether the caller is a program that an assistant started."""
         connection = call.connection
         if connection.ancestors is None:
-            look_up = to_thread.run_sync(self._ancestors, call.caller.pid)
-            connection.ancestors, connection.below_assistant = await look_up
+            pid = call.caller.pid
+            connection.below_assistant = is_below(self._find, pid, _ASSISTANT_PROGRAMS)
+            connection.ancestors = tuple(lineage(self._find, pid))[1:]
         if connection.below_assistant or not connection.ancestors:
             return connection.below_assistant
-        return await self.has_agent(connection.ancestors, _ASSISTANT_KINDS)
+        return self.has_agent(connection.ancestors, _ASSISTANT_KINDS)
 
     def visited(self, call: Call, project: Project, session: str) -> None:
-        """Note that a session works on a project, so that its team's entries are pulled."""
+        """Note that a session works on a project, so that its team's entries are pulled.
+
+        Call it on the event loop.
+        """
         if project.enabled:
             self.on_visit(project.memory_dir)
         if session:
@@ -143,18 +138,6 @@ class Callers:
             self.sessions.pop((client, name), None)  # the newest comes last
             session_now = SeenSession(client, name, project.root, self._clock.now())
             self.sessions[client, name] = session_now
-
-    async def _is_for_an_assistant(self, call: Call) -> bool:
-        """Return whether an assistant's hook or tool calls, or a program that one started."""
-        client = call.caller.client
-        if client in self._hooked or client.partition(" ")[0] == _MCP:
-            return True
-        return await self.started_by_an_assistant(call)
-
-    def _ancestors(self, pid: int) -> tuple[tuple[SystemProcess, ...], bool]:
-        """Return the processes above one, and whether it or one above is an assistant's. Blocks."""
-        below = is_below(self._find, pid, _ASSISTANT_PROGRAMS)
-        return tuple(lineage(self._find, pid))[1:], below
 
 
 def by_client(call: Call, reason: str, session: str = "", origin: str = PERSON) -> Provenance:

@@ -1,17 +1,19 @@
 """A method of the API: ``@method`` on the function that does the work, and the table of all.
 
 The function belongs to a room. Its keyword arguments are the method's parameters, its result is the
-answer. Parameters are checked here once, so no function gets a wrong type.
+answer. Parameters are checked here once, so no function gets a wrong type. A function that awaits
+nothing may block: it is called in a worker thread, all of it in one.
 """
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
+from anyio import to_thread
 from msgspec import Struct
 
 from memd.base import places
@@ -22,7 +24,7 @@ from memd.rpc.call import Call, Handler
 from memd.store import secret
 from memd.store.past import At
 
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+F = TypeVar("F", bound=Callable[..., Any])
 InFlight = Callable[[], AbstractContextManager[object]]
 
 # Methods whose answer a person waits for: background work yields to them.
@@ -59,7 +61,8 @@ class Method(Struct, frozen=True):
     ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or
     ``operate`` (the daemon itself). ``params`` and ``result`` are the types that ``function`` takes
     and returns; its first two arguments are its room's service and the call. ``identifiers`` are
-    those of its parameters that are in ``IDENTIFIERS``.
+    those of its parameters that are in ``IDENTIFIERS``. ``blocks`` says that the function is called
+    in a thread; a caller that is cancelled gets its cancellation once that has ended.
     """
 
     name: str
@@ -68,7 +71,8 @@ class Method(Struct, frozen=True):
     permission: str
     params: type[Params]
     result: Any
-    function: Callable[..., Awaitable[Any]]
+    function: Callable[..., Any]
+    blocks: bool
     identifiers: tuple[str, ...]
 
     async def answer(
@@ -92,6 +96,9 @@ class Method(Struct, frozen=True):
             if checked.get("request_id"):
                 checked["request_id"] = _request_key(self.name, params, checked["request_id"])
             with in_flight() if self.name in PROMPTS else nullcontext():
+                if self.blocks:
+                    work = partial(self.function, service, call, **checked)
+                    return await to_thread.run_sync(work)
                 return await self.function(service, call, **checked)
         except MemdError as error:
             secret.scrub_error(error)
@@ -126,8 +133,9 @@ def method(name: str, permission: str) -> Callable[[F], F]:
         summary = " ".join(summary.split())
         result = function.__annotations__["return"]
         named = tuple(IDENTIFIERS.intersection(params.__struct_fields__))
-        row = Method(name, summary, description, permission, params, result, function, named)
-        TABLE[name] = row
+        blocks = not inspect.iscoroutinefunction(function)
+        facts = (name, summary, description, permission, params, result, function, blocks, named)
+        TABLE[name] = Method(*facts)
         return function
 
     return add

@@ -138,7 +138,7 @@ class Notes:
         more than 5,000 tokens since, the notes are first brought up to date without a model.
         """
         request = await self._request(call, cwd, session_id)
-        await self._callers.check_reader(call, request.project)
+        await to_thread.run_sync(self._callers.check_reader, call, request.project)
         await self._wait_for_update(key_of(request))
         stale = await self._in_thread(partial(self._keeper.refresh, request), abandon=True)
         return await self._in_thread(partial(self._keeper.view, request, max_chars, stale=stale))
@@ -184,7 +184,7 @@ class Notes:
         if cwd is None:
             base = await to_thread.run_sync(self._projects.base, call.caller.environment)
         else:
-            project = await self._callers.project(call, cwd)
+            project = await to_thread.run_sync(self._callers.place, call, cwd)
             base = project.transcripts
             keys = [os.path.basename(folder) for folder in transcript_folders(project)]
         notes_files = await self._in_thread(partial(files.newest_notes, base, keys, limit))
@@ -212,7 +212,7 @@ class Notes:
 
     async def _request(self, call: Call, cwd: str, session: str, **given: Any) -> NotesRequest:
         """Return a request about a session's notes, with the project and settings of ``cwd``."""
-        project, settings, _ = await self._callers.find(call, cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, cwd)
         return about(call, project, settings, session, **given)
 
     async def submit(self, request: NotesRequest, *, seconds: float = 1.0) -> UpdatedNotes:

@@ -118,7 +118,7 @@ class Exports:
         if all_:
             projects = await to_thread.run_sync(self._ports.known)
         else:
-            here = await self._callers.project(call, project or cwd)
+            here = await to_thread.run_sync(self._callers.place, call, project or cwd)
             projects = (await to_thread.run_sync(known_project, here),)
         return await self.write(
             ExportRequest(dest, projects, frozenset(with_), whole=all_), partial(_report, call)
@@ -289,7 +289,7 @@ class Imports:
 
     async def _target(self, call: Call, directory: str) -> ImportTarget:
         """Return the project of a directory as a target. Raises what ``writable`` raises."""
-        project = await self._callers.writable(call, directory)
+        project = await to_thread.run_sync(self._callers.writable, call, directory)
         joined = await to_thread.run_sync(self._ports.joined, project.memory_dir)
         return ImportTarget(project, call.caller.environment, joined)
 

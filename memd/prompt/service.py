@@ -81,8 +81,8 @@ class RuleSource(Protocol):
         """Return the person's own rules of a directory. Blocks."""
         ...
 
-    async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
-        """Note that a session has these memories in its context."""
+    def given(self, session: str, directory: str, paths: Collection[str]) -> None:
+        """Note that a session has these memories in its context. Blocks."""
         ...
 
 
@@ -143,8 +143,8 @@ class Prompts:
             raise _unknown_instructions(instructions)
         environment = call.caller.environment
 
-        def load() -> tuple[Project, PromptLoaded, Sequence[str]]:
-            """Return the project, its prompt, and the paths of the rules in that. Blocks."""
+        def load() -> tuple[Project, PromptLoaded]:
+            """Return the project and its prompt. Blocks."""
             project, settings, problems = self._callers.where(call, cwd)
             has_rules = project.enabled and _variant(mode, settings) is not Variant.AGENT
             rules = self._recall.own_rules(project.memory_dir) if has_rules else None
@@ -160,12 +160,12 @@ class Prompts:
                 rules=rules.text if rules else "",
             )
             problems = (*project.problems, *problems, *loaded.problems)
-            return project, replace(loaded, problems=problems), rules.paths if rules else ()
+            if session_id and rules and rules.paths:
+                self._recall.given(session_id, project.memory_dir, rules.paths)
+            return project, replace(loaded, problems=problems)
 
-        project, loaded, given = await to_thread.run_sync(load)
+        project, loaded = await to_thread.run_sync(load)
         self._callers.visited(call, project, session_id)
-        if session_id and given:
-            await self._recall.given(session_id, project.memory_dir, given)
         if instructions in _INSTRUCTIONS:
             return replace(loaded, instructions=await self._instructions(project, environment))
         return loaded

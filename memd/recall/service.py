@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import anyio
 import msgspec
@@ -45,7 +45,7 @@ from memd.recall.search import Authorship, Finder, Hit, Reader, RecalledMemory, 
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.call import Call
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Delivery, Ledger, Parents, Sighting
+from memd.state.ledger import Delivery, Ledger, Parents
 from memd.state.search import WordSearch
 from memd.text.words import count
 
@@ -169,17 +169,13 @@ class Recall:
 
         await self._in_thread(begin)
 
-    async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
-        """Mark memories as surfaced that a session has in its context by other ways."""
-
-        def give() -> None:
-            items, now = self._finder.items(directory, paths), self._clock.now()
-            with suppress(StateUnusableError):
-                self.ledger.open(_printable(session), now)
-                self.ledger.mark(Delivery(_printable(session)), items, None, now)
-                self.ledger.flush()
-
-        await self._in_thread(give)
+    def given(self, session: str, directory: str, paths: Collection[str]) -> None:
+        """Mark memories as surfaced that a session has in its context by other ways. Blocks."""
+        items, now = self._finder.items(directory, paths), self._clock.now()
+        with suppress(StateUnusableError):
+            self.ledger.open(_printable(session), now)
+            self.ledger.mark(Delivery(_printable(session)), items, None, now)
+            self.ledger.flush()
 
     def own_rules(self, directory: str, room: int = UNITS) -> OwnRules:
         """Return the person's own rules for a session's start, none if they cannot be read.
@@ -206,10 +202,6 @@ class Recall:
         """Save the ledger; marks that the state file refuses are saved with the next ones."""
         with suppress(StateUnusableError):
             await to_thread.run_sync(self.ledger.flush)
-
-    async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
-        """Return when a memory was last given to a session. Raises StateUnusableError."""
-        return await to_thread.run_sync(self.ledger.last_surfaced, directory, path)
 
     def _select(self, run: _Run) -> Selection | None:
         """Select memories for a prompt and set its result; return what a model has to choose from.
@@ -409,18 +401,11 @@ class Recall:
         """Search the memories of a project, or with ``agent`` those of that sub-agent alone."""
         most = min(limit, _MOST_RESULTS)
 
-        def find(*, is_allowed: bool = False) -> tuple[Project, tuple[Hit, ...]]:
-            """Return the project and its hits; where memory is off, only if allowed. Blocks."""
-            project = self._callers.place(call, cwd, agent, scope)
-            if not (project.enabled or is_allowed):
-                return project, ()
-            return project, self._finder.search(project.memory_dir, query, most)
+        def find() -> Hits:
+            directory = self._callers.readable(call, cwd, agent, scope).memory_dir
+            return Hits(self._finder.search(directory, query, most))
 
-        project, hits = await self._in_thread(find)
-        if not project.enabled:
-            await self._callers.check_reader(call, project)
-            _, hits = await self._in_thread(partial(find, is_allowed=True))
-        return Hits(hits=hits)
+        return cast("Hits", await self._in_thread(find))
 
 
 def _printable(session: str) -> str:

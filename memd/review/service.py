@@ -92,24 +92,20 @@ class Reviews:
         self._decision_lock = anyio.Lock()  # held while a proposal is decided
 
     @method("dream.review", "read")
-    async def review(
-        self, call: Call, *, cwd: str, proposal: str = "", all_: bool = False
-    ) -> Proposals:
+    def review(self, call: Call, *, cwd: str, proposal: str = "", all_: bool = False) -> Proposals:
         """The changes that dreams proposed and did not make, each file with its diff.
 
         Open proposals are returned, or with ``all`` decided ones too, or the one named
         ``proposal``.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
+        directory = self._callers.place(call, cwd).memory_dir
         if proposal:
-            shown: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
+            shown: tuple[Proposal, ...] = (self._proposal(directory, proposal),)
         else:
-            shown = await to_thread.run_sync(
-                lambda: self._proposals.of_directory(directory, decided=all_)
-            )
-        files = await self._store.read_many(directory, paths_of(shown))
+            shown = self._proposals.of_directory(directory, decided=all_)
+        files = self._store.reading.read_many(directory, paths_of(shown))
         live = {file.header.path: file.content for file in files}
-        return Proposals(proposals=await to_thread.run_sync(views, shown, live))
+        return Proposals(proposals=views(shown, live))
 
     async def waiting(self) -> dict[str, int]:
         """Return the number of open proposals by real directory. Raises StateUnusableError."""
@@ -121,9 +117,9 @@ class Reviews:
 
         Without ``paths`` it is carried out for all open files.
         """
-        directory = (await self._callers.writable(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.writable, call, cwd)).memory_dir
         async with self._decision_lock:
-            current = await self._proposal(directory, proposal)
+            current = await to_thread.run_sync(self._proposal, directory, proposal)
             edits = current.edits
             if not edits:
                 raise Invalid(
@@ -162,9 +158,9 @@ class Reviews:
         """Reject a dream's proposal, whole or for some files; the next dream gets
         the ``reason``.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.place, call, cwd)).memory_dir
         async with self._decision_lock:
-            current = await self._proposal(directory, proposal)
+            current = await to_thread.run_sync(self._proposal, directory, proposal)
             edits = current.edits
             rejected = tuple(edit.path for edit in open_edits(current, paths))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
@@ -174,9 +170,9 @@ class Reviews:
         state = _state(edits, rejected, REJECTED) if edits else REJECTED
         return Rejected(current.id, state, rejected)
 
-    async def _proposal(self, directory: str, proposal: str) -> Proposal:
-        """Return a proposal by its id. Raises NotFound."""
-        current = await to_thread.run_sync(self._proposals.find, directory, proposal)
+    def _proposal(self, directory: str, proposal: str) -> Proposal:
+        """Return a proposal by its id. Blocks. Raises NotFound."""
+        current = self._proposals.find(directory, proposal)
         if current is None:
             raise _proposal_not_found(proposal)
         return current

@@ -89,31 +89,22 @@ class ToolRules:
         return _ALLOWED
 
     @method("rule.test", "read")
-    async def test(self, call: Call, *, cwd: str, tool: str, input_: dict[str, Any]) -> RuleAnswer:
+    def test(self, call: Call, *, cwd: str, tool: str, input_: dict[str, Any]) -> RuleAnswer:
         """The answer of a project's rules to a tool call. Nothing is run and nothing is counted.
 
         ``input`` is what an assistant gives the tool, such as ``{"command": "git push"}`` for Bash.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
-        planned = PlannedCall(tool, input_, cwd)
-        return _answer_of(await to_thread.run_sync(self._broken_rule, (directory,), planned))
+        directory = self._callers.place(call, cwd).memory_dir
+        return _answer_of(self._broken_rule((directory,), PlannedCall(tool, input_, cwd)))
 
     @method("rule.list", "read")
-    async def list(self, call: Call, *, cwd: str) -> RuleList:
+    def list(self, call: Call, *, cwd: str) -> RuleList:
         """The rules of a project, and memories that could be made rules.
 
         A rule holds while its ``state`` is ``on``; it changes when its memory's text differs from
         the one that the person consented to. A candidate is a memory with a line ``check:``.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
-        return await self.list_in(directory)
-
-    async def list_in(self, directory: str) -> RuleList:
-        """Return the rules of a directory, and the memories that could become rules.
-
-        Raises StateUnusableError and what reading the directory raises.
-        """
-        return await to_thread.run_sync(self._list, directory)
+        return self.list_in(self._callers.place(call, cwd).memory_dir)
 
     async def counts(self) -> RuleCounts:
         """Return how many rules of all projects are in which state. Raises StateUnusableError."""
@@ -135,12 +126,17 @@ class ToolRules:
         If ``check`` is given, it is written into the memory first. A program that an assistant
         started is refused.
         """
-        directory = (await self._callers.writable(call, cwd)).memory_dir
-        if await self._callers.started_by_an_assistant(call):
-            raise _rule_refused()
-        check = normal(check)
-        await to_thread.run_sync(self._check_limit, directory, path)
-        digest = ""
+        check, digest = normal(check), ""
+
+        def begin() -> str:
+            """Return the directory once the caller may add a rule there. Blocks."""
+            directory = self._callers.writable(call, cwd).memory_dir
+            if self._callers.started_by_an_assistant(call):
+                raise _rule_refused()
+            self._check_limit(directory, path)
+            return directory
+
+        directory = await to_thread.run_sync(begin)
 
         def plan(tree: Tree) -> Draft:
             """Return the change that writes the line ``check:``, none if the memory has it."""
@@ -168,25 +164,21 @@ class ToolRules:
         return RuleAdded(rule.shown(), committed.change)
 
     @method("rule.off", "write")
-    async def off(self, call: Call, *, cwd: str, rule: str) -> ToolRule:
+    def off(self, call: Call, *, cwd: str, rule: str) -> ToolRule:
         """Switch a rule off; its line stays in the memory. Programs that assistants start are
         refused.
 
         A rule whose memory is gone is deleted.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
-        if await self._callers.started_by_an_assistant(call):
+        directory = self._callers.place(call, cwd).memory_dir
+        if self._callers.started_by_an_assistant(call):
             raise _rule_refused()
-        return await to_thread.run_sync(self._off, directory, rule)
-
-    def _off(self, directory: str, rule_id: str) -> ToolRule:
-        """Switch a rule off and return it. Blocks. Raises NotFound."""
-        for rule in self._reloaded_rules(directory):
-            if rule.id == rule_id:
-                switch_off(self._table, rule.stored, forget=rule.state == "gone")
-                updated = (each for each in self._reloaded_rules(directory) if each.id == rule_id)
-                return next(updated, rule).shown()  # a deleted rule is returned as it was
-        raise rule_not_found(rule_id)
+        for each in self._reloaded_rules(directory):
+            if each.id == rule:
+                switch_off(self._table, each.stored, forget=each.state == "gone")
+                updated = (new for new in self._reloaded_rules(directory) if new.id == rule)
+                return next(updated, each).shown()  # a deleted rule is returned as it was
+        raise rule_not_found(rule)
 
     def _reload_rows(self) -> tuple[StoredRule, ...]:
         """Read all rows again and return them; rules of changed rows are no longer cached."""
@@ -249,7 +241,7 @@ class ToolRules:
                 return _answer_of(self._broken_rule(directories, call))
         return _answer_of(rule)
 
-    def _list(self, directory: str) -> RuleList:
+    def list_in(self, directory: str) -> RuleList:
         """Return the rules of a directory and the memories that could be rules. Blocks."""
         rules = self._reloaded_rules(directory)
         listed = {rule.stored.path for rule in rules if rule.state != "gone"}

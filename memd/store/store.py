@@ -32,7 +32,6 @@ from memd.base.values import (
     MemoryFile,
     Plan,
     Provenance,
-    Snapshot,
     Tree,
 )
 from memd.state.database import Database
@@ -55,8 +54,9 @@ _LOOK_AT_ALL_SECONDS = 600.0  # between looks at directories that no event was a
 
 
 class Store:
-    """All memory directories of this user. One per process; call it on the event loop.
+    """All memory directories of this user. One per process.
 
+    Functions that await are called on the event loop, the others in threads: they block.
     ``author`` returns which member of a team wrote a file, by directory and path.
     """
 
@@ -93,20 +93,12 @@ class Store:
         """Return the real paths of all memory directories that memd knows."""
         return await to_thread.run_sync(self._log.directories)
 
-    async def snapshot(self, directory: str) -> Snapshot:
-        """Return headers and index; a missing directory is empty. Raises Refused and Storage."""
-        return await to_thread.run_sync(self.reading.snapshot, directory)
-
-    async def read(self, directory: str, path: str) -> MemoryFile:
-        """Return one memory. Raises NotFound and what ``Reader.read`` does."""
-        result = await to_thread.run_sync(self.reading.read, directory, (path,))
+    def read(self, directory: str, path: str) -> MemoryFile:
+        """Return one memory. Blocks. Raises NotFound and what ``MemoryReader.read`` does."""
+        result = self.reading.read(directory, (path,))
         if not result:
             raise no_memory(path)
         return result[0]
-
-    async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return several memories in the given order, without those that cannot be read."""
-        return await to_thread.run_sync(self.reading.read_many, directory, tuple(paths))
 
     async def commit(
         self,
@@ -179,7 +171,7 @@ class Store:
         await to_thread.run_sync(renew_words, self._log)
         return sentences
 
-    async def history(
+    def history(
         self,
         directory: str,
         *,
@@ -190,26 +182,28 @@ class Store:
     ) -> tuple[Change, ...]:
         """Return changes, newest first, of ``path`` and older than ``before`` if given.
 
-        ``directory`` is "" for all directories; ``only`` filters further. Raises NotFound for a
-        ``before`` that is no change's id.
+        ``directory`` is "" for all directories; ``only`` filters further. Blocks. Raises NotFound
+        for a ``before`` that is no change's id.
         """
         chosen = replace(only or Filter(), path=path)
 
         def query(past: Past, real: str) -> tuple[Change, ...]:
-            """Return the changes. Blocks."""
             return past.changes(replace(chosen, directory=real), limit=limit, before=before)
 
-        return await self.consult(query, directory)
+        return self.consult(query, directory)
 
-    async def consult(self, query: Callable[[Past, str], T], directory: str = "") -> T:
-        """Run a query of the past with the directory's real path in a thread; return its result.
+    def consult(self, query: Callable[[Past, str], T], directory: str = "") -> T:
+        """Return the result of a query of the past, which gets the directory's real path.
 
-        The directory is looked at first. Raises what the query raises.
+        The directory is looked at first. Blocks. Raises what the query raises.
         """
-        real = await self._real_path(directory) if directory else ""
-        if real and not self._lock(real).locked():
-            await self._scan(real)
-        return await to_thread.run_sync(query, self.past, real)
+        real = ""
+        if directory:
+            self._real_paths[directory] = real = os.path.realpath(directory)
+            self._watch.add(real)  # before the look, which then sees all that was before it
+            with suppress(OSError, MemdError):
+                self.reading.headers(directory, real)
+        return query(self.past, real)
 
     async def still(self, directory: str, work: Callable[[str], T]) -> T:
         """Run work with a directory's real path in a thread while memd changes nothing there."""
@@ -237,10 +231,9 @@ class Store:
             await to_thread.run_sync(work)
         return await self.commit(directory, mend_index(paths), by)
 
-    async def former_history(self, directory: str) -> FormerHistory | None:
-        """Return the history that a moved directory can take over. Raises Storage."""
-        real = await self._real_path(directory)
-        return await to_thread.run_sync(find_former, self._log, real)
+    def former_history(self, directory: str) -> FormerHistory | None:
+        """Return the history that a moved directory can take over. Blocks. Raises Storage."""
+        return find_former(self._log, os.path.realpath(directory))
 
     async def take_over(self, directory: str) -> FormerHistory | None:
         """Give a moved directory the history that it had before, if there is one.
@@ -374,7 +367,8 @@ class Store:
 
     def _publish(self, real: str, records: Sequence[ChangeRecord]) -> None:
         """Publish what others changed in a directory."""
-        paths = [path for path, leads_to in self._real_paths.items() if leads_to == real]
+        real_paths = list(self._real_paths.items())  # a copy, since threads set entries
+        paths = [path for path, leads_to in real_paths if leads_to == real]
         directory = paths[-1] if paths else real
         for record in records:
             self._events.publish(_event(directory, record.result(), record.by))

@@ -124,18 +124,13 @@ class Suggestions:
         self._ids_for_model: Recent[str, frozenset[str]] = Recent()
 
     @method("suggestion.list", "read")
-    async def list_open(self, call: Call, *, cwd: str) -> Waiting:
+    def list_open(self, call: Call, *, cwd: str) -> Waiting:
         """The open suggestions of a project: statements that may be worth remembering.
 
         A suggestion with the ``origin`` ``user`` is a quotation. Any other is a model's wording
         without evidence in the conversation, or with the origin ``outside`` perhaps another's text.
         """
-        project = await self._callers.readable(call, cwd)
-        return Waiting(suggestions=await self.waiting(project.memory_dir))
-
-    async def waiting(self, directory: str) -> tuple[OpenSuggestion, ...]:
-        """Return the open suggestions of a directory, newest first. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._close_stated, directory)
+        return Waiting(suggestions=self.waiting(self._callers.readable(call, cwd).memory_dir))
 
     async def new_quotations(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Return the person's open quotations that were not returned before, for a model.
@@ -143,7 +138,7 @@ class Suggestions:
         The result is empty if the state file is unusable.
         """
         try:
-            current = await self.waiting(directory)
+            current = await to_thread.run_sync(self.waiting, directory)
         except StateUnusableError:
             return ()
         earlier_ids = self._ids_for_model.get(directory, frozenset())
@@ -159,7 +154,7 @@ class Suggestions:
         They are at most three in 600 characters, and each is shown to at most two sessions. A hook
         gets them with its own answer and need not call this.
         """
-        project, settings, _ = await self._callers.find(call, cwd)
+        project, settings, _ = await to_thread.run_sync(self._callers.where, call, cwd)
         return Offered(block=await self.surface(project, settings, session_id, _SURFACE_SECONDS))
 
     async def surface(
@@ -201,9 +196,14 @@ class Suggestions:
         ``text`` replaces the suggested wording and ``type`` the guessed type. The quotation stays
         in the memory.
         """
-        directory = (await self._callers.writable(call, cwd)).memory_dir
+
+        def begin() -> tuple[str, OpenSuggestion]:
+            """Return the directory and the suggestion. Blocks."""
+            directory = self._callers.writable(call, cwd).memory_dir
+            return directory, self._get_open(directory, suggestion)
+
         path = ""
-        accepted = await to_thread.run_sync(self._get_open, directory, suggestion)
+        directory, accepted = await to_thread.run_sync(begin)
         provenance = Provenance(
             Actor.CLIENT,
             call.caller.client,
@@ -227,10 +227,10 @@ class Suggestions:
         return Taken(suggestion, path, committed.change)
 
     @method("suggestion.dismiss", "write")
-    async def dismiss(self, call: Call, *, cwd: str, suggestion: str) -> Dismissed:
+    def dismiss(self, call: Call, *, cwd: str, suggestion: str) -> Dismissed:
         """Drop a suggestion; the same text is not suggested again."""
-        directory = (await self._callers.project(call, cwd)).memory_dir
-        if not await to_thread.run_sync(self._table.decide, directory, [suggestion], DISMISSED):
+        directory = self._callers.place(call, cwd).memory_dir
+        if not self._table.decide(directory, [suggestion], DISMISSED):
             raise _suggestion_not_found(suggestion)
         return Dismissed(suggestion=suggestion)
 
@@ -245,8 +245,11 @@ class Suggestions:
                 return entry
         raise _suggestion_not_found(suggestion)
 
-    def _close_stated(self, directory: str) -> tuple[OpenSuggestion, ...]:
-        """Close open suggestions whose words a memory has; return the other open ones. Blocks."""
+    def waiting(self, directory: str) -> tuple[OpenSuggestion, ...]:
+        """Close open suggestions whose words a memory has; return the others, newest first.
+
+        Blocks. Raises StateUnusableError.
+        """
         current = self._table.open_in(directory)
         stated_ids = self._find_stated(directory, current) if current else frozenset()
         if stated_ids:
@@ -285,7 +288,7 @@ class Suggestions:
         """
         selected = [
             suggestion
-            for suggestion in self._close_stated(directory)
+            for suggestion in self.waiting(directory)
             if suggestion.origin == PERSON
             and session not in suggestion.offered
             and len(suggestion.offered) < _SESSIONS_PER_SUGGESTION

@@ -142,7 +142,7 @@ class TeamSyncs:
 
         Also what the server refused before is sent. Progress has the number of ``files`` that came.
         """
-        directory = (await self._callers.writable(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.writable, call, cwd)).memory_dir
         return await self._act(directory, progress=partial(_report_files, call))
 
     @method("team.status", "read")
@@ -151,7 +151,7 @@ class TeamSyncs:
 
         With ``path`` it also says in ``files`` how that memory differs from what was fetched last.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.place, call, cwd)).memory_dir
         return await self.status_of(directory, _path(path) if path else "")
 
     async def status_of(self, directory: str, path: str = "") -> TeamStatus:
@@ -174,7 +174,7 @@ class TeamSyncs:
 
         Without ``path`` the members whose memories are here; that asks no server.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.place, call, cwd)).memory_dir
         if not path:
             await self._place(directory, off=True)
             bases = await to_thread.run_sync(self._table.bases, directory)
@@ -186,7 +186,7 @@ class TeamSyncs:
     @method("team.remove", "write")
     async def remove(self, call: Call, *, cwd: str, path: str, reason: Reason) -> SyncResult:
         """Remove a memory for all members; it stays in the server's history."""
-        directory = (await self._callers.writable(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.writable, call, cwd)).memory_dir
         act = partial(acts.remove, path=_path(path), reason=reason)
         return await self._act(directory, act, send=False)
 
@@ -208,7 +208,7 @@ class TeamSyncs:
         server's history: the last one before a removal, or that of the ``revision``. ``accept``
         needs no path: it goes on with a server that removes many memories or looks wrong.
         """
-        directory = (await self._callers.writable(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.writable, call, cwd)).memory_dir
         if how == "accept":
             return await self._accept(directory)
         path = _path(path)
@@ -243,7 +243,7 @@ class TeamSyncs:
         ``code`` of an invitation is needed where this device has no token for the server. The
         project's memory directory joins; no file of a repository can make it join.
         """
-        project = await self._callers.writable(call, cwd)
+        project = await to_thread.run_sync(self._callers.writable, call, cwd)
         find = partial(joining.prospect, self.memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
         now, directory = self._clock.now(), project.memory_dir
@@ -265,7 +265,7 @@ class TeamSyncs:
 
         The team's files stay here, or with ``remove`` are deleted, as a change.
         """
-        directory = (await self._callers.project(call, cwd)).memory_dir
+        directory = (await to_thread.run_sync(self._callers.place, call, cwd)).memory_dir
         place = await self._place(directory, off=True)
         membership = place.membership
         async with self._repository_lock(membership):
@@ -380,7 +380,7 @@ class TeamSyncs:
             self._link(membership.server, place.token) as link,
         ):
             # Edits of other programs are recorded in the journal before they are sent.
-            await self._store.consult(lambda *_: None, membership.directory)
+            await to_thread.run_sync(self._store.consult, lambda *_: None, membership.directory)
             exchange = await to_thread.run_sync(partial(self._make_exchange, place, link.send))
             before = exchange.state
 

@@ -189,7 +189,9 @@ async def decision(root: Path, before: Any, after: Any, *, said: bool) -> tuple[
         checks["done again it did not end in after"] = inspect(root) != after
         ended = world.jobs.list()[0]
         checks["the job did not end"] = ended.state is not JobState.COMPLETED
-        checks["it was done twice"] = len(await world.store.history(str(root / "memory"))) != 1
+        checks["it was done twice"] = (
+            len(await to_thread.run_sync(world.store.history, str(root / "memory"))) != 1
+        )
     return done, "; ".join(words for words, wrong in checks.items() if wrong)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,7 +125,7 @@ async def test_heads_and_pointers(bench: Bench) -> None:
 async def test_what_was_taken_back_stays(bench: Bench) -> None:
     """A merge that a person undid is not made again while the text is the same."""
     await dream(bench, one=reference(SAME), two=reference(SAME))
-    (change,) = await bench.store.history(str(bench.memory))
+    (change,) = await to_thread.run_sync(bench.store.history, str(bench.memory))
     await undo(bench.store, str(bench.memory), change.id, change.by)
     report = await bench.run(bench.dreams())
     assert report.merged == ()

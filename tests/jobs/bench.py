@@ -172,6 +172,6 @@ async def fail_often(bench: Bench, service: Jobs, job: str, times: int) -> None:
 async def blocked(service: Jobs, job: str) -> None:
     """Wait until a failed attempt is written down and everything waits for the clock."""
     with anyio.fail_after(60):
-        while (await service.get(job)).state is not JobState.QUEUED:
+        while service.get(job).state is not JobState.QUEUED:
             await anyio.lowlevel.checkpoint()
     await anyio.wait_all_tasks_blocked()

@@ -127,7 +127,7 @@ class Story:
             self.gates.pop(self.random.choice(sorted(self.gates))).set()
 
     async def _kill(self, service: Jobs) -> None:
-        rows = [job for job in await service.list() if not job.over]
+        rows = [job for job in service.list() if not job.over]
         if rows:
             job = self.random.choice(rows).id
             with self._calm():
@@ -226,14 +226,14 @@ class Story:
         self.clock.calm = True
         async with self._daemon(database) as service:
             await service.resume()
-            for parked in await service.list(limit=1000, parked=True):
+            for parked in service.list(limit=1000, parked=True):
                 key = (parked.directory, parked.session)
                 answer = await service.submit("extract", *key, {"newest": self.newest[key]})
                 self.carrier[key] = answer.job
             with anyio.fail_after(60):
-                for job in await service.list(limit=1000):
+                for job in service.list(limit=1000):
                     await service.wait(job.id)
-            ended = {job.id: job.state for job in await service.list(limit=1000)}
+            ended = {job.id: job.state for job in service.list(limit=1000)}
         rows = database.read("SELECT * FROM considered ORDER BY rowid")
         done = dict.fromkeys(self.newest, 0)
         for row in rows:

@@ -34,7 +34,7 @@ async def test_a_parked_job_is_listed(bench: Bench) -> None:
         job = await _park(bench, service, "a")
         await service.wait(await submit(service, "b"))
     async with at_work(bench.jobs()) as service:
-        assert [results.id for results in await service.list(parked=True)] == [job]
+        assert [results.id for results in service.list(parked=True)] == [job]
 
 
 async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
@@ -44,8 +44,8 @@ async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
         other = await _park(bench, service, "other", "s2")
         new = await submit(service, "new", "s1")
         await service.wait(new)
-        assert not (await service.get(old)).parked
-        assert [results.id for results in await service.list(parked=True)] == [other]
+        assert not service.get(old).parked
+        assert [results.id for results in service.list(parked=True)] == [other]
 
 
 async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> None:
@@ -112,7 +112,7 @@ async def test_a_pause_can_end_what_runs(bench: Bench) -> None:
         job = await submit(service, "a")
         await until(lambda: bench.ran == ["a"])
         await service.pause(now=True)
-        back = await service.get(job)
+        back = service.get(job)
         assert (back.state, back.attempts, back.holder) == (JobState.QUEUED, 0, None)
         assert (await service.state()).waiting == 1
         bench.gates.clear()

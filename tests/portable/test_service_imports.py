@@ -3,11 +3,12 @@
 import errno
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
-from anyio import from_thread
+from anyio import from_thread, to_thread
 
 from memd.base.errors import MemdError, NotFound
 from memd.base.names import INDEX
@@ -50,7 +51,7 @@ async def test_an_accepted_import_brings_all(here: Machine) -> None:
     assert (memories / "odd näme.md").read_bytes() == mark(b"\xff damaged")
     assert {each.stat().st_mtime_ns for each in memories.rglob("*.md")} == {MTIME_NS}
     (project,) = result.projects
-    changes = await here.store.history(str(memories), only=Filter())
+    changes = await to_thread.run_sync(partial(here.store.history, str(memories), only=Filter()))
     assert [change.id for change in changes] == [project.change]
     by = changes[0].by
     assert (by.actor, by.origin, by.reason) == (
@@ -167,7 +168,10 @@ async def test_an_import_whose_caller_is_gone_takes_nothing(tmp_path: Path) -> N
         assert clock.scope.cancelled_caught
         memories = await here.memory()
         assert state_of(memories) == {}
-        assert await here.store.history(str(memories), only=Filter()) == ()
+        assert (
+            await to_thread.run_sync(partial(here.store.history, str(memories), only=Filter()))
+            == ()
+        )
         clock.scope = None
         (project,) = (await here.bring(source)).projects
         assert len(project.files) == 3

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
 from memd.base.values import MemoryType
 from memd.extract.service import ExtractionResult, ExtractRequest
@@ -114,7 +116,9 @@ async def test_planted_texts_rule_nobody(bench: Bench, carrier: str, step: int) 
     everything = "".join(path.read_text("utf-8") for path in bench.memory.rglob("*.md"))
     assert TOKEN not in everything
     assert "# Rules" not in (bench.memory / "MEMORY.md").read_text("utf-8")
-    changes = await bench.store.history(str(bench.memory), only=Filter(), limit=1000)
+    changes = await to_thread.run_sync(
+        partial(bench.store.history, str(bench.memory), only=Filter(), limit=1000)
+    )
     made = {file.path: change.by for change in changes for file in change.files}
     assert {(made[path].model, made[path].session[:4]) for path in saved} <= {
         ("small-extract", "case")

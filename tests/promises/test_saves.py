@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from memd.base.text import sha256
 from memd.base.values import Actor, Draft, FileEdit, Provenance, Tree
@@ -109,7 +110,7 @@ async def race(root: Path, log: ChangeLog, rounds: int) -> tuple[int, int]:
         await store.commit(str(directory), Round(person, body), BY)
         ours.append(body)
         person.end()
-    await store.history(str(directory))
+    await to_thread.run_sync(store.history, str(directory))
     # A save into a file that memd had just replaced is there until the next look takes it in.
     there = {file.read_bytes() for file in directory.iterdir()}
 

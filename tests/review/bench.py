@@ -3,7 +3,10 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+
+from anyio import to_thread
 
 from memd.base.text import sha256
 from memd.base.values import MemoryType
@@ -85,8 +88,10 @@ class Bench:
 
     async def review(self) -> Sequence[ProposalView]:
         """Return all proposals as a person sees them."""
-        call = call_about(self.memory)
-        return (await self.reviews.review(call, cwd=self.directory, all_=True)).proposals
+        review = partial(
+            self.reviews.review, call_about(self.memory), cwd=self.directory, all_=True
+        )
+        return (await to_thread.run_sync(review)).proposals
 
     async def accept(self, name: str, paths: Sequence[str] = (), client: str = "") -> Accepted:
         """Accept a proposal, or some files of it, for a person."""

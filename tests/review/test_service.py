@@ -6,10 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +58,7 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
         "a.md": accepted("We ship on Mondays (Ana)."),
         "MEMORY.md": INDEX.replace(b"- [B](b.md)\n", b""),
     }
-    change = (await bench.store.history(bench.directory))[0]
+    change = (await to_thread.run_sync(bench.store.history, bench.directory))[0]
     assert (change.id, change.by.actor, change.by.client) == (done.change, Actor.CLIENT, "memctl")
     assert change.by.reason == f"accepted proposal {name} of a dream"
     kept = bench.proposal(name)
@@ -171,7 +173,7 @@ async def test_a_fault_leaves_files_and_decision_together(tmp_path: Path, *, eve
         with open_bench(folder) as bench:
             bench.write("a.md", topic("A"))
             bench.write("b.md", topic("B"))
-            await bench.store.history(bench.directory)
+            await to_thread.run_sync(bench.store.history, bench.directory)
             name = bench.propose(bench.edit("a.md", topic("A2")), bench.edit("b.md", None))
             countdown = Countdown(number, errno.EIO, ever=ever)
             faulty = Bench(folder, FaultyDatabase(bench.database, countdown), FaultyDisk(countdown))
@@ -187,7 +189,9 @@ async def test_a_fault_leaves_files_and_decision_together(tmp_path: Path, *, eve
             ends.add((said, done))
             if not done:
                 assert await _accept(bench, name)
-            changes = await bench.store.history(bench.directory, path="a.md")
+            changes = await to_thread.run_sync(
+                partial(bench.store.history, bench.directory, path="a.md")
+            )
             assert sum(change.by.actor is Actor.CLIENT for change in changes) == 1
         shutil.rmtree(folder)
         if not countdown.reached:

@@ -23,7 +23,7 @@ async def test_words_of_another_analysis_are_made_anew(tmp_path: Path) -> None:
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     store = store_in(database, FakeClock(folder.stat().st_mtime + 60))
     await store.recover()
-    await store.snapshot(str(folder))
+    store.reading.snapshot(str(folder))
     search, words = WordSearch(database), ["freez", "merg", "thursday"]
     everything = dict.fromkeys(words, 1)
     assert search.count(str(folder), words) == everything

@@ -1,10 +1,8 @@
 """Calls of methods without a socket: a caller whose memories lie in a folder of the test."""
 
 import os
-from collections.abc import Collection
 from pathlib import Path
 
-from memd.base.agents import SystemProcess
 from memd.base.clock import Clock
 from memd.base.values import Caller
 from memd.methods.callers import Callers
@@ -16,7 +14,7 @@ from tests.stores import projects_in
 def callers_in(folder: str | Path, database: Database, clock: Clock) -> Callers:
     """Return the callers of a user whose home lies in a folder; nobody started their programs."""
     callers = Callers(projects_in(folder, database), lambda _: None, clock, hooked=())
-    callers.has_agent, callers.on_visit = _no_agent, lambda _: None
+    callers.has_agent, callers.on_visit = lambda *_: False, lambda _: None
     return callers
 
 
@@ -24,7 +22,3 @@ def call_about(directory: str | Path, client: str = "") -> Call:
     """Return a call of a client whose variables name its memory directory."""
     environment = {"MEMD_MEMORY_PATH": str(directory)}
     return Call(Connection(Caller(0, os.getuid(), os.getpid(), client, environment=environment)))
-
-
-async def _no_agent(_processes: Collection[SystemProcess], _kinds: Collection[str]) -> bool:
-    return False
