@@ -11,9 +11,11 @@ Rules of this file
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -27,7 +29,6 @@ from memd.text.words import stemmed_lists
 BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
-_FEW_WORDS = 12  # so few are counted faster without a set of the words of a memory
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
 _SYNONYM_SHARE = 0.45  # of a word's weight
 _PAIR_SHARE = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
@@ -35,6 +36,7 @@ _SUBJECT_BONUS = 1.0  # bonus of a memory that begins with a name in the prompt
 _ASSUMED_MEMORIES = 50  # memories added to the count, so that rarity works in a small store too
 _BODY_FACTOR = 0.5  # factor towards the floor of a word that is only in the body
 _DULL_FACTOR = 0.5  # factor towards the floor of a common word or a bare number
+_DIGITS = 6  # of a score behind the point
 # The floor is a share of the rarity of a word that only one memory has, and at least a share of the
 # weight of the prompt's heaviest words. Only some of these count, as a long prompt has several
 # topics.
@@ -69,20 +71,21 @@ class Ranked(Struct, frozen=True):
         return {name: round(part, 6) for name, part in parts.items() if part}
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """A word of the prompt, or a synonym of one."""
 
+    term: str  # the word of the prompt
     word: str
     spaced: str  # the word between spaces
     weight: float  # in the score
     value: float  # towards the floor
+    most: float  # what it adds to a score at most
 
 
 class Terms(Struct, frozen=True):
     """What a prompt is scored with, for a directory."""
 
-    terms: Mapping[str, Sequence[_Form]]  # by word of the prompt: it and its synonyms
-    words: frozenset[str]  # of all forms
+    forms: Sequence[Form]  # of its distinct words in their order
     # Neighbouring words, the two between spaces, and their weights.
     pairs: tuple[tuple[str, str, str, float], ...]
     names: frozenset[str]  # words of names
@@ -90,6 +93,14 @@ class Terms(Struct, frozen=True):
     floor: float  # the least value of any other result
     # A memory with none of these words is below the floor, whatever other words it has.
     bringing: tuple[str, ...]
+
+
+class PossibleHit(NamedTuple):
+    """A memory by its id, the forms that it may have, and what it scores at most."""
+
+    id: int
+    forms: list[Form]
+    most: float
 
 
 def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
@@ -104,38 +115,38 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
         for count in {0, 1, *counts.values()}
     }
     unique = rarities[1]
-    terms: dict[str, list[_Form]] = {}
-    floor_weights = []
+    forms: list[Form] = []
+    # The most that each word adds to the value of a memory.
+    most = dict.fromkeys(counts, 0.0)
+    weight_of, floor_weights = dict[str, float](), list[float]()
+    places = Counter(chain.from_iterable(query.pairs))  # how many of the pairs' words it is
     for word, factor in query.factors.items():
-        weight = factor * rarities[counts.get(word, 0)]
+        weight_of[word] = weight = factor * rarities[counts.get(word, 0)]
         floor_factor = _DULL_FACTOR if word in _dull_words() else 1.0
         weights = {word: weight}
         for other in query.synonyms.get(word, ()):
             weights[other] = _SYNONYM_SHARE * min(weight, rarities[counts.get(other, 0)])
-        terms[word] = [
-            _Form(form, f" {form} ", each, each * floor_factor) for form, each in weights.items()
-        ]
+        for form, each in weights.items():
+            value = each * floor_factor
+            added = each * (_K1 + 1 + (_PAIR_SHARE * places[word] if form == word else 0.0))
+            forms.append(Form(word, form, f" {form} ", each, value, added))
+            if form in most:
+                most[form] += value
         # A word that no memory has weighs as much as one that only one memory has.
         floor_weights.append(floor_factor * min(weight, factor * unique))
     covered = _COVERED_SHARE * sum(sorted(floor_weights, reverse=True)[:_COVERED_WORDS])
     rule_floor = max(_RULE_FLOOR_SHARE * unique, covered)
     floor = max(_FLOOR_SHARE * unique, covered)
-    # The most that each word adds to the value of a memory; the lightest ones cannot reach the
-    # floor, not even all together.
-    most = dict.fromkeys(counts, 0.0)
-    for form in chain.from_iterable(terms.values()):
-        if form.word in most:
-            most[form.word] += form.value
+    # The lightest words cannot reach the floor, not even all together.
     bringing, total = [], 0.0
     for word in sorted(most, key=most.__getitem__):
         total += most[word]
         if total >= _FOLLOWING_SHARE * min(rule_floor, floor):
             bringing.append(word)
     return Terms(
-        terms=terms,
-        words=query.words,
+        forms=forms,
         pairs=tuple(
-            (one, two, f" {one} {two} ", terms[one][0].weight + terms[two][0].weight)
+            (one, two, f" {one} {two} ", weight_of[one] + weight_of[two])
             for one, two in query.pairs
         ),
         names=query.names,
@@ -145,47 +156,61 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     )
 
 
-def score(prompt: Terms, rows: Iterable[SearchRow]) -> list[Ranked]:
-    """Return the memories that have a word of the prompt, with the parts of their scores."""
-    result = []
-    many_words = len(prompt.words) > _FEW_WORDS
-    for row in rows:
-        text, heading_end = row.words, row.heading + 1
-        present = prompt.words.intersection(text.split()) if many_words else prompt.words
-        matched: list[str] = []  # the words of the prompt that the memory has, in their order
-        bm25 = value = 0.0
-        for word, forms in prompt.terms.items():
-            # Of a word and its synonyms, the one that counts most is used.
-            gain = term_value = 0.0
-            for form, spaced, weight, form_value in forms:
-                if form in present and (times := text.count(spaced)):
-                    gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
-                    is_in_heading = text.find(spaced, 0, heading_end) >= 0
-                    factor = 1.0 if is_in_heading else _BODY_FACTOR
-                    term_value = max(term_value, form_value * factor)
-            if gain:
-                matched.append(word)
-                bm25 += gain
-                value += term_value
-        if not matched:
-            continue
-        pairs = _PAIR_SHARE * sum(
-            [
-                weight
-                for one, two, spaced, weight in prompt.pairs
-                if one in matched and two in matched and spaced in text
-            ]
-        )
-        begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
-        subject = _SUBJECT_BONUS if begins_with_name else 0.0
-        floor = prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor
-        total = round(bm25 + pairs + subject, 6)
-        result.append(Ranked(row, total, bm25, pairs, subject, tuple(matched), value, floor))
-    return result
+def promising_first(
+    prompt: Terms, ids_of: Mapping[str, Collection[int]], ids: Collection[int]
+) -> list[PossibleHit]:
+    """Return the memories with these ids, those that may score most first.
+
+    ``ids_of`` has the ids of the memories that have each word.
+    """
+    forms: dict[int, list[Form]] = {id_: [] for id_ in ids}
+    most = dict.fromkeys(ids, (_SUBJECT_BONUS if prompt.names else 0.0) + 10**-_DIGITS)
+    for form in prompt.forms:
+        # Any memory may have a word that the search cannot find for its control characters.
+        have_it = ids_of.get(form.word, () if form.word.isprintable() else ids)
+        for id_ in forms.keys() & have_it:
+            forms[id_].append(form)
+            most[id_] += form.most
+    result = [PossibleHit(id_, forms[id_], most[id_]) for id_ in ids]
+    return sorted(result, key=attrgetter("most"), reverse=True)
+
+
+def score(prompt: Terms, row: SearchRow, forms: Iterable[Form]) -> Ranked | None:
+    """Return a memory with the parts of its score, ``None`` if it has no word of the prompt.
+
+    ``forms`` are those that it may have, in the prompt's order.
+    """
+    text, heading_end = row.words, row.heading + 1
+    # By word of the prompt that the memory has, in their order. Of a word and its synonyms, the one
+    # that counts most is used.
+    gains, values = dict[str, float](), dict[str, float]()
+    for term, _, spaced, weight, form_value, _ in forms:
+        if times := text.count(spaced):
+            gain = weight * times * (_K1 + 1) / (times + _K1)  # BM25
+            is_in_heading = text.find(spaced, 0, heading_end) >= 0
+            value = form_value if is_in_heading else form_value * _BODY_FACTOR
+            gains[term] = max(gain, gains.get(term, 0.0))
+            values[term] = max(value, values.get(term, 0.0))
+    if not gains:
+        return None
+    bm25 = sum(gains.values())
+    pairs = _PAIR_SHARE * sum(
+        [
+            weight
+            for one, two, spaced, weight in prompt.pairs
+            if one in gains and two in gains and spaced in text
+        ]
+    )
+    begins_with_name = bool(prompt.names) and text.split(maxsplit=1)[0] in prompt.names
+    subject = _SUBJECT_BONUS if begins_with_name else 0.0
+    floor = prompt.rule_floor if row.type == MemoryType.FEEDBACK else prompt.floor
+    total = round(bm25 + pairs + subject, _DIGITS)
+    value = sum(values.values())
+    return Ranked(row, total, bm25, pairs, subject, tuple(gains), value, floor)
 
 
 def rank(scored: Iterable[Ranked], limit: int, *, floor: bool = True) -> list[Ranked]:
-    """Return the memories that ``score`` returned, the best first, and why some are cut.
+    """Return the memories that were scored, the best first, and why some are cut.
 
     Of equal scores the newer comes first. At most ``limit`` are not cut. Without ``floor`` none is
     cut for a low value.
@@ -201,17 +226,6 @@ def rank(scored: Iterable[Ranked], limit: int, *, floor: bool = True) -> list[Ra
         else:
             limit -= 1
     return ranked
-
-
-def highest_score(terms: Terms, words: Collection[str]) -> float:
-    """Return what no memory scores more than that has none but these words of the prompt."""
-    heaviest = {
-        word: max((form.weight for form in forms if form.word in words), default=0.0)
-        for word, forms in terms.terms.items()
-    }
-    pairs = sum(weight for one, two, _, weight in terms.pairs if heaviest[one] and heaviest[two])
-    subject = _SUBJECT_BONUS if terms.names else 0.0
-    return (_K1 + 1) * sum(heaviest.values()) + _PAIR_SHARE * pairs + subject
 
 
 @cache

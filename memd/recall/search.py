@@ -6,7 +6,7 @@ Rules of this file
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -20,18 +20,22 @@ from memd.base.team import Author
 from memd.base.values import FOREIGN, PERSON, PERSONAL, Header, MemoryFile, Project
 from memd.recall import block, select
 from memd.recall.own_rules import OwnRules, own_rules
-from memd.recall.query import parse
-from memd.recall.rank import Ranked, highest_score, rank, score, weigh
+from memd.recall.query import Query, parse
+from memd.recall.rank import Ranked, promising_first, rank, score, weigh
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
-from memd.state.search import SearchRow, WordSearch, rarest
+from memd.state.search import SearchRow, WordSearch, rarest_first
 from memd.text.words import words
 
 _CANDIDATES = 300  # memories that are ranked; more gave no better results on five sets
-_LEAST_CANDIDATES = 50  # of these that no rule excludes, if there are so many
+_LEAST_CANDIDATES = 50  # of these that nothing excludes, if there are so many
+_ROWS_AT_ONCE = 60  # read at once, the most promising first
 _RULES = 40  # memories that are read for the person's own rules
-_RARE = 50  # memories that a search ranks first
 _MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
+
+
+# Returns which rows are excluded: name and reason by path.
+Reasons = Callable[[Iterable[SearchRow]], dict[str, tuple[str, str]]]
 
 
 class Reader(Protocol):
@@ -141,23 +145,11 @@ class Finder:
         team = settings.team.used(joined=self._authorship.joined(place.real))
         reasons = partial(select.reasons, place=place, prompt=prompt, surfaced=surfaced, team=team)
         query = parse(prompt.query)
-        counts = self._search.count(place.real, query.words)
-        terms = weigh(query, counts, len(headers))
-        # What is below the floor is of interest only to these.
-        floor = not (for_model or prompt.explain)
-        wanted = {word: counts[word] for word in terms.bringing} if floor else counts
-        at_most, excluded, rows = _CANDIDATES, dict[str, str](), list[SearchRow]()
-        # There are enough of those that no rule excludes, however many are excluded.
-        while len(rows) - len(excluded) < _LEAST_CANDIDATES:
-            rows = self._search.find(place.real, wanted, at_most, len(headers))
-            excluded = reasons(rows)
-            if len(rows) < at_most:
-                break
-            at_most *= 4
-        allowed = [row for row in rows if row.path not in excluded]
         most = settings.recall.limit if prompt.limit is None else max(prompt.limit, 1)
         most = min(most, select.MOST_MEMORIES)
-        scored = score(terms, allowed)
+        # What is below the floor is of interest only to these.
+        limit = None if for_model or prompt.explain else most
+        scored, excluded = self._score(place.real, query, len(headers), limit, reasons)
         ranked = rank(scored, most)
         best = [item.row.path for item in ranked if not item.cut]
         options: list[Header] = []
@@ -173,9 +165,7 @@ class Finder:
             place,
             candidates=self.candidates(place, prompt.index, best, now),
             ranked=ranked,
-            excluded={
-                row.path: (row.name, excluded[row.path]) for row in rows if row.path in excluded
-            },
+            excluded=excluded,
             options=options,
             most=most,
             count=len(headers),
@@ -238,19 +228,8 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        analysed = parse(query)
-        counts = self._search.count(real, analysed.words)
-        terms = weigh(analysed, counts, len(headers))
-        scored, best, known = list[Ranked](), list[Ranked](), set[str]()
-        # Those with the rarest words may be the best, whatever other words the others have.
-        for wanted in (rarest(counts, _RARE), counts):
-            rows = self._search.find(real, wanted, _CANDIDATES, len(headers))
-            scored += score(terms, [row for row in rows if row.path not in known])
-            known |= {row.path for row in rows}
-            best = [item for item in rank(scored, most, floor=False) if not item.cut]
-            others = counts.keys() - wanted.keys()
-            if len(best) == most and best[-1].score > highest_score(terms, others):
-                break
+        scored, _ = self._score(real, parse(query), len(headers), most, floor=False)
+        best = [item for item in rank(scored, most, floor=False) if not item.cut]
         files = self._reader.read_many(directory, [item.row.path for item in best], real)
         file_of = {file.header.path: file for file in files}
         return tuple(
@@ -258,6 +237,50 @@ class Finder:
             for item in best
             if (file := file_of.get(item.row.path)) is not None
         )
+
+    def _score(
+        self,
+        directory: str,
+        query: Query,
+        memories: int,
+        limit: int | None,
+        reasons: Reasons = lambda _: {},
+        *,
+        floor: bool = True,
+        at_most: int = _CANDIDATES,
+    ) -> tuple[list[Ranked], dict[str, tuple[str, str]]]:
+        """Return the scored memories that have a word of a query, and what ``reasons`` excluded.
+
+        The directory has so many ``memories``; those with the rarest words count, ``at_most`` so
+        many. With a ``limit`` those are left out that cannot be among so many results of ``rank``.
+        """
+        ids_of = self._search.find(directory, query.words)
+        terms = weigh(query, {word: len(ids) for word, ids in ids_of.items()}, memories)
+        has_floor = floor and limit is not None
+        wanted = {word: ids_of[word] for word in terms.bringing} if has_floor else ids_of
+        ids = rarest_first(wanted, at_most, memories)
+        promising = promising_first(terms, ids_of, ids)
+        scored, excluded, count = list[Ranked](), dict[str, tuple[str, str]](), 0
+        for start in range(0, len(ids), _ROWS_AT_ONCE):
+            part = promising[start : start + _ROWS_AT_ONCE]
+            rows = self._search.rows([candidate.id for candidate in part])
+            excluded |= reasons(rows.values())
+            for id_, forms, _ in part:
+                row = rows.get(id_)
+                if row is not None and row.path not in excluded:
+                    count += 1
+                    scored += filter(None, [score(terms, row, forms)])
+            others = promising[start + _ROWS_AT_ONCE :]
+            if limit is not None and count >= _LEAST_CANDIDATES and others:
+                best = [item for item in rank(scored, limit, floor=floor) if not item.cut]
+                if len(best) == limit and others[0].most < best[-1].score:
+                    break
+        # There are enough of those that nothing excludes, however many are excluded.
+        if count < _LEAST_CANDIDATES and len(ids) == at_most:
+            return self._score(
+                directory, query, memories, limit, reasons, floor=floor, at_most=4 * at_most
+            )
+        return scored, excluded
 
     def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:
         """Yield the memories that have each word of a query as it is written, the newest first."""

@@ -112,8 +112,8 @@ def reasons(
     surfaced: Mapping[str, str],
     *,
     team: bool,
-) -> dict[str, str]:
-    """Return which of the memories are excluded from selection, and why, by path.
+) -> dict[str, tuple[str, str]]:
+    """Return which of the memories are excluded from selection: name and reason by path.
 
     These are memories that the session got in this version (``surfaced``: absolute path to hash),
     that the client has read, or that explain the usage of a tool just used; and team memories if
@@ -129,13 +129,13 @@ def reasons(
     result = {}
     for memory in memories:
         if memory.path in read_paths:
-            result[memory.path] = explain.ALREADY_READ
+            result[memory.path] = memory.name, explain.ALREADY_READ
         elif not team and memory.path.startswith(TEAM):
-            result[memory.path] = explain.TEAM_OFF
+            result[memory.path] = memory.name, explain.TEAM_OFF
         elif surfaced.get(roots[0] + memory.path) == memory.hash:
-            result[memory.path] = explain.ALREADY_SURFACED
+            result[memory.path] = memory.name, explain.ALREADY_SURFACED
         elif tools and _explains_tool(f"{memory.name} {memory.description}", tools):
-            result[memory.path] = explain.RECENT_TOOL
+            result[memory.path] = memory.name, explain.RECENT_TOOL
     return result
 
 
@@ -197,10 +197,14 @@ def surfaced_memory(
 def snippet(body: str, terms: Collection[str]) -> str:
     """Return the line of a body with the most words of ``terms``, shortened."""
     lines = [line for line in body.splitlines() if line.strip()][: limits.SURFACED_LINES]
-    if len(lines) > 1:
-        searched = set(terms)
-        lines.sort(key=lambda line: -len(searched.intersection(words(line))))
-    return snippet_of_line(lines[0] if lines else "")
+    best, most, searched = "".join(lines[:1]), 0, set(terms)
+    for line in lines if len(lines) > 1 else ():
+        if most == len(searched):
+            break
+        count = len(searched.intersection(words(line)))
+        if count > most:
+            best, most = line, count
+    return snippet_of_line(best)
 
 
 def snippet_of_line(line: str) -> str:

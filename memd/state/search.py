@@ -12,8 +12,8 @@ Rules of this file
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from itertools import accumulate, islice
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -24,7 +24,6 @@ CREATE VIRTUAL TABLE IF NOT EXISTS search USING fts5(
     words, content='', columnsize=0, detail=none,
     tokenize='ascii tokenchars ''!"#$%&''''()*+,-./:;<=>?@[\]^_`{|}~'''
 );
-CREATE VIRTUAL TABLE IF NOT EXISTS search_word USING fts5vocab(search, row);
 CREATE TRIGGER IF NOT EXISTS directory_created AFTER INSERT ON directory BEGIN
     INSERT INTO search (search, rank) VALUES ('crisismerge', 4);
 END;
@@ -44,25 +43,17 @@ CREATE TRIGGER IF NOT EXISTS file_deleted AFTER DELETE ON file BEGIN
     VALUES ('delete', old.id, replace(rtrim(old.words), ' ', ' ' || old.directory || ':'));
 END;
 """
-# The tables of FTS5 can only be asked for one word at a time, hence the order of the joins.
-_COUNT = """
-SELECT word.value AS word, search_word.doc AS count
-FROM directory CROSS JOIN json_each(?) AS word
-CROSS JOIN search_word ON search_word.term = directory.id || ':' || word.value
-WHERE directory.path = ?
-"""
 _FIND = """
-SELECT file.id, file.path, file.hash, file.mtime_ns, file.name, file.description, file.type,
-    file.words, file.heading
-FROM search CROSS JOIN file ON file.id = search.rowid
-WHERE search.search MATCH (
-    SELECT coalesce(
-        group_concat('"' || directory.id || ':' || replace(word.value, '"', '""') || '"', ' OR '),
-        '""'
-    ) FROM directory CROSS JOIN json_each(?) AS word WHERE directory.path = ?
-)
-ORDER BY search.rowid DESC LIMIT ?
+SELECT word.value, (
+    SELECT json_group_array(rowid) FROM search
+    WHERE search MATCH '"' || directory.id || ':' || replace(word.value, '"', '""') || '"'
+) FROM directory CROSS JOIN json_each(?) AS word WHERE directory.path = ?
 """
+_ROWS = """
+SELECT id, path, hash, mtime_ns, name, description, type, words, heading
+FROM file WHERE id IN (SELECT value FROM json_each(?))
+"""
+_SPLIT = re.compile(r"[\0-\x1f\x7f]")  # where FTS5 splits words besides the spaces
 
 
 class SearchRow(Struct, frozen=True, gc=False):
@@ -84,36 +75,20 @@ class WordSearch:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def count(self, directory: str, words: Iterable[str]) -> dict[str, int]:
-        """Return how many memories of a directory (a real path) have each of these words, if any.
+    def find(self, directory: str, words: Iterable[str]) -> dict[str, list[int]]:
+        """Return the ids of a directory's memories that have each of these words.
 
-        Left out are words that none has.
+        The directory is a real path. Left out are words that none has, and those with a control
+        character.
         """
-        rows = self._database.read(_COUNT, (json.dumps(list(words)), directory))
-        return dict(map(tuple, rows))
+        searched = json.dumps([word for word in words if not _SPLIT.search(word)])
+        rows = self._database.read(_FIND, (searched, directory))
+        return {word: ids for word, text in rows if (ids := json.loads(text))}
 
-    def find(
-        self, directory: str, counts: Mapping[str, int], most: int, memories: int
-    ) -> list[SearchRow]:
-        """Return up to ``most`` memories with any of the words that ``count`` returned.
-
-        Those with the rarest words come first; of a word that many have, the newest rows. The
-        directory has about so many ``memories``.
-        """
-        rows: dict[int, SearchRow] = {}  # by id
-        words = sorted(counts, key=counts.__getitem__)
-        while words and len(rows) < most:
-            # As many words at once as surely have no more rows than are wanted.
-            number, total = 1, counts[words[0]]
-            while number < len(words) and min(total + counts[words[number]], memories) <= most:
-                total += counts[words[number]]
-                number += 1
-            query = (json.dumps(words[:number]), directory, most)
-            del words[:number]
-            for id_, *facts in self._database.read(_FIND, query):
-                if id_ not in rows:
-                    rows[id_] = SearchRow(*facts)
-        return list(islice(rows.values(), most))
+    def rows(self, ids: Collection[int]) -> dict[int, SearchRow]:
+        """Return the memories with these ids, if they still exist."""
+        rows = self._database.read(_ROWS, (json.dumps(list(ids)),))
+        return {id_: SearchRow(*facts) for id_, *facts in rows}
 
     def forget(self) -> None:
         """Drop the words of deleted memories from the lists of FTS5.
@@ -123,8 +98,21 @@ class WordSearch:
         self._database.write("INSERT INTO search (search) VALUES ('optimize')")
 
 
-def rarest(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """Return the rarest of the words that ``count`` returned, as ``most`` memories have in all."""
-    words = sorted(counts, key=counts.__getitem__)
-    totals = accumulate(counts[word] for word in words)
-    return {word: counts[word] for word, total in zip(words, totals, strict=True) if total <= most}
+def rarest_first(ids_of: Mapping[str, Sequence[int]], most: int, memories: int) -> list[int]:
+    """Return up to ``most`` of the ids by word that ``find`` returned.
+
+    The directory has so many ``memories``. Those of the rarest words come first; of a word that
+    many have, the newest rows.
+    """
+    result: dict[int, None] = {}
+    words = sorted(ids_of, key=lambda word: len(ids_of[word]))
+    while words and len(result) < most:
+        # As many words at once as surely have no more rows than are wanted.
+        number, total = 1, len(ids_of[words[0]])
+        while number < len(words) and min(total + len(ids_of[words[number]]), memories) <= most:
+            total += len(ids_of[words[number]])
+            number += 1
+        ids = set[int]().union(*(ids_of[word] for word in words[:number]))
+        result |= dict.fromkeys(sorted(ids, reverse=True)[:most])
+        del words[:number]
+    return list(result)[:most]

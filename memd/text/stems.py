@@ -20,7 +20,8 @@ _VOWEL_SIGNS = (
 # The library's object may not run in two threads at once, and does not: it holds the interpreter's
 # lock while it stems.
 _stem = lru_cache(_CACHED_STEMS)(Stemmer.Stemmer("english", 0).stemWord)
-_WORD = re.compile(r"[^\W_]+")
+# ASCII in lower case, with spaces in place of what is no letter or digit.
+_PLAIN = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
 _WORD_WITH_SIGNS = rf"[^\W_](?:[^\W_]|[{_VOWEL_SIGNS}])*"
 
 
@@ -29,10 +30,9 @@ def analyse(text: str, stop: frozenset[str]) -> list[str]:
 
     ``stop`` are the stop words. A word is a row of letters and digits without a break.
     """
-    lower = text.lower()
     if text.isascii():
-        all_words = _WORD.findall(lower)
+        all_words = text.translate(_PLAIN).split()
     else:
-        all_words = re.findall(_WORD_WITH_SIGNS, lower)
+        all_words = re.findall(_WORD_WITH_SIGNS, text.lower())
         all_words = [word for word in all_words if len(word.encode()) < _WORD_BYTES]
     return [_stem(word) for word in all_words if word not in stop and len(word) < _WORD_BYTES]

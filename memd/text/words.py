@@ -78,7 +78,7 @@ def words(text: str) -> list[str]:
         running = _CAMEL_PART.sub(r" \g<0>", running)
     irregular = stemmed_lists().irregular
     running_stems = stems.analyse(running, _stop_words())
-    return [*(irregular.get(stem, stem) for stem in running_stems), *filter(None, names)]
+    return [*map(irregular.get, running_stems, running_stems), *filter(None, names)]
 
 
 def search_text(path: str, name: str, description: str, type_: str, body: str) -> tuple[str, int]:

@@ -26,6 +26,7 @@ from memd.state.teams import TeamTable
 from memd.store.store import Store
 from tests.bases import move_bases
 from tests.stores import store_in
+from tests.support import corpus
 from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
@@ -171,6 +172,18 @@ async def test_excluded_memories_do_not_crowd_out_the_rest(
     selection = finder.select(project, Settings(), prompt, {}, 0.0, for_model=False)
     assert [each.row.path for each in selection.ranked] == ["own.md"]
     assert len(selection.excluded) == 400
+
+
+async def test_a_search_for_few_brings_the_first_of_many(
+    memories: Path, store: Store, database: Database
+) -> None:
+    """What a search for three results finds is the beginning of what a search for fifty finds."""
+    corpus.write(str(memories), 200)
+    finder = Finder(store.reading, WordSearch(database), Authorship())
+    for number in range(0, 200, 20):
+        query = corpus.memory(number).description
+        many = finder.search(str(memories), query, 50)
+        assert finder.search(str(memories), query, 3) == many[:3]
 
 
 async def test_a_prompt_waits_for_its_project_until_the_deadline(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memd.recall.query import parse
-from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, rank, score, weigh
+from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, promising_first, rank, score, weigh
 from memd.state.search import SearchRow
 from memd.text.words import search_text
 
@@ -177,7 +177,14 @@ def _rank(
     rows: Sequence[SearchRow], prompt: str, limit: int, *, floor: bool = True
 ) -> list[Ranked]:
     counts = Counter(word for row in rows for word in set(row.words.split()))
-    return rank(score(weigh(parse(prompt), counts, len(rows)), rows), limit, floor=floor)
+    terms = weigh(parse(prompt), counts, len(rows))
+    found = {
+        word: [number for number, row in enumerate(rows) if f" {word} " in row.words]
+        for word in counts
+    }
+    candidates = promising_first(terms, found, range(len(rows)))
+    scored = [score(terms, rows[candidate.id], candidate.forms) for candidate in candidates]
+    return rank(filter(None, scored), limit, floor=floor)
 
 
 def _paths(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.state import search
 from memd.state.database import Database, open_database
-from memd.state.search import WordSearch
+from memd.state.search import WordSearch, rarest_first
 from memd.store.log import SCHEMA as LOG
 from memd.store.sync import SCHEMA as FILES
 
@@ -65,9 +65,10 @@ def test_history_leaves_no_trace(
             expected = {
                 path for (at, path), text in rows.items() if at == number and f" {word} " in text
             }
-            counts = searched.count(directory, [word, "none"])
-            assert counts == ({word: len(expected)} if expected else {})
-            assert {row.path for row in searched.find(directory, counts, 9, 9)} == expected
+            found = searched.find(directory, [word, "none"])
+            assert found.keys() == ({word} if expected else set())
+            hits = searched.rows(found.get(word, []))
+            assert {row.path for row in hits.values()} == expected
 
 
 @settings(max_examples=60)
@@ -78,10 +79,12 @@ def test_any_word_is_found_or_harmless(database: Database, word: str) -> None:
     word = word.lower()
     put(database, 1, "x", f" {word} ")
     searched = WordSearch(database)
-    counts = searched.count("/a", [word])
-    assert counts in ({}, {word: 1})
-    assert [row.path for row in searched.find("/a", counts, 9, 9)] == ["x"] * len(counts)
-    assert counts or not word.isprintable()
+    found = searched.find("/a", [word])
+    assert [row.path for ids in found.values() for row in searched.rows(ids).values()] in (
+        [],
+        ["x"],
+    )
+    assert found.keys() == {word} or not word.isprintable()
 
 
 def test_the_rarest_words_come_first(database: Database) -> None:
@@ -90,11 +93,11 @@ def test_the_rarest_words_come_first(database: Database) -> None:
     for number in range(20):
         put(database, 1, f"{number:02}", " quorum lease " if number == 3 else " quorum ")
     searched = WordSearch(database)
-    counts = searched.count("/a", ["quorum", "lease"])
-    assert counts == {"quorum": 20, "lease": 1}
-    paths = [row.path for row in searched.find("/a", counts, 4, 9)]
-    assert paths == ["03", "19", "18", "17"]
-    assert searched.find("/none", counts, 4, 9) == []
+    found = searched.find("/a", ["quorum", "lease"])
+    assert {word: len(ids) for word, ids in found.items()} == {"quorum": 20, "lease": 1}
+    rows = searched.rows(ids := rarest_first(found, 4, 9))
+    assert [rows[id_].path for id_ in ids] == ["03", "19", "18", "17"]
+    assert searched.find("/none", ["quorum", "lease"]) == {}
 
 
 def test_a_deleted_memory_leaves_no_word(tmp_path: Path) -> None:
@@ -110,5 +113,6 @@ def test_a_deleted_memory_leaves_no_word(tmp_path: Path) -> None:
     WordSearch(database).forget()
     database.compact()
     assert b"hushhush" not in path.read_bytes()
-    assert WordSearch(database).count("/a", ["quorum", "hushhush"]) == {"quorum": 2}
+    found = WordSearch(database).find("/a", ["quorum", "hushhush"])
+    assert {word: len(ids) for word, ids in found.items()} == {"quorum": 2}
     database.close()

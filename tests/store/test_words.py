@@ -25,12 +25,12 @@ async def test_words_of_another_analysis_are_made_anew(tmp_path: Path) -> None:
     await store.recover()
     store.reading.snapshot(str(folder))
     search, words = WordSearch(database), ["freez", "merg", "thursday"]
-    everything = dict.fromkeys(words, 1)
-    assert search.count(str(folder), words) == everything
+    everything = {word: [1] for word in words}
+    assert search.find(str(folder), words) == everything
     database.write("UPDATE file SET words = ' old '")
     await store.recover()
-    assert search.count(str(folder), [*words, "old"]) == {"old": 1}
+    assert search.find(str(folder), [*words, "old"]) == {"old": [1]}
     Docs(database).put(Analysis(0))
     await store.recover()
-    assert search.count(str(folder), [*words, "old"]) == everything
+    assert search.find(str(folder), [*words, "old"]) == everything
     database.close()
