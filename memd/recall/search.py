@@ -17,7 +17,15 @@ from memd.base import limits
 from memd.base.names import TEAM
 from memd.base.settings import Settings
 from memd.base.team import Author
-from memd.base.values import FOREIGN, PERSON, PERSONAL, Header, MemoryFile, Project
+from memd.base.values import (
+    FOREIGN,
+    PERSON,
+    PERSONAL,
+    Header,
+    MemoryFile,
+    Project,
+    newest_first,
+)
 from memd.recall import block, select
 from memd.recall.own_rules import OwnRules, own_rules
 from memd.recall.query import Query, parse
@@ -48,8 +56,8 @@ class Reader(Protocol):
         """
         ...
 
-    def known_headers(self, directory: str) -> tuple[Header, ...]:
-        """Return the headers of the last look, newest first; raises the same."""
+    def known_headers(self, directory: str) -> Iterable[Header]:
+        """Return the headers of the last look, in any order; raises the same."""
         ...
 
     def read_many(
@@ -200,17 +208,23 @@ class Finder:
         Raises Refused and Storage.
         """
         real = os.path.realpath(directory)
-        paths = (
-            header.path
+        headers = [
+            header
             for header in self._reader.known_headers(directory)
-            if header.type in PERSONAL
-            and header.origin == PERSON
-            and self._authorship.own(real, header.path, header.hash)
-        )
-        files = self._reader.read_many(directory, tuple(islice(paths, _RULES)), real)
+            if header.origin == PERSON and header.type in PERSONAL
+        ]
+        headers.sort(key=newest_first)
+        own = (each for each in headers if self._authorship.own(real, each.path, each.hash))
+        hashes = {header.path: header.hash for header in islice(own, _RULES)}
+        files = self._reader.read_many(directory, tuple(hashes), real)
         # What another program wrote since the last look is no rule, whatever it says of itself.
-        own = (file for file in files if self._authorship.own(real, file.header.path, file.hash))
-        return own_rules(own, room)
+        rules = (
+            file
+            for file in files
+            if file.hash == hashes[file.header.path]
+            or self._authorship.own(real, file.header.path, file.hash)
+        )
+        return own_rules(rules, room)
 
     def items(self, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
         """Return ledger entries, of 0 bytes, for memories that a session already has."""

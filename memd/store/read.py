@@ -42,15 +42,14 @@ class MemoryReader:
         """
         return self._read(directory, real)[1]
 
-    def known_headers(self, directory: str) -> tuple[Header, ...]:
-        """Return the headers of the last look, newest first; before the first look those of one.
+    def known_headers(self, directory: str) -> list[Header]:
+        """Return the headers of the last look, in any order; before the first look those of one.
 
         What memd wrote itself is in them. Raises Refused and Storage.
         """
-        known = self._rows.of(os.path.realpath(directory))
-        if known.rows is None:
-            return self.headers(directory)
-        return known.headers or headers_of(known.rows)
+        known = self._rows.of(os.path.realpath(directory)).rows
+        rows = self.rows(directory) if known is None else known
+        return [row.header for path, row in rows.items() if path not in INDEXES]
 
     def snapshot(self, directory: str) -> Snapshot:
         """Return headers, index and problems. Raises Refused and Storage."""
