@@ -109,13 +109,18 @@ def newest_first(header: Header) -> tuple[int, str]:
 class MemoryFile(Struct, frozen=True):
     """One memory read whole: ``content`` is the exact bytes, ``hash`` their SHA-256 in hex.
 
-    ``body`` is the text after the frontmatter (the whole text when there is none).
+    ``start`` is where the body begins: after the frontmatter, if there is one.
     """
 
     header: Header
     content: bytes
     hash: str
-    body: str
+    start: int
+
+    @property
+    def body(self) -> str:
+        """Return the text of the body."""
+        return self.content[self.start :].decode("utf-8", errors="replace")
 
 
 class Snapshot(Struct, frozen=True):

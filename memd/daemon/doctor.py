@@ -257,13 +257,13 @@ def _index_check(store: Store, project: Project) -> Check:
         return Check("index", "ok", "every line of MEMORY.md leads to a file")
     lines = content.splitlines(keepends=True)
     named = "; ".join(
-        f"{printable(decode(lines[entry.line]).strip())} (line {entry.line + 1})"
-        for entry in dangling[:_NAMED_LINES]
+        f"{printable(decode(lines[number]).strip())} (line {number + 1})"
+        for number in dangling[:_NAMED_LINES]
     )
     more = len(dangling) - _NAMED_LINES
     rest = f"; and {more} more" if more > 0 else ""
     detail = f"lines of {INDEX} in {project.memory_dir} lead to no file: {named}{rest}"
-    gone = {entry.line for entry in dangling}
+    gone = frozenset(dangling)
     remaining = b"".join(line for number, line in enumerate(lines) if number not in gone)
     try:
         params = {"cwd": project.cwd, "path": INDEX, "content": remaining.decode()}

@@ -176,9 +176,9 @@ def _reason_against_change(file: MemoryFile, parsed: Memory) -> str:
 def _without_pointers(content: bytes) -> str:
     """Return the index with each pointer replaced by its hook, so that only other links remain."""
     lines = decode(content).splitlines()
-    for entry in index.entries(content):
-        if entry.line < len(lines):
-            lines[entry.line] = entry.hook
+    for number, entry in index.Index(content).entries.items():
+        if number < len(lines):
+            lines[number] = entry.hook
     return "\n".join(lines)
 
 

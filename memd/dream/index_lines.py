@@ -20,7 +20,7 @@ from memd.dream.grounds import Grounds
 from memd.dream.groups import MemoryText
 from memd.dream.values import quoted
 from memd.store import secret
-from memd.store.index import entries, load, pointers
+from memd.store.index import Index, load, pointers
 from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"  # ends a text that was cut
@@ -83,7 +83,7 @@ def _hand_line_problems(before: bytes, after: bytes) -> Iterator[str]:
 
 def _hand_lines(content: bytes) -> list[bytes]:
     """Return the lines of an index that are neither pointers nor empty."""
-    pointer_lines = {entry.line for entry in entries(content)}
+    pointer_lines = Index(content).entries
     lines = enumerate(content.splitlines())
     return [line for number, line in lines if number not in pointer_lines and line.strip()]
 
@@ -120,16 +120,16 @@ def _with_allowed_pointers(
     they will be.
     """
     new_lines = after.splitlines()
-    new_line_of = {entry.path: new_lines[entry.line] + b"\n" for entry in entries(after)}
+    new_line_of = {entry.path: new_lines[n] + b"\n" for n, entry in Index(after).entries.items()}
     result = before.splitlines(keepends=True)
     if result and not result[-1].endswith(b"\n"):
         result[-1] += b"\n"
-    old_entries = entries(before)
-    for entry in old_entries:
+    old_entries = Index(before).entries
+    for number, entry in old_entries.items():
         path = entry.path
         # The line of a memory that stays is replaced, but never removed.
         if path in allowed and (path in new_line_of or path not in texts):
-            result[entry.line] = new_line_of.get(path, b"")
-    listed = {entry.path for entry in old_entries}
+            result[number] = new_line_of.get(path, b"")
+    listed = {entry.path for entry in old_entries.values()}
     result += [line for path, line in new_line_of.items() if path in allowed - listed]
     return b"".join(result)

@@ -20,6 +20,7 @@ from memd.base.names import (
 from memd.base.text import decode, sha256
 from memd.base.values import FileEdit, MemoryType
 from memd.store import memory, secret
+from memd.store.packing import common
 
 NewText = tuple[str, bytes | None, bytes]  # path, the text before, the new text
 
@@ -188,11 +189,12 @@ def _new_part(
     """
     if before is None:
         return f"{path}{_BETWEEN}{decode(after)}"
-    if before == after:
-        return ""
-    old, new = before.split(b"\n"), after.split(b"\n")
-    most = min(len(old), len(new))
-    start = next((n for n in range(most) if old[n] != new[n]), most)
-    end = next((n for n in range(most - start) if old[-1 - n] != new[-1 - n]), most - start)
-    first, last = max(0, start - around), len(new) - end + around
-    return decode(b"\n".join(new[first:last]))
+    old, new = before + b"\n", after + b"\n"  # so that each line ends
+    start = new.rfind(b"\n", 0, common(old, new)) + 1
+    backwards = (b"\n" + new[start:])[::-1]
+    same = common(backwards, (b"\n" + old[start:])[::-1])
+    end = len(new) - 1 - backwards.rfind(b"\n", 0, same)
+    for _ in range(min(around, new.count(b"\n"))):
+        start = new.rfind(b"\n", 0, max(0, start - 1)) + 1
+        end = max(end, new.find(b"\n", end + 1))
+    return decode(new[start : max(0, end)])

@@ -9,8 +9,9 @@ text, if the log still has the text that the writer read. The index (MEMORY.md) 
 ``team/MEMORY.md`` is derived from the memories beside it; a person's own lines stay behind.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -57,10 +58,10 @@ class Prepared(Struct):
 
         ``mode`` is that of a new file.
         """
+        if edit.content == (live.content if live else None):
+            return False
         before = live.hash if live else None
         after = None if edit.content is None else sha256(edit.content)
-        if before == after:
-            return False
         if live:
             self.bodies[live.hash] = live.content
             if live.emptied:
@@ -98,13 +99,12 @@ def prepare(draft: Draft, tree: LiveTree, log: ChangeLog, origin: str = "") -> P
             made.memories[edit.path] = (old, new)
     created = {step.path for step in made.steps if step.before is None}
     deleted = {step.path for step in made.steps if step.after is None}
-    memories = tree.rows.keys() - INDEXES
-    clashing = clash(created, (memories | created) - deleted) if created else None
+    clashing = clash(created, (tree.memories() | created) - deleted) if created else None
     if clashing is not None:
         raise check.name_clash(*clashing)
     if made.steps or index_edits or draft.pointers or draft.mend_index:
-        paths = (*index_edits, *made.memories, *tree.rows)
-        has_team = any(path.startswith(TEAM) for path in paths)
+        paths = (*index_edits, *made.memories, *tree.shared())
+        has_team = TEAM_INDEX in tree.rows or any(path.startswith(TEAM) for path in paths)
         indexes = {INDEX: _own_index} | ({TEAM_INDEX: _team_index} if has_team else {})
         for path, new_index in indexes.items():
             index_edit, note = new_index(draft, index_edits.get(path), tree, made)
@@ -317,21 +317,22 @@ def _with_lines(
         parsed.follow(heads)
     written = {path for path, (_, new) in changed.items() if new}
     deleted = changed.keys() - written
-    named = {path for entry in parsed.entries for path in entry.paths}
-    # Of the files that lines name: those that exist after the change.
-    existing = (tree.among(named | draft.pointers.keys()) | written) - deleted
+    entries = parsed.entries.values()
+    named = (path for entry in entries for path in entry.paths)
+    existing = (tree.memories(chain(draft.pointers, named)) | written) - deleted
     must_have_line = written | (draft.pointers.keys() & existing)
-    memories = {path for path in tree.rows if path != INDEX and not path.startswith(TEAM)}
-    if len((memories | written) - deleted) <= limits.INDEX_ENTRIES:
-        must_have_line |= memories - deleted
-    missing = must_have_line - {entry.path for entry in parsed.entries}
+    private = ((tree.rows.keys() - tree.shared() - {*INDEXES}) | written) - deleted
+    if len(private) <= limits.INDEX_ENTRIES:
+        must_have_line |= private
+    listed = {entry.path for entry in entries}
+    missing = must_have_line - listed
     pointers = dict(draft.pointers)
     for path in missing - pointers.keys():
         head = (path in changed and changed[path][1]) or tree.rows[path].header
         pointers[path] = index.of_memory(head.name, head.description)
-    lost = [entry for entry in parsed.entries if existing.isdisjoint(entry.paths)]
     of_person = frozenset[str]()
-    if lost:
+    if not listed <= existing:
+        lost = [entry for entry in entries if existing.isdisjoint(entry.paths)]
         of_person = _lines_of_person(lost, deleted, tree, dropped=draft.drop_dangling)
     if not adds:
         parsed.reconcile((), {}, existing | must_have_line, of_person)
@@ -341,12 +342,7 @@ def _with_lines(
         return None, ""
     # A line that came without a step of its memory may lack the mark of foreign words.
     everywhere = content != tree.index() or not missing <= written
-    outside = _outside_marks(tree, made, everywhere=everywhere)
-    lines = [(entry.line, entry.paths) for entry in parsed.entries if outside]
-    for number, paths in [*lines, *((number, (path,)) for path, number in added.items())]:
-        marked = next((outside[path] for path in paths if path in outside), None)
-        if marked is not None:
-            parsed.mark(number, marked=marked)
+    _mark_outside(parsed, added, tree, made, everywhere=everywhere)
     updated = b"".join(parsed.lines)
     if len(updated) > limits.READ_BYTES >= len(content or b""):
         return _with_lines(content, draft, tree, made, adds=False)
@@ -372,11 +368,18 @@ def _lines_of_person(
     return frozenset(entry.path for entry in dangling if never_known.issuperset(entry.paths))
 
 
-def _outside_marks(tree: LiveTree, made: Prepared, *, everywhere: bool) -> dict[str, bool]:
-    """Return by path whether an index line needs the mark of a memory from outside or an import.
+def _mark_outside(
+    parsed: index.Index,
+    added: Mapping[str, int],
+    tree: LiveTree,
+    made: Prepared,
+    *,
+    everywhere: bool,
+) -> None:
+    """Have the mark on the lines of memories from outside or an import, and not on others.
 
-    A memory that is no longer from there has ``False``. With ``everywhere`` all memories of the
-    directory are included, else only those of the change.
+    ``added`` are the numbers of new lines, by path. With ``everywhere`` the lines of all memories
+    are considered, else only those of the change's.
     """
     rows = tree.rows.items() if everywhere else ()
     marked = {path: True for path, row in rows if row.header.origin in _MARKED_ORIGINS}
@@ -384,7 +387,14 @@ def _outside_marks(tree: LiveTree, made: Prepared, *, everywhere: bool) -> dict[
         was, now = (each is not None and each.origin in _MARKED_ORIGINS for each in both)
         if was or now:
             marked[path] = now
-    return marked
+    if not marked:
+        return
+    lines = {number: entry.paths for number, entry in parsed.entries.items()}
+    lines |= {number: (path,) for path, number in added.items()}
+    for number, paths in lines.items():
+        path = next((path for path in paths if path in marked), "")
+        if path:
+            parsed.mark(number, marked=marked[path])
 
 
 def _team_index(
@@ -398,7 +408,8 @@ def _team_index(
     ``wanted`` is an edit that restores an earlier index with a person's own lines.
     """
     changed = {path: new for path, (_, new) in made.memories.items() if path.startswith(TEAM)}
-    team = {header.path: (header.name, header.description, header.type) for header in tree.team()}
+    headers = (tree.rows[path].header for path in tree.shared())
+    team = {header.path: (header.name, header.description, header.type) for header in headers}
     try:
         live = tree.file(TEAM_INDEX)
     except MemdError as error:

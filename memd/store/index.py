@@ -56,13 +56,12 @@ NameAndDescription = tuple[str, str]
 
 
 class IndexEntry(Struct, frozen=True, gc=False):
-    """One pointer of the index; ``line`` is its number, from 0.
+    """What the line of one pointer says.
 
     ``path`` is what Markdown makes of its link, ``paths`` are all that it may mean. Title and hook
     are as a reader of Markdown sees them, bullet and target as they are written.
     """
 
-    line: int
     path: str
     paths: tuple[str, ...]
     title: str
@@ -81,36 +80,39 @@ class LoadedIndex(Struct, frozen=True):
 
 
 class Index:
-    """An index as its lines; ``entries`` are those of the text that it was made of, in order.
+    """An index as its lines; ``entries`` are those of its text, by the numbers of their lines.
 
     A line that goes becomes empty, so that the numbers of the others stay.
     """
 
     def __init__(self, content: bytes | None) -> None:
-        self.lines = (content or b"").splitlines(keepends=True)
-        self.entries: list[IndexEntry] = []
-        self._line_end = b"\r\n" if content and b"\r\n" in content else b"\n"
-        has_fence = content and (b"```" in content or b"~~~" in content)
-        in_code = _lines_in_code(self.lines) if has_fence else frozenset[int]()
-        for number, line in enumerate(self.lines):
-            if b"](" in line and number not in in_code:  # lines without a link are passed fast
-                is_short = len(line) <= _CACHED_LINE_BYTES
-                parsed = _parsed(line) if is_short else _parsed.__wrapped__(line)
-                if parsed is not None:
-                    self.entries.append(IndexEntry(number, *parsed))
+        content = content or b""
+        self.lines = content.splitlines(keepends=True)
+        self._line_end = b"\r\n" if b"\r\n" in content else b"\n"
+        self.entries = {
+            number: entry
+            for number, line in enumerate(self.lines)
+            if (
+                entry := _entry(line)
+                if len(line) <= _CACHED_LINE_BYTES
+                else _entry.__wrapped__(line)
+            )
+        }
+        if b"```" in content or b"~~~" in content:
+            for number in _lines_in_code(self.lines) & self.entries.keys():
+                del self.entries[number]
 
     def others(self) -> list[int]:
         """Return the numbers of the lines that lead to no memory: what somebody wrote by hand."""
-        numbers = {entry.line for entry in self.entries}
-        return [number for number in range(len(self.lines)) if number not in numbers]
+        return [number for number in range(len(self.lines)) if number not in self.entries]
 
-    def point(self, entry: IndexEntry, pointer: Pointer) -> None:
+    def point(self, number: int, pointer: Pointer) -> None:
         """Give an entry another title and hook; its bullet and link stay as they were written."""
-        old = self.lines[entry.line]
+        entry, old = self.entries[number], self.lines[number]
         bom = BOM if old.startswith(BOM) else b""
         line_end = old[len(old.rstrip(b"\r\n")) :]
         line = pointer_line(entry.path, pointer, entry.bullet, entry.target)
-        self.lines[entry.line] = bom + line.encode() + line_end
+        self.lines[number] = bom + line.encode() + line_end
 
     def follow(self, heads: Mapping[str, tuple[NameAndDescription, NameAndDescription]]) -> None:
         """Make memd's lines of changed memories say what their heads now say.
@@ -119,7 +121,7 @@ class Index:
         of a memory the first counts, and what a person wrote in it stays.
         """
         remaining = dict(heads)
-        for entry in self.entries:
+        for number, entry in self.entries.items():
             if entry.path not in remaining:
                 continue
             old, new = remaining.pop(entry.path)
@@ -133,7 +135,7 @@ class Index:
             elif pointer.title.casefold() == entry.title.casefold():
                 pointer = Pointer(entry.title, pointer.hook)
             if pointer != Pointer(entry.title, hook):
-                self.point(entry, pointer)
+                self.point(number, pointer)
 
     def reconcile(
         self,
@@ -152,21 +154,14 @@ class Index:
 
         Return the numbers of the lines that were added, by path.
         """
-        existing = frozenset(files) | others
-        listed: set[str] = set()
-        for entry in self.entries:
-            path = entry.path
-            if path not in existing:
-                path = next((path for path in entry.paths if path in existing), path)
-            if path in unknown:
-                continue
-            if path in listed or (path not in existing and not path.startswith(TEAM)):
-                self.lines[entry.line] = b""
-            listed.add(path)
+        existing = {*files, *others}
+        listed = {entry.path for entry in self.entries.values()}
+        if len(listed) < len(self.entries) or not listed <= existing:
+            listed = self._drop_lost(existing, unknown)
         ordered = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
         missing = [path for path in ordered if path not in listed and not path.startswith(TEAM)]
-        retained = b"".join(self.lines)
-        if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
+        retained = b"".join(self.lines) if missing else b""
+        if retained not in (b"", BOM) and not retained.endswith(b"\n"):
             self.lines.append(self._line_end)  # the last line has none
         added: dict[str, int] = {}
         for path in missing:
@@ -174,6 +169,23 @@ class Index:
             line = pointer_line(path, wanted.get(path) or _from_file_name(path))
             self.lines.append(line.encode() + self._line_end)
         return added
+
+    def _drop_lost(self, existing: AbstractSet[str], unknown: AbstractSet[str]) -> set[str]:
+        """Drop entries that lead nowhere, or to the file of an earlier one; return their paths.
+
+        Entries of ``unknown`` paths stay.
+        """
+        listed: set[str] = set()
+        for number, entry in self.entries.items():
+            path = entry.path
+            if path not in existing:
+                path = next((path for path in entry.paths if path in existing), path)
+            if path in unknown:
+                continue
+            if path in listed or (path not in existing and not path.startswith(TEAM)):
+                self.lines[number] = b""
+            listed.add(path)
+        return listed
 
     def mark(self, number: int, *, marked: bool) -> None:
         """Give a line the mark of outside words at its end, or take it away; not to empty ones."""
@@ -186,7 +198,7 @@ class Index:
 
 def entries(content: bytes | None) -> list[IndexEntry]:
     """Return the pointers of an index, in its order: its lines that are a link to a memory."""
-    return Index(content).entries
+    return [*Index(content).entries.values()]
 
 
 def pointers(content: bytes | None) -> dict[str, Pointer]:
@@ -206,7 +218,7 @@ def load(content: bytes | None) -> LoadedIndex:
 
     A single line that is too long is cut at a character. ``None`` is an empty index.
     """
-    text = without_directions(decode(content or b"")).strip()
+    text = without_directions(decode((content or b"").rstrip())).strip()
     lines = text.count("\n") + 1 if text else 0
     size = len(text.encode())
     retained, cut = text, ""
@@ -253,10 +265,12 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
     An index without such an entry is returned unchanged.
     """
     parsed = Index(content)
-    candidates = [entry for entry in parsed.entries if path in entry.paths]
-    if candidates:
+    places = {
+        n: entry.paths.index(path) for n, entry in parsed.entries.items() if path in entry.paths
+    }
+    if places:
         # A link may mean several paths; the entry that most likely means this one is changed.
-        parsed.point(min(candidates, key=lambda entry: entry.paths.index(path)), pointer)
+        parsed.point(min(places, key=places.__getitem__), pointer)
     return b"".join(parsed.lines)
 
 
@@ -291,12 +305,12 @@ def _manifest_line(header: Header) -> str:
 
 
 @lru_cache(_CACHED_LINES)
-def _parsed(raw: bytes) -> tuple[str, tuple[str, ...], str, str, str, str] | None:
-    """Return what an entry's line says, as ``IndexEntry`` has it; ``None`` for another line.
+def _entry(raw: bytes) -> IndexEntry | None:
+    """Return what an entry's line says, ``None`` for another line.
 
     People write paths with and without percent-encoding, and names that have ``#`` or ``?``.
     """
-    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
+    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n"))) if b"](" in raw else None
     if match is None:
         return None
     text = match["target"][1:-1].strip()  # without its parentheses
@@ -314,7 +328,7 @@ def _parsed(raw: bytes) -> tuple[str, tuple[str, ...], str, str, str, str] | Non
         return None
     title = _ESCAPED.sub(r"\1", match["title"]).strip()
     hook = (match["hook"] or match["text"] or "").strip()
-    return paths[0], paths, title, hook, match["bullet"], match["target"]
+    return IndexEntry(paths[0], paths, title, hook, match["bullet"], match["target"])
 
 
 def _lines_in_code(lines: list[bytes]) -> frozenset[int]:

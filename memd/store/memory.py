@@ -102,11 +102,10 @@ def parse(content: bytes, path: str) -> Memory:
     )
 
 
-def body(content: bytes, *, damaged: bool) -> str:
-    """Return the text of the body of a memory of which the head was read before."""
+def body_start(content: bytes, *, damaged: bool) -> int:
+    """Return where the body of a memory begins of which the head was read before."""
     span = None if damaged else split(content)
-    start = span.content if span else len(BOM) * content.startswith(BOM)
-    return content[start:].decode("utf-8", errors="replace")
+    return span.content if span else len(BOM) * content.startswith(BOM)
 
 
 def validate(content: bytes, path: str) -> Memory:

@@ -179,10 +179,10 @@ def _lines_by_key(content: bytes) -> tuple[list[bytes], dict[bytes, bytes]]:
     """Return the lines of an index, with each entry replaced by a key, and the entries by key."""
     keys = _lines(content)
     by_key: dict[bytes, bytes] = {}
-    for entry in index.entries(content):
+    for number, entry in index.Index(content).entries.items():
         key = b"\0" + entry.path.encode()  # unlike a line it has no line end
-        by_key.setdefault(key, keys[entry.line])
-        keys[entry.line] = key
+        by_key.setdefault(key, keys[number])
+        keys[number] = key
     return keys, by_key
 
 

@@ -12,8 +12,8 @@ def pack(text: bytes, base: bytes = b"") -> bytes:
 
     Two numbers say how many bytes of the base begin and end it; what lies between is compressed.
     """
-    start = _common(text, base)
-    end = _common(text[start:][::-1], base[start:][::-1])
+    start = common(text, base)
+    end = common(text[start:][::-1], base[start:][::-1])
     level = 1 if len(text) > limits.MEMORY_BYTES else 6
     dictionary = base[start : len(base) - end][-_DICTIONARY_BYTES:]
     packer = zlib.compressobj(level, zlib.DEFLATED, 15, 5, zdict=dictionary)
@@ -34,7 +34,7 @@ def unpack(packed: bytes, base: bytes = b"") -> bytes | None:
     return base[:start] + text + base[len(base) - end :]
 
 
-def _common(one: bytes, other: bytes) -> int:
+def common(one: bytes, other: bytes) -> int:
     """Return how many bytes two texts have in common at their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
+from memd.base import limits
 from memd.base.errors import MemdError, NotFound, Refused, Storage
 from memd.base.names import INDEX, INDEXES, check_name
 from memd.base.values import Header, MemoryFile, Snapshot
@@ -57,8 +58,8 @@ class MemoryReader:
         index = None
         try:
             with Directory(directory) as opened:
-                result = read_memory(opened, INDEX)
-                index = result.content if result else None
+                result = opened.read(INDEX, limits.READ_BYTES)
+                index = result[0] if result else None
         except NotFound:
             pass
         except MemdError as error:

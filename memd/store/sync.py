@@ -271,8 +271,13 @@ class Rows:
         """Put rows that were written into those in memory; the caller holds the lock."""
         known = self.of(directory)
         if known.rows is not None:
-            fresh = {**known.rows, **rows}
-            known.rows = {path: row for path, row in fresh.items() if row is not None}
+            fresh = {**known.rows}
+            for path, row in rows.items():
+                if row is None:
+                    fresh.pop(path, None)
+                else:
+                    fresh[path] = row
+            known.rows = fresh
             known.headers = None
 
     def scan(

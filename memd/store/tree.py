@@ -6,7 +6,7 @@ again, still says what its row says.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -20,7 +20,6 @@ from memd.base.values import Header, MemoryFile
 from memd.store import index, memory
 from memd.store.directory import Directory
 from memd.store.disk import Content
-from memd.store.index import IndexEntry
 from memd.store.log import ChangeLog
 from memd.store.sync import FileRow, header_of, headers_of
 
@@ -39,6 +38,7 @@ class LiveTree(Struct):
     # As they were read; ``None`` for no file.
     _files: dict[str, Content | None] = field(default_factory=dict)
     _headers: tuple[Header, ...] | None = None  # until a plan needs them
+    _shared: frozenset[str] | None = None  # until somebody needs them
 
     def headers(self) -> tuple[Header, ...]:
         """Return the headers of all memories, newest first."""
@@ -84,29 +84,31 @@ class LiveTree(Struct):
         """Return the paths that this tree has read, also those without a file."""
         return tuple(self._files)
 
-    def team(self) -> tuple[Header, ...]:
-        """Return the headers below ``team/``."""
-        rows = self.rows.items()
-        return tuple(row.header for path, row in rows if path.startswith(TEAM) and path != _TEAM)
+    def shared(self) -> frozenset[str]:
+        """Return the paths of the memories below ``team/``."""
+        if self._shared is None:
+            shared = frozenset(path for path in self.rows if path.startswith(TEAM))
+            self._shared = shared.difference(INDEXES)
+        return self._shared
 
-    def among(self, paths: Collection[str]) -> frozenset[str]:
-        """Return those of ``paths`` under which a memory lies or may lie.
+    def memories(self, named: Iterable[str] = ()) -> set[str]:
+        """Return the paths under which memories lie, and those ``named`` under which one may lie.
 
         If some folder could not be read, any path below a folder counts: the index keeps its line.
         """
-        existing = self.rows.keys() & {*paths} - {*INDEXES}
-        return frozenset(existing).union(path for path in paths if self.unclear and "/" in path)
+        existing = {*self.rows}.difference(INDEXES)
+        return existing.union(path for path in named if "/" in path) if self.unclear else existing
 
-    def dangling(self) -> tuple[IndexEntry, ...]:
-        """Return the entries of the index that lead to nothing, in its order.
+    def dangling(self) -> tuple[int, ...]:
+        """Return the numbers of the index lines that lead to nothing, from 0.
 
         What lies there and is no memory (a link, a file that cannot be read) is something.
         """
-        entries = index.entries(self.index())
-        existing = self.among({path for entry in entries for path in entry.paths})
+        entries = index.Index(self.index()).entries
+        existing = self.memories(path for entry in entries.values() for path in entry.paths)
         return tuple(
-            entry
-            for entry in entries
+            number
+            for number, entry in entries.items()
             if existing.isdisjoint(entry.paths) and not self.lies(entry.paths)
         )
 
@@ -124,9 +126,6 @@ class LiveTree(Struct):
         return frozenset(paths) - self.log.knows(self.path, paths)
 
 
-_TEAM = f"{TEAM}{INDEX}"
-
-
 def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> MemoryFile | None:
     """Return a memory as it is now, or ``None``; raises Refused, TooLarge and Storage.
 
@@ -142,11 +141,12 @@ def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> Mem
     header = row.header
     if header.mtime_ns != file.mtime_ns:
         header = replace(header, mtime_ns=file.mtime_ns)
-    return MemoryFile(header, content, file.hash, memory.body(content, damaged=header.damaged))
+    start = memory.body_start(content, damaged=header.damaged)
+    return MemoryFile(header, content, file.hash, start)
 
 
 def memory_file(path: str, file: Content) -> MemoryFile:
     """Return a stored file as a memory; a damaged head raises no error."""
     parsed = memory.parse(file.content, path)
     header = header_of(path, parsed, file.hash, file.mtime_ns, len(file.content))
-    return MemoryFile(header, file.content, file.hash, parsed.body)
+    return MemoryFile(header, file.content, file.hash, parsed.start)

@@ -39,7 +39,7 @@ class Directory:
         origin = str(read.metadata.get("origin", ""))
         about = (read.name, read.description, read.type)
         header = Header(path, *about, 0, len(content), read.damaged, "1", origin=origin)
-        self.files[path] = MemoryFile(header, content, sha256(content), read.body)
+        self.files[path] = MemoryFile(header, content, sha256(content), read.start)
 
     def headers(self) -> tuple[Header, ...]:
         """Return all headers."""

@@ -38,7 +38,7 @@ class Plain:
         content = self.files[path]
         read = memory.parse(content, path)
         facts = (path, read.name, read.description, read.type, 7, len(content), read.damaged)
-        return MemoryFile(Header(*facts, "0"), content, sha256(content), read.body)
+        return MemoryFile(Header(*facts, "0"), content, sha256(content), read.start)
 
 
 def text(path: str, words: str) -> bytes:

@@ -26,7 +26,7 @@ def file(content: bytes, path: str = "a.md") -> MemoryFile:
         parsed.damaged,
         sha256(content),
     )
-    return MemoryFile(header, content, sha256(content), parsed.body)
+    return MemoryFile(header, content, sha256(content), parsed.start)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
