@@ -24,6 +24,7 @@ from memd.daemon.retention import keep_bounded
 from memd.daemon.rooms import compose
 from memd.daemon.table import handlers
 from memd.mcp import server as mcp
+from memd.methods.method import forwarded
 from memd.rpc.call import Handler
 from memd.rpc.server import Hub, serve
 from memd.state.database import open_database
@@ -119,7 +120,8 @@ async def _serve(
 ) -> None:
     """Serve the methods at the socket until ``parting.begun``, then set ``parting.ended``."""
     serve_methods = partial(serve, whole.ports.listener, methods, whole.hub, whole.log)
+    environ = forwarded(whole.ports.environ)
     try:
-        await serve_methods(ending=parting.begun, task_status=task_status)
+        await serve_methods(environ=environ, ending=parting.begun, task_status=task_status)
     finally:
         parting.ended.set()

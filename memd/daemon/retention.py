@@ -75,7 +75,7 @@ async def _prune_notes(database: Database, projects: Projects, notes: Notes) -> 
     Raises StateUnusableError.
     """
     visits = await to_thread.run_sync(last_visits, Docs(database))
-    environments = ({}, *(visit.environment for visit in visits))
+    environments = (projects.environ, *(visit.environment for visit in visits))
     for base in {await to_thread.run_sync(projects.base, each) for each in environments}:
         with suppress(MemdError):
             await notes.prune(base)

@@ -19,7 +19,7 @@ from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.projects.claude_code import ClientMemory
 from memd.projects.git import ProjectPlace, find_place
-from memd.projects.switches import CLIENT_SWITCH, FALSY, REMOTE_BASE, Environ, first
+from memd.projects.switches import CLIENT_SWITCH, FALSY, REMOTE_BASE, Environ
 from memd.store.directory import refused
 
 # Sources of the memory directory's path, which several projects may share on purpose: variables of
@@ -106,16 +106,16 @@ def transcript_folders(project: Project) -> tuple[str, ...]:
 
 
 def projects_folder(
-    settings: Settings, environs: tuple[Environ, Environ], home: str, problems: list[str]
+    settings: Settings, environ: Environ, home: str, problems: list[str]
 ) -> tuple[str, str]:
     """Return the folder that has one folder for each project, and the setting that chose it.
 
     For each refused path a sentence is added to ``problems``.
     """
     bases = (
-        *((name, first(name, environs)) for name in (REMOTE_BASE, "MEMD_BASE_DIR")),
+        *((name, environ.get(name, "")) for name in (REMOTE_BASE, "MEMD_BASE_DIR")),
         ("base_dir", settings.base_dir),
-        ("CLAUDE_CONFIG_DIR", first("CLAUDE_CONFIG_DIR", environs)),
+        ("CLAUDE_CONFIG_DIR", environ.get("CLAUDE_CONFIG_DIR", "")),
     )
     base, source = _first_usable(bases, home, problems)
     return f"{base or f'{home}/{CLIENT_FOLDER}'}/projects", source or "default"
@@ -124,7 +124,7 @@ def projects_folder(
 def find_project(
     place: ProjectPlace,
     settings: Settings,
-    environs: tuple[Environ, Environ],
+    environ: Environ,
     home: str,
     client: ClientMemory,
     *,
@@ -132,18 +132,18 @@ def find_project(
 ) -> Project:
     """Return where a working directory keeps its memories, and whether memory is on.
 
-    ``environs`` are the client's forwarded variables and the daemon's own, which are the fallback
-    except for the full-path overrides. ``client`` are Claude Code's settings. ``off`` is the result
-    of ``reason_for_off``. Each refused path becomes a sentence in ``problems``. Raises Invalid.
+    ``environ`` are the caller's variables. ``client`` are Claude Code's settings. ``off`` is the
+    result of ``reason_for_off``. Each refused path becomes a sentence in ``problems``. Raises
+    Invalid.
     """
     at_home = any(_at_or_above(path, home) for path in (place.cwd, place.root))
     if at_home and not settings.allow_home:
         why = "it is the home directory or above it, and the setting allow_home = false keeps"
         raise _no_project(place.cwd, f"{why} memory out")
     problems: list[str] = []
-    base, base_source = projects_folder(settings, environs, home, problems)
+    base, base_source = projects_folder(settings, environ, home, problems)
     directories = (
-        *((name, environs[0].get(name, "")) for name in _OVERRIDES),
+        *((name, environ.get(name, "")) for name in _OVERRIDES),
         (_OWN_OPTION, settings.auto_memory_directory),
         (_CLIENT_OPTION, client.allowed_directory),
     )
@@ -157,7 +157,7 @@ def find_project(
         enabled=not off,
         reason=off,
         problems=tuple(problems),
-        client_dir=_client_directory(place.root, environs, home, client),
+        client_dir=_client_directory(place.root, environ, home, client),
         readable="" if at_home else place.root,
         compacts=client.compacts,
     )
@@ -211,16 +211,14 @@ def _no_project(cwd: str, why: str) -> Invalid:
     )
 
 
-def _client_directory(
-    root: str, environs: tuple[Environ, Environ], home: str, client: ClientMemory
-) -> str:
+def _client_directory(root: str, environ: Environ, home: str, client: ClientMemory) -> str:
     """Return the directory that Claude Code loads by itself, "" if its memory is off."""
-    switch = environs[0].get(CLIENT_SWITCH, "").strip().lower()
+    switch = environ.get(CLIENT_SWITCH, "").strip().lower()
     if not (switch in FALSY if switch else client.enabled):
         return ""
-    if directory := environs[0].get(_CLIENT_OVERRIDE) or client.directory:
+    if directory := environ.get(_CLIENT_OVERRIDE) or client.directory:
         return os.path.normpath(_expanded(directory, home))
-    bases = ((name, first(name, environs)) for name in (REMOTE_BASE, "CLAUDE_CONFIG_DIR"))
+    bases = ((name, environ.get(name, "")) for name in (REMOTE_BASE, "CLAUDE_CONFIG_DIR"))
     base, _ = _first_usable(bases, home, [])
     return f"{base or f'{home}/{CLIENT_FOLDER}'}/projects/{slug(root)}/{_MEMORY_FOLDER}"
 

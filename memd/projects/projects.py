@@ -77,7 +77,7 @@ class Projects:
     ) -> None:
         self._configuration = configuration
         self._docs = docs  # which project's root uses which memory directory
-        self._environ = environ  # the daemon's variables, behind those of a client
+        self.environ = environ  # the daemon's variables, for work without a caller
         self._home = home
         self._below_claude_code = below_claude_code
         self._client = ClaudeSettings(home)
@@ -99,7 +99,7 @@ class Projects:
     def base(self, environ: Mapping[str, str]) -> str:
         """Return the folder that has one folder for each project. Blocks."""
         settings, _ = self._configuration.current()
-        return projects_folder(settings, (environ, self._environ), self._home, [])[0]
+        return projects_folder(settings, environ, self._home, [])[0]
 
     def where(
         self,
@@ -125,7 +125,7 @@ class Projects:
     def off_by_files(self, root: str) -> str:
         """Return which file switches memory off in a project's root, "" if none does. Blocks."""
         with suppress(Invalid):  # moved or removed
-            return self.where(root, {}, by_files=True)[0].reason
+            return self.where(root, self.environ, by_files=True)[0].reason
         return ""
 
     def claude_code_switch(self, environ: Mapping[str, str]) -> tuple[str, bool]:
@@ -134,7 +134,7 @@ class Projects:
         The file is "" if there is none. Blocks.
         """
         at_home = ProjectPlace(self._home, self._home, self._home)
-        path = self._client.memory(at_home, {**self._environ, **environ}).person_off_in
+        path = self._client.memory(at_home, environ).person_off_in
         brings = self._configuration.current()[0].claude_code.bring_memory
         return path, bool(path) and not brings
 
@@ -143,7 +143,7 @@ class Projects:
 
         Raises Invalid.
         """
-        return self._client.problems(locate(cwd), {**self._environ, **environ})
+        return self._client.problems(locate(cwd), environ)
 
     def known(self, visits: Iterable[Visit]) -> tuple[KnownProject, ...]:
         """Return all projects that can be found, from visits, stored roots and folders. Blocks.
@@ -157,7 +157,7 @@ class Projects:
                 visited.append(known_project(project, visit.at))
         owners = self._docs.list_all(OwnerRoot).items()
         roots = {directory: owner.root for (directory, _), owner in owners}
-        return known_projects(self.base({}), roots, visited)
+        return known_projects(self.base(self.environ), roots, visited)
 
     def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:
         """Return the folders in which Claude Code looks for a project's instructions. Blocks."""
@@ -179,19 +179,18 @@ class Projects:
         self, cwd: str, environ: Mapping[str, str], client: str, pid: int, *, by_files: bool
     ) -> _Answer:
         """Return the answer of ``where`` with the files on which it depends."""
-        forwarded, environs = {**self._environ, **environ}, (environ, self._environ)
         place = locate(cwd)
         files = dict.fromkeys(  # each once
             (
                 *(cwd, self._home, *place.files),
                 *self._configuration.files(place.root),
-                *self._client.files(place, forwarded),
+                *self._client.files(place, environ),
             )
         )
         before = identities(files)
         is_stored = locate(cwd) == place
         settings, problems = self._configuration.current(place.root)
-        claude = self._client.memory(place, forwarded)
+        claude = self._client.memory(place, environ)
 
         def in_claude_code() -> bool:
             """Return whether the person's own settings of Claude Code count for the caller."""
@@ -200,9 +199,8 @@ class Projects:
             return client in CLAUDE_NAMES or bool(pid and self._below_claude_code(pid))
 
         off_in = "" if settings.enabled else self._configuration.off_in(place.root)
-        switches = () if by_files else environs
-        off = reason_for_off(switches, off_in, claude, in_claude_code)
-        project = find_project(place, settings, environs, self._home, claude, off=off)
+        off = reason_for_off({} if by_files else environ, off_in, claude, in_claude_code)
+        project = find_project(place, settings, environ, self._home, claude, off=off)
         more = [project.memory_dir]  # a link there may come to lead to the home
         if project.source not in WHOLE_PATH:  # such a one may be shared on purpose
             try:
@@ -241,6 +239,6 @@ class Projects:
 
     def _config(self, environ: Mapping[str, str]) -> str:
         """Return the folder of Claude Code: what its variable names, if absolute, or ~/.claude."""
-        value = environ.get("CLAUDE_CONFIG_DIR") or self._environ.get("CLAUDE_CONFIG_DIR", "")
+        value = environ.get("CLAUDE_CONFIG_DIR", "")
         folder = value if value.startswith("/") else f"{self._home}/{CLIENT_FOLDER}"
         return folder.rstrip("/")

@@ -2,8 +2,8 @@
 
 The first of these that speaks decides; every method, hook and job goes by this one answer.
 
-1. ``MEMD_DISABLE`` or ``CLAUDE_CODE_DISABLE_AUTO_MEMORY`` of the caller, else of the daemon: a
-   truthy value says off, a falsy one on.
+1. ``MEMD_DISABLE`` or ``CLAUDE_CODE_DISABLE_AUTO_MEMORY`` of the caller: a truthy value says off, a
+   falsy one on.
 2. ``CLAUDE_CODE_SIMPLE``, or ``CLAUDE_CODE_REMOTE`` without a remote directory, says off.
 3. ``enabled = false`` in memd's settings, or ``autoMemoryEnabled: false`` in Claude Code's settings
    in the repository or in its policy, says off. A repository can say nothing else.
@@ -12,7 +12,7 @@ The first of these that speaks decides; every method, hook and job goes by this 
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from memd.base.agents import FindProcess, lineage
 from memd.projects.claude_code import ENABLED, ClientMemory
@@ -29,24 +29,23 @@ Environ = Mapping[str, str]
 
 
 def reason_for_off(
-    environs: Sequence[Environ],
+    environ: Environ,
     off_in: str,
     client: ClientMemory,
     in_claude_code: Callable[[], bool],
 ) -> str:
     """Return which switch says that memory is off, "" if it is on.
 
-    ``environs`` are the variables of the caller and of the daemon; none for work without a caller.
-    ``off_in`` is the file of memd's settings that says off, or "". ``in_claude_code`` says whether
-    the person's own settings of Claude Code count; it is called only where they say off.
+    ``environ`` are the caller's variables, none for work without a caller. ``off_in`` is the file
+    of memd's settings that says off, or "". ``in_claude_code`` says whether the person's own
+    settings of Claude Code count; it is called only where they say off.
     """
-    for environ in environs:
-        for name in _SWITCHES:
-            if value := environ.get(name, "").strip():
-                return "" if value.lower() in FALSY else f"{name} is set"
-    if _is_true(first("CLAUDE_CODE_SIMPLE", environs)):
+    for name in _SWITCHES:
+        if value := environ.get(name, "").strip():
+            return "" if value.lower() in FALSY else f"{name} is set"
+    if _is_true(environ.get("CLAUDE_CODE_SIMPLE", "")):
         return "the client runs in bare mode (CLAUDE_CODE_SIMPLE)"
-    if _is_true(first("CLAUDE_CODE_REMOTE", environs)) and not first(REMOTE_BASE, environs):
+    if _is_true(environ.get("CLAUDE_CODE_REMOTE", "")) and not environ.get(REMOTE_BASE):
         return f"the client runs remotely (CLAUDE_CODE_REMOTE) without {REMOTE_BASE}"
     if off_in:
         return f"enabled is false in {off_in}"
@@ -70,11 +69,6 @@ def is_below(find: FindProcess, pid: int, programs: Collection[str]) -> bool:
     return any(
         process.name in programs for process in lineage(find, pid) if process.pid not in own_pids
     )
-
-
-def first(name: str, environs: Sequence[Environ]) -> str:
-    """Return a variable's first value that is not empty, else ""."""
-    return next((value for environ in environs if (value := environ.get(name, ""))), "")
 
 
 def _is_true(value: str) -> bool:

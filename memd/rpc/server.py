@@ -18,9 +18,11 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
+from types import MappingProxyType
 
 import anyio
 from anyio.abc import TaskStatus
+from msgspec.structs import replace
 
 from memd.base import limits
 from memd.base.values import Caller
@@ -48,19 +50,22 @@ async def serve(
     log: ServerLog,
     *,
     uid: int | None = None,
+    environ: Mapping[str, str] = MappingProxyType({}),
     ending: anyio.Event | None = None,
     answer_seconds: float = limits.ANSWER_SECONDS,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve a listening socket until cancelled; only user ``uid`` may connect (default: our own).
 
-    Cancelling ends every connection. Once ``ending`` is set no connection is accepted any more,
-    open requests are answered, with an error after ``answer_seconds``, and the function returns.
-    The listener stays open: peers that connect meanwhile wait in it for the next server. Raises
-    OSError where the listener itself is broken.
+    ``environ`` are the variables of a caller that has not said hello. Cancelling ends every
+    connection. Once ``ending`` is set no connection is accepted any more, open requests are
+    answered, with an error after ``answer_seconds``, and the function returns. The listener stays
+    open: peers that connect meanwhile wait in it for the next server. Raises OSError where the
+    listener itself is broken.
     """
     ending = ending or anyio.Event()
-    accept = _Acceptor(listener, Dispatcher(handlers, log).answer, hub, log, uid)
+    unknown = Caller(0, os.getuid() if uid is None else uid, 0, environment=environ)
+    accept = _Acceptor(listener, Dispatcher(handlers, log).answer, hub, log, unknown)
     async with asyncio.TaskGroup() as hub.group:
         try:
             async with anyio.create_task_group() as group:
@@ -104,14 +109,14 @@ class _Acceptor:
         run: Callable[[Call], Awaitable[bytes]],
         hub: Hub,
         log: ServerLog,
-        uid: int | None,
+        unknown: Caller,
     ) -> None:
         listener.settimeout(0)
         self._listener = listener
         self._run = run
         self._hub = hub
         self._log = log
-        self._uid = os.getuid() if uid is None else uid
+        self._unknown = unknown  # who connects, before it is known which process it is
         self._numbers = count(1)  # of connections
 
     async def forever(self) -> None:
@@ -148,7 +153,7 @@ class _Acceptor:
         except OSError:  # a peer that is gone already, on some systems
             connected.close()
             return
-        if peer.uid != self._uid:
+        if peer.uid != self._unknown.uid:
             connected.close()
             self._log.note("peer_refused", uid=peer.uid, pid=peer.pid)
             return
@@ -159,5 +164,5 @@ class _Acceptor:
                 with connected, suppress(OSError):
                     connected.send(encode(Framing.LINES, refusal(None, error)))
                 return
-        caller = Caller(connection=next(self._numbers), uid=peer.uid, pid=peer.pid)
+        caller = replace(self._unknown, connection=next(self._numbers), pid=peer.pid)
         PeerConnection(connected, caller, self._hub, self._run)

@@ -106,7 +106,7 @@ def test_it_learns_from_a_conversation(home: Home, server: MessagesServer) -> No
         done = caller.call("extract", params)
         assert (done["saved"], done["engine"]) == (["no-friday-deploys.md"], "claude-code")
         memory = caller.call("memory.read", {"cwd": cwd, "path": "no-friday-deploys.md"})
-        assert re.search(r'\*\*Said:\*\* "never deploy on a Friday"', memory["content"])
+        assert re.search(r'\*\*Said:\*\* "Remember: never deploy on a Friday."', memory["content"])
         today = caller.call("status", {})["spend"]
         assert today["used"]["requests"] == 1
         assert sum(today["used"][name] for name in ("input", "cache_created", "cache_read")) > 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.socket_bytes import answers, exchanged, request
 from tests.net.wire import BIN, Json, RpcError
 
@@ -66,7 +66,6 @@ def test_without_hello_the_daemons_environment_counts(own: Home) -> None:
 
 
 @pytest.mark.full
-@differs("6.2", "what hello leaves out comes from the daemon's environment")
 def test_with_hello_the_daemons_environment_does_not_count(own: Home) -> None:
     """Who says hello has its own environment, also where no variable of the list is set in it."""
     project = own.start(environ={"MEMD_DISABLE": "1"}).project()

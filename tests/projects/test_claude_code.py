@@ -47,9 +47,7 @@ def project(place: Path, settings: Settings | None = None, **environ: str) -> Pr
     """Return the repository's project."""
     where = locate(str(place / "repo"))
     home = str(place / "home")
-    return find_project(
-        where, settings or Settings(), (environ, {}), home, memory(place, **environ)
-    )
+    return find_project(where, settings or Settings(), environ, home, memory(place, **environ))
 
 
 @pytest.mark.parametrize("number", range(len(FILES)))

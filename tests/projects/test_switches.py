@@ -1,8 +1,8 @@
 """Whether memory is on for a caller, and which switch says so."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -16,52 +16,48 @@ NONE = ClientMemory()
 
 
 def why(
-    environs: Sequence[Environ] = (),
+    environ: Environ = MappingProxyType({}),
     off_in: str = "",
     client: ClientMemory = NONE,
     *,
     claude: bool = False,
 ) -> str:
     """Return which switch says off."""
-    return reason_for_off(environs, off_in, client, lambda: claude)
+    return reason_for_off(environ, off_in, client, lambda: claude)
 
 
 @pytest.mark.parametrize(
-    ("client", "daemon", "reason"),
+    ("environ", "reason"),
     [
-        ({}, {}, ""),
-        ({"MEMD_DISABLE": "1"}, {}, "MEMD_DISABLE"),
-        ({"MEMD_DISABLE": "yes"}, {}, "MEMD_DISABLE"),
-        ({"MEMD_DISABLE": ""}, {}, ""),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "true"}, {}, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
-        ({"MEMD_DISABLE": "0", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, {}, ""),
-        ({"MEMD_DISABLE": "Off", "CLAUDE_CODE_SIMPLE": "1"}, {}, ""),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "no"}, {"MEMD_DISABLE": "1"}, ""),
-        ({}, {"MEMD_DISABLE": "1"}, "MEMD_DISABLE"),
-        ({"CLAUDE_CODE_SIMPLE": "1"}, {}, "bare mode"),
-        ({"CLAUDE_CODE_SIMPLE": "false"}, {}, ""),
-        ({"CLAUDE_CODE_REMOTE": "1"}, {}, "remotely"),
-        ({"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/x/y"}, {}, ""),
+        ({}, ""),
+        ({"MEMD_DISABLE": "1"}, "MEMD_DISABLE"),
+        ({"MEMD_DISABLE": "yes"}, "MEMD_DISABLE"),
+        ({"MEMD_DISABLE": ""}, ""),
+        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "true"}, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
+        ({"MEMD_DISABLE": "0", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, ""),
+        ({"MEMD_DISABLE": "Off", "CLAUDE_CODE_SIMPLE": "1"}, ""),
+        ({"CLAUDE_CODE_SIMPLE": "1"}, "bare mode"),
+        ({"CLAUDE_CODE_SIMPLE": "false"}, ""),
+        ({"CLAUDE_CODE_REMOTE": "1"}, "remotely"),
+        ({"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/x/y"}, ""),
     ],
 )
-def test_the_first_variable_that_is_set_decides(
-    client: dict[str, str], daemon: dict[str, str], reason: str
-) -> None:
-    """The caller's variables come before the daemon's; falsy ones say on."""
-    assert set(client) | set(daemon) <= set(places.FORWARDED)
-    assert reason in why((client, daemon))
-    assert bool(why((client, daemon))) is bool(reason)
+def test_the_first_variable_that_is_set_decides(environ: dict[str, str], reason: str) -> None:
+    """The strongest variable of the caller decides; a falsy one says on."""
+    assert set(environ) <= set(places.FORWARDED)
+    assert reason in why(environ)
+    assert bool(why(environ)) is bool(reason)
 
 
 def test_files_come_after_variables() -> None:
     """First memd's settings, then a repository's or the policy's file, then the person's own."""
     both = ClientMemory(off_in="/r/settings.json", person_off_in="/p/settings.json")
     person = ClientMemory(person_off_in="/p/settings.json")
-    assert why((), "/m.toml", both, claude=True) == "enabled is false in /m.toml"
-    assert why((), "", both, claude=True) == "autoMemoryEnabled is false in /r/settings.json"
-    assert why((), "", person, claude=True) == "autoMemoryEnabled is false in /p/settings.json"
-    assert why((), "", person) == ""
-    assert why(({"MEMD_DISABLE": "no"}, {}), "/m.toml", both, claude=True) == ""
+    assert why({}, "/m.toml", both, claude=True) == "enabled is false in /m.toml"
+    assert why({}, "", both, claude=True) == "autoMemoryEnabled is false in /r/settings.json"
+    assert why({}, "", person, claude=True) == "autoMemoryEnabled is false in /p/settings.json"
+    assert why({}, "", person) == ""
+    assert why({"MEMD_DISABLE": "no"}, "/m.toml", both, claude=True) == ""
 
 
 @pytest.mark.parametrize("value", [True, False])
