@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from anyio import to_thread
-
+from memd.base.threads import in_thread
 from memd.daemon.core import Daemon
 from memd.methods.method import Done, SessionId, hidden, method
 from memd.projects.known import Visit
@@ -26,7 +25,7 @@ async def session(
     ``compacted`` and ``cleared`` memories may come again. An ended session may be resumed, so what
     it was given stays; a due dream may begin.
     """
-    project, settings, _ = await to_thread.run_sync(daemon.callers.where, call, cwd)
+    project, settings, _ = await in_thread(daemon.callers.where, call, cwd)
     if event == "end":
         await daemon.dreams.consider(
             project, settings, Visit.of(call.caller, project.cwd, session_id)

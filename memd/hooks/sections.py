@@ -1,9 +1,7 @@
 """The memory sections that hooks add, at the start of a session and of a sub-agent."""
 
 from contextlib import suppress
-from functools import partial
 
-from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -45,29 +43,31 @@ class Sections:
         self._recall = recall
         self._projects = projects
 
-    async def of_session(self, event: HookEvent, rules_room: int) -> SessionSection:
+    def of_session(self, event: HookEvent, rules_room: int) -> SessionSection:
         """Return the section of a session that starts; its client may load a part by itself.
 
-        The person's rules get ``rules_room`` UTF-16 units at most, and what the section leaves.
+        The person's rules get ``rules_room`` UTF-16 units at most, and what the section leaves;
+        they count as given to the session. Blocks.
         """
         project, settings = event.project, event.settings
         environment = event.call.caller.environment
-        load = partial(self._prompts.load, project, settings, room=_ROOM, environment=environment)
-        loaded = await to_thread.run_sync(load)
+        loaded = self._prompts.load(project, settings, room=_ROOM, environment=environment)
         whole = loaded.prompt or ""
         if event.dialect.loads_memory and project.client_dir == project.memory_dir:
-            shown = await to_thread.run_sync(self._prompts.shared, project, settings)
+            shown = self._prompts.shared(project, settings)
             section = SessionSection(shown, f"{loaded.memory_dir}/{TEAM_INDEX}", whole)
         else:
             section = SessionSection(whole, f"{loaded.memory_dir}/{INDEX}")
         if event.payload.source in _CONTINUED:  # they are in its context already
             return section
         room = min(UNITS, rules_room, _ROOM - quoting.units(section.text))
-        rules = await to_thread.run_sync(self._recall.own_rules, project.memory_dir, room)
+        rules = self._recall.own_rules(project.memory_dir, room)
+        if rules.paths:
+            self._recall.given(event.session, project.memory_dir, rules.paths)
         return replace(section, rules=rules)
 
-    async def of_sub_agent(self, event: HookEvent) -> str:
-        """Return the memory section that is added when a sub-agent starts, or "" for none.
+    def of_sub_agent(self, event: HookEvent) -> str:
+        """Return the memory section that is added when a sub-agent starts, or "" for none. Blocks.
 
         There is none where the settings name no scope for the sub-agent, the client loads its
         memory itself, or the memory cannot be read.
@@ -76,12 +76,10 @@ class Sections:
         scope = event.settings.agents.memory.get(agent, "")
         if not scope:
             return ""
-        loads_memory = self._projects.loads_memory
         with suppress(MemdError):  # a symbolic link in the path, for example: no memory
-            if await to_thread.run_sync(loads_memory, event.project, agent, environment):
+            if self._projects.loads_memory(event.project, agent, environment):
                 return ""
-            load = partial(
-                self._prompts.load,
+            loaded = self._prompts.load(
                 event.project,
                 event.settings,
                 mode=_MODE,
@@ -90,7 +88,6 @@ class Sections:
                 room=_ROOM,
                 environment=environment,
             )
-            loaded = await to_thread.run_sync(load)
             if loaded.prompt:
                 return tagged(fit(loaded.prompt, f"{loaded.memory_dir}/{INDEX}"))
         return ""

@@ -182,7 +182,7 @@ class HookAnswers:
         if kind is EventKind.COMPACTED:
             await self._reset(event.payload)
         elif kind is EventKind.SUBAGENT_START:
-            texts = (await self._sections.of_sub_agent(event),)
+            texts = (await to_thread.run_sync(self._sections.of_sub_agent, event),)
         elif kind is EventKind.TOOL_USED:
             texts = (await self._deliver(event), await self._tools.take_in_written(event))
             response = await self._tools.spill_result(event)
@@ -212,11 +212,9 @@ class HookAnswers:
         )
         room = limits.BLOCK_CHARACTERS - _NEXT_PROMPT_UNITS
         is_compacted = event.payload.source == "compact"  # then the notes need room as well
-        section = await self._sections.of_session(event, room // 3 if is_compacted else room)
+        rules_room = room // 3 if is_compacted else room
+        section = await to_thread.run_sync(self._sections.of_session, event, rules_room)
         rules = section.rules
-        if rules.paths:
-            given = partial(self._recall.given, event.session, event.project.memory_dir)
-            await to_thread.run_sync(given, rules.paths)
         room -= quoting.units(rules.text)
         notes_room = room // 2 if section.text else room
         noted = await self._turn_ends.compacted_notes(event, notes_room)

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
-from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -14,6 +13,7 @@ from memd.base.clock import Clock
 from memd.base.errors import Conflict, Invalid, MemdError, NotFound, Refused, Secret, TooLarge
 from memd.base.names import INDEX, TEAM
 from memd.base.text import decode, iso_time
+from memd.base.threads import in_thread
 from memd.base.values import (
     ASSISTANT,
     PERSON,
@@ -184,7 +184,7 @@ class Memories:
             project = self._callers.writable(call, cwd, agent, scope)
             return project, said is None and self._callers.started_by_an_assistant(call)
 
-        project, by_assistant = await to_thread.run_sync(begin)
+        project, by_assistant = await in_thread(begin)
         origin = ASSISTANT if by_assistant else PERSON
         shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
         if shared is Scope.TEAM:
@@ -228,7 +228,7 @@ class Memories:
         A memory of a team that the project has joined is refused: ``team.remove`` removes it for
         all.
         """
-        project = await to_thread.run_sync(self._callers.readable, call, cwd, agent, scope)
+        project = await in_thread(self._callers.readable, call, cwd, agent, scope)
 
         def plan(tree: Tree) -> Draft:
             """Return the deletion. Blocks."""
@@ -247,7 +247,7 @@ class Memories:
     @method("team.share", "write")
     async def share(self, call: Call, *, cwd: str, path: str, request_id: str = "") -> Shared:
         """Move a private memory below ``team/``, as one change."""
-        project = await to_thread.run_sync(self._callers.writable, call, cwd)
+        project = await in_thread(self._callers.writable, call, cwd)
         await self._teams.check_used(project)
         plan, by = plan_share(path, iso_time(self._clock.now())), by_client(call, "team.share")
         result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -271,12 +271,12 @@ class Memories:
         sub-agent's, in its ``scope`` (by default user).
         """
         # To look, too: a model asks.
-        project = await to_thread.run_sync(self._callers.writable, call, cwd, agent, scope)
+        project = await in_thread(self._callers.writable, call, cwd, agent, scope)
         by = by_client(call, "memory.tool", session_id, "assistant")
         try:
             parsed = tool.parse(command)
             if parsed.name == "view":
-                return ToolAnswer(await to_thread.run_sync(self._view, project, parsed))
+                return ToolAnswer(await in_thread(self._view, project, parsed))
             return await self._edit(project, parsed, by, request_id)
         except _ERRORS_FOR_MODELS as error:
             return ToolAnswer(_sentence_and_hint(error), is_error=True)
@@ -293,7 +293,7 @@ class Memories:
             has_team = self._teams.joined(directory)
             return has_team or not self._store.reading.read_many(directory, (path,))
 
-        if await to_thread.run_sync(is_new):
+        if await in_thread(is_new):
             await self._teams.check_used(project)
 
     async def _write(
@@ -312,7 +312,7 @@ class Memories:
         result = await commit(plan(writing))
         changed = next((file for file in result.files if file.path == path), None)
         if changed is None and writing.by_person and path != INDEX:
-            last = await to_thread.run_sync(self._last_actor, directory, path)
+            last = await in_thread(self._last_actor, directory, path)
             if last in (Actor.EXTERNAL, Actor.ASSISTANT):
                 # A new time makes it a change of its own, which says from now on who wrote it.
                 result = await commit(plan(replace(writing, new_time=True)))
@@ -320,7 +320,7 @@ class Memories:
         if changed is not None:
             status = "merged" if path in result.merged else changed.action
             return Written(path, changed.after or "", result.change, status, result.note, by.origin)
-        current = await to_thread.run_sync(self._store.read, directory, path)
+        current = await in_thread(self._store.read, directory, path)
         status = "unchanged"
         if path == INDEX and result.change:
             status = "merged" if INDEX in result.merged else "updated"
@@ -352,7 +352,7 @@ class Memories:
         if not result.repeated:
             return ToolAnswer(editing.answer, change=result.change)
         read, paths = self._store.reading.read_many, (tool.relative(command.path),)
-        files = await to_thread.run_sync(read, project.memory_dir, paths)
+        files = await in_thread(read, project.memory_dir, paths)
         text = tool.repeated_answer(command, files[0].content if files else None)
         return ToolAnswer(text, change=result.change)
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
-from anyio import to_thread
 from msgspec import Struct
 
 from memd.base import places
 from memd.base.errors import Invalid, MemdError
 from memd.base.instants import no_time, written
 from memd.base.text import sha256
+from memd.base.threads import in_thread
 from memd.rpc.call import Call, Handler
 from memd.store import secret
 from memd.store.past import At
@@ -98,7 +98,7 @@ class Method(Struct, frozen=True):
             with in_flight() if self.name in PROMPTS else nullcontext():
                 if self.blocks:
                     work = partial(self.function, service, call, **checked)
-                    return await to_thread.run_sync(work)
+                    return await in_thread(work)
                 return await self.function(service, call, **checked)
         except MemdError as error:
             secret.scrub_error(error)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
-from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from memd.base.instruction_files import InstructionText
 from memd.base.names import INDEX, INDEXES, TEAM
 from memd.base.settings import Settings
 from memd.base.text import one_line, sha256
+from memd.base.threads import in_thread
 from memd.base.values import IndexFacts, MemoryFile, Project
 from memd.methods.callers import Callers
 from memd.methods.method import SessionId, method
@@ -164,7 +164,7 @@ class Prompts:
                 self._recall.given(session_id, project.memory_dir, rules.paths)
             return project, replace(loaded, problems=problems)
 
-        project, loaded = await to_thread.run_sync(load)
+        project, loaded = await in_thread(load)
         self._callers.visited(call, project, session_id)
         if instructions in _INSTRUCTIONS:
             return replace(loaded, instructions=await self._instructions(project, environment))

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, cast
 
 import anyio
 import msgspec
-from anyio import CapacityLimiter, to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.settings import Settings
 from memd.base.text import iso_time
+from memd.base.threads import in_thread
 from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.methods.callers import AgentName, Callers, SubagentScope
@@ -114,7 +114,7 @@ class Recall:
         self._breaker = CircuitBreaker()
         # Runs blocking work in a thread, which is abandoned if the caller is cancelled.
         self._in_thread: Callable[..., Awaitable[Any]] = partial(
-            to_thread.run_sync, abandon_on_cancel=True, limiter=CapacityLimiter(_THREADS)
+            in_thread, abandon=True, limiter=anyio.Semaphore(_THREADS, fast_acquire=True)
         )
 
     async def prefetch(self, locate: Locate, prompt: Prompt) -> Prefetched:
@@ -201,7 +201,7 @@ class Recall:
     async def flush(self) -> None:
         """Save the ledger; marks that the state file refuses are saved with the next ones."""
         with suppress(StateUnusableError):
-            await to_thread.run_sync(self.ledger.flush)
+            await in_thread(self.ledger.flush)
 
     def _select(self, run: _Run) -> Selection | None:
         """Select memories for a prompt and set its result; return what a model has to choose from.

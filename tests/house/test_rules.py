@@ -178,6 +178,7 @@ def test_pure_files_touch_nothing() -> None:
         f"{s.path} imports {name}"
         for s in PROGRAM
         if (s.path.split("/")[1] in PURE_ROOMS and not is_service(s)) or s.path in PURE_FILES
+        if s.path != "memd/base/threads.py"  # which is how services block
         for name in s.imports
         if name.split(".")[0] in IMPURE
     ]

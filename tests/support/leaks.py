@@ -31,8 +31,9 @@ _OPENED_ONCE = {
 # SQLite's two connections, one of them for checkpoints; they share the index of the log.
 _DATABASE = {"": 2, "-wal": 2, "-shm": 1}  # descriptors by the end of the file's name
 _POOLED_THREADS = 80  # 40 of anyio's pool, 16 of recall's, the rest for libraries: they stay idle
-# Pools of the event loop, which outlives a daemon here: anyio's, and asyncio's that looks up names.
-_POOLS = ("AnyIO worker thread", "asyncio_")
+# Pools of the event loop, which outlives a daemon here: anyio's, that of ``memd/base/threads.py``,
+# and asyncio's that looks up names.
+_POOLS = ("AnyIO worker thread", "memd worker", "asyncio_")
 _INODE_COLUMN = 9  # of the kernel's tables of sockets
 SETTLING_SECONDS = 30.0  # in which descriptors may be closed after a test
 _PAUSE_SECONDS = 0.02  # between two looks
