@@ -248,12 +248,14 @@ class StateFile:
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # counts before the first table
-            _check(connection, thorough=self.damages > 0)
+            is_new = _check(connection, thorough=self.damages > 0)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_LONGEST_PAGES}")
             connection.execute(_SYNCED)
-            for schema in self._schemas:
-                connection.executescript(schema)
+            # One transaction, and so one wait for the disk.
+            format_number = f"PRAGMA user_version={FORMAT};" if is_new else ""
+            script = ("BEGIN;", format_number, *self._schemas, "COMMIT;")
+            connection.executescript("\n".join(script))
             # Opened now: SQLite keeps the descriptors of a file while any connection has it open.
             self._copier.execute("PRAGMA schema_version")
         except BaseException:
@@ -396,8 +398,8 @@ def _identity(path: str) -> _Identity:
     return inodes
 
 
-def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
-    """Give a new file this format, and check a file; ``thorough`` also checks its indexes.
+def _check(connection: sqlite3.Connection, *, thorough: bool) -> bool:
+    """Check a file, ``thorough`` also its indexes; return whether it is new.
 
     Raises OtherFormatError for a file of another format, sqlite3.Error for a damaged one.
     """
@@ -408,9 +410,9 @@ def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
     if number == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         sentence = "it is of another program"
         raise OtherFormatError(sentence)
-    if number == 0:
-        connection.execute(f"PRAGMA user_version={FORMAT}")
     pragma = "integrity_check" if thorough else "quick_check"
     result = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if result != "ok":
         raise sqlite3.DatabaseError(result)
+    is_new: bool = number == 0
+    return is_new
