@@ -21,7 +21,7 @@ Json = Any
 SENTENCES = set(
     str.split(
         "message hint remedy detail problem problems note notes stale_notice explanation "
-        "says systemMessage permissionDecisionReason"
+        "says systemMessage permissionDecisionReason markdown"
     )
 )
 # What the load of the machine decides, and the position in a list: no meaning.
