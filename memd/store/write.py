@@ -113,14 +113,15 @@ class Writer:
         if known.rows is None:  # dropped from memory meanwhile, and with them what was replaced
             return self.scan(directory, last=last)
         replaced, known.replaced, records = known.replaced, {}, []
+        held = set[str]()  # that programs may have open
         if replaced:
             with Directory(directory) as opened:
                 for path, by_change in replaced.items():
-                    record, waits = self._clear(opened, path, by_change, last=last)
+                    record, waits = self._clear(opened, path, by_change, held, last=last)
                     records += [record] if record else []
                     if waits:
                         known.replaced[path] = by_change
-        self._rows.watch.hold(directory, known.replaced)
+        self._rows.watch.hold(directory, held & known.replaced.keys())
         return records, bool(known.replaced)
 
     def commit(self, request: ChangeRequest) -> tuple[CommitResult, list[ChangeRecord]]:
@@ -416,12 +417,19 @@ class Writer:
             self._rows.put(directory, rows)
 
     def _clear(  # noqa: PLR0911 - one for each thing that the file may be
-        self, opened: Directory, path: str, record: ChangeRecord | None, *, last: bool
+        self,
+        opened: Directory,
+        path: str,
+        record: ChangeRecord | None,
+        held: set[str],
+        *,
+        last: bool,
     ) -> tuple[ChangeRecord | None, bool]:
         """Remove a temporary file that nobody can write to any more; first take in a late save.
 
         ``record`` is the change that made it, if that is known. Return the change that the late
-        save made, and whether to look at the file again soon.
+        save made, and whether to look at the file again soon. The path of a file that a program may
+        have open is added to ``held``.
         """
         match = _TEMP.fullmatch(os.path.basename(path))
         if match and record is None:
@@ -437,6 +445,7 @@ class Writer:
         if record.state == OPEN:  # it may be needed to undo the change
             return None, False
         is_open = opened.is_open_for_writing(path)
+        held |= set() if is_open is False else {path}
         age = abs(self._clock.now() - record.at)
         # A program may have looked up the file just before it was replaced, and open it a moment
         # after. Where the system does not say who has a file open, it is kept for longer.
