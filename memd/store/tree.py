@@ -136,7 +136,7 @@ def read_memory(opened: Directory, path: str, row: FileRow | None = None) -> Mem
         return None
     content, status = result
     file = Content(sha256(content), content, status.st_mtime_ns, status.st_mode & 0o777)
-    if row is None or row.header.hash != file.hash or path in INDEXES:
+    if row is None or row.header.hash != file.hash:
         return memory_file(path, file)
     header = row.header
     if header.mtime_ns != file.mtime_ns:
