@@ -27,7 +27,7 @@ from memd.store.head import BOM
 from memd.store.title import TITLE_CHARACTERS, is_cut_of, same_words
 from memd.store.title import is_own_title as is_own_title
 from memd.store.title import of_memory as of_memory
-from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, without_directions
+from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, visible, without_directions
 
 # The line of an entry: a bullet, a link, and perhaps a hook behind a dash or colon, or other text.
 _ENTRY = re.compile(
@@ -218,7 +218,7 @@ def load(content: bytes | None) -> LoadedIndex:
 
     A single line that is too long is cut at a character. ``None`` is an empty index.
     """
-    text = without_directions(decode((content or b"").rstrip())).strip()
+    text = visible(decode((content or b"").rstrip())).strip()
     lines = text.count("\n") + 1 if text else 0
     size = len(text.encode())
     retained, cut = text, ""

@@ -9,6 +9,10 @@ or letters behind them, and the controls. The constants are the insides of chara
 """
 
 import re
+from functools import cache
+from typing import Any
+
+from memd.base import regex
 
 # Marks, embeddings, overrides and isolates (the property Bidi_Control), one by one.
 DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -35,6 +39,17 @@ def without_directions(text: str) -> str:
     # Twelve searches for one character each take less time than one for any of them.
     has_any = not text.isascii() and any(sign in text for sign in DIRECTIONS)
     return re.sub(_DIRECTIONS, "", text) if has_any else text
+
+
+def visible(text: str) -> str:
+    """Return a text without controls and invisible characters; joiners and ends of lines stay."""
+    return text if _not_honest().search(text) is None else re.sub(_NOT_HONEST, "", text)
+
+
+@cache
+def _not_honest() -> Any:
+    """Return the pattern of a character that no honest note needs, for a search in long texts."""
+    return regex.own(_NOT_HONEST)
 
 
 def removed(text: str) -> str:

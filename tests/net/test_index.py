@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.wire import RpcError
 
 LINES = [f"- [T{n}](f{n}.md) \u2014 hook number {n}" for n in range(260)]
@@ -104,7 +104,6 @@ def test_no_character_of_an_index_turns_the_direction(project: Project, characte
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\x07", "\0", "\u200b"])
-@differs("8.5", "control and invisible characters of an index are in the prompt")
 def test_no_character_of_an_index_is_invisible(project: Project, character: str) -> None:
     """A control or invisible character of an index is not in the prompt."""
     assert not shows(project, character)

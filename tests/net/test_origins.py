@@ -225,7 +225,6 @@ def test_an_index_line_does_not_end_its_quotation(project: Project) -> None:
     assert "\u202e" not in prompt
 
 
-@differs("8.5", "the index in a prompt keeps escape and zero-width characters")
 def test_an_index_line_hides_nothing(project: Project) -> None:
     """Control and invisible characters of the index are shown or removed in a prompt."""
     project.put("MEMORY.md", f"- [a](a.md) \u2014 b\n{EVIL}\n")
