@@ -21,6 +21,7 @@ from memd.base.values import (
     Tree,
 )
 from memd.store import index, memory
+from memd.store.check import check_size
 
 _DESCRIPTION_CHARACTERS = 1000
 _TYPES = tuple(kind.value for kind in MemoryType)
@@ -87,6 +88,7 @@ def plan_write(writing: Writing, *, session: str, modified: str, origin: str = "
         content = _new_content(writing, old, modified, *stamps)
         if writing.new_time:
             content = memory.with_fields(content, {"metadata.modified": modified})
+        check_size(path, content)
         parsed = memory.validate(content, path)
         pointer = index.of_memory(parsed.name, parsed.description)
         replaced_hash = old.hash if old else ""

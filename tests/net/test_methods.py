@@ -229,14 +229,11 @@ ERRORS: dict[str, tuple[Callable[[Project], Any], int, str]] = {
     "job": (lambda p: p.home.call("job.wait", job="j999"), 1001, "not_found"),
     "project": (lambda p: p.home.call("memory.list", cwd="/nowhere/x"), -32602, "no_project"),
     "shape": (_call("memory.write", path="w.md", content="no head"), -32602, "invalid_params"),
+    "size": (_call("memory.write", path="w.md", content=_BIG), 1007, "too_large"),
     "transcript": (
         _call("extract", session_id="s", transcript_path="/etc/passwd"), 1006, "transcript_refused",
     ),
 }  # fmt: skip
-OTHER_ERRORS: dict[str, tuple[Callable[[Project], Any], int, str]] = {
-    "size": (_call("memory.write", path="w.md", content=_BIG), 1007, "too_large"),
-    "url": (_call("team.join", url="http://127.0.0.1:9", repo="h/o/r"), 1025, "team_unreachable"),
-}
 
 
 def _assert_error(project: Project, call: Callable[[Project], Any], code: int, kind: str) -> None:
@@ -254,13 +251,6 @@ def _assert_error(project: Project, call: Callable[[Project], Any], code: int, k
 def test_an_error_has_its_family(project: Project, name: str) -> None:
     """An error has the code and kind of its family, a sentence, a hint, and says if to retry."""
     _assert_error(project, *ERRORS[name])
-
-
-@pytest.mark.parametrize("name", OTHER_ERRORS)
-@differs("6.4", "the error has a code or kind of its own")
-def test_an_error_has_its_new_family(project: Project, name: str) -> None:
-    """The same for errors that the third edition puts into other families."""
-    _assert_error(project, *OTHER_ERRORS[name])
 
 
 def test_a_stale_hash_is_a_conflict(project: Project) -> None:
