@@ -42,6 +42,7 @@ _MEND_REQUEST = """Not all of it can stand:
 
 Answer once more with a JSON list: the operations named here, mended, and no others. `[]` leaves \
 them out; what is not named here stands."""
+_OF_DREAMS = ("merge", "supersede", "expire", "keep")
 _OPENING = re.compile(r"[\[{]")  # of a list or an object
 _LIST_OPENING = re.compile(r"\[(?=\s*[{\]])")  # of a list of objects, or an empty one
 _OPENINGS_TRIED = 64
@@ -50,9 +51,15 @@ _Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One change; ``said`` has quotations that prove it, ``reason`` is given for a deletion."""
+    """One change; ``said`` has quotations that prove it, ``reason`` is given for a deletion.
 
-    op: Literal["create", "update", "delete"]
+    The last four are those of a dream, with the memories in ``paths``: the first of ``merge`` takes
+    the others in, the first of ``supersede`` is the old one, ``expire`` has one, and ``keep`` has
+    the log and the memory.
+    """
+
+    op: Literal["create", "update", "delete", "merge", "supersede", "expire", "keep"]
+    paths: tuple[_Text, ...] = ()
     path: _Text = ""
     type: Literal["", "user", "feedback", "project", "reference"] = ""
     name: _Text = ""
@@ -90,6 +97,8 @@ class OperationTools:
         """Apply one operation; ``now`` is seconds since 1970, ``over`` whether its time is up."""
         try:
             operation = _operation(name, given)
+            if operation.op in _OF_DREAMS:
+                return self._workspace.call(*_tool_call(operation), now, over)
             path = operation.path or f"{memory.slug(operation.name)}{SUFFIX}"
             text = self._text(operation, path, now)
         except ToolError as error:
@@ -122,6 +131,22 @@ class OperationTools:
         return decode(_updated(operation, before))
 
 
+def _tool_call(operation: Operation) -> tuple[str, dict[str, Any]]:
+    """Return the tool and the input that an operation of a dream stands for."""
+    paths = [path for path in (*operation.paths, operation.path) if path]
+    first, second = (*paths, "", "")[:2]
+    said, reason = operation.quotations, operation.reason
+    if operation.op == "merge":
+        return "Merge", {"into": first, "from": paths[1:]}
+    if operation.op == "supersede":
+        return "Supersede", {"old": first, "by": second, "still_true": said, "reason": reason}
+    if operation.op == "expire":
+        return "Expire", {"path": first, "reason": reason}
+    fact = said[0] if said else operation.body
+    given = {"log": first, "into": second, "fact": fact, "description": operation.description}
+    return "Keep", given | ({"type": operation.type} if operation.type else {})
+
+
 def _new_text(operation: Operation, path: str, now: float) -> str:
     """Return the text of a new memory. Raises EditFailedError if the operation does not make one.
 
@@ -149,7 +174,7 @@ def _operation(name: str, given: Mapping[str, Any]) -> Operation:
         raise InputError(OPERATION, str(error)) from error
     # The path of a new memory can be made of its name.
     has_name = operation.op == "create" and operation.name.strip()
-    if not operation.path and not has_name:
+    if not (operation.path or operation.paths or has_name):
         raise InputError(OPERATION, _NEEDS_PATH)
     if operation.path.casefold() == INDEX.casefold():
         raise InputError(OPERATION, _NO_INDEX)

@@ -34,25 +34,10 @@ class Proposed(Struct, frozen=True):
     origin: str = ""
 
 
-class SourceText(Struct, frozen=True):
-    """The text of daily logs (``log``) or of transcripts that a run saw in one answer.
-
-    ``at`` is when the newest of these files changed last, in seconds since 1970.
-    """
-
-    text: str
-    at: float = 0.0
-    log: bool = False
-
-
 class RunProposal(Struct, frozen=True):
-    """All files that a run wants to change, also the index if the run edited it.
-
-    ``sources`` has the texts of logs and transcripts that it saw.
-    """
+    """All files that a run wants to change, also the index if the run edited it."""
 
     files: tuple[Proposed, ...]
-    sources: tuple[SourceText, ...] = ()
 
     @property
     def saved(self) -> tuple[str, ...]:

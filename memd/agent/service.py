@@ -8,7 +8,7 @@ leaves nothing behind but its record.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -45,6 +45,7 @@ _SCRUBBED_BYTES = 64_000  # of a reply; the rest is never reported, so it is dro
 _TOOL_NAMES = 32  # of one reply, in a progress report
 _TOOL_NAME_CHARACTERS = 60
 Progress = Callable[..., None]
+W = TypeVar("W", bound=Workspace)
 
 
 class RunEnd(Struct, frozen=True):
@@ -118,7 +119,7 @@ async def run(
 
 
 @asynccontextmanager
-async def opened(make: Callable[[], Workspace]) -> AsyncIterator[Workspace]:
+async def opened(make: Callable[[], W]) -> AsyncIterator[W]:
     """Open a workspace for the length of the block, and close it; both in a worker thread.
 
     Raises what ``make`` raises.

@@ -11,7 +11,6 @@ Rules of this file
   refused change of a file that was not written afterwards is in ``refused``.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -19,7 +18,7 @@ from typing import Any, Self
 
 from memd.agent import drafting, looking, places, shell, tools, view
 from memd.agent.places import MEMORY, PROJECT, TRANSCRIPTS
-from memd.agent.proposal import Proposed, RunProposal, SourceText
+from memd.agent.proposal import Proposed, RunProposal
 from memd.agent.refusals import (
     ChangeRefusedError,
     EditFailedError,
@@ -31,17 +30,14 @@ from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView, Meter
 from memd.base import limits
 from memd.base.errors import MemdError, NotFound, Refused
-from memd.base.names import INDEX, LOGS, TEAM, clash
+from memd.base.names import INDEX, TEAM, clash
 from memd.base.yielding import yield_to_requests
 from memd.store.directory import Directory
 
-SOURCE_CHARACTERS = 1024 * 1024  # of logs and transcripts that a run remembers
 FILES = 100  # that one run may write
 BYTES = 1024 * 1024  # that one run may write in all
 
 Check = Callable[[Proposed], str]
-_NS = 1_000_000_000
-_LINE_NUMBER = r"(?m)^ *\d+\t"
 _NOT_READ = "read it first"
 _NOT_UTF8 = "it is not UTF-8"
 _SEVERAL_NAMES = "the file has several names (hard links)"
@@ -93,7 +89,6 @@ class Workspace:
         self._base: dict[str, bytes | None] = {}
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
-        self._sources: list[SourceText] = []  # the logs and transcripts that the run read
         self._disk_names: frozenset[str] | None = None  # of the directory, once it was listed
         self._directory: Directory | None = None
         with suppress(NotFound):  # nobody has written a memory here yet
@@ -128,13 +123,13 @@ class Workspace:
         return tuple(self._refused.values())
 
     def proposal(self) -> RunProposal:
-        """Return the files whose content the run changed, and the sources that it read."""
+        """Return the files whose content the run changed."""
         files = tuple(
             Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
             for name, content in self._written.items()
             if content != self._base.get(name)
         )
-        return RunProposal(files, tuple(self._sources))
+        return RunProposal(files)
 
     def content(self, path: str) -> bytes | None:
         """Return a memory's content in this run, ``None`` if there is none; it counts as read.
@@ -163,20 +158,6 @@ class Workspace:
             fault = DENIED if isinstance(error, Refused) else FAILED
             return ToolResult(error.sentence, fault)
 
-    def _add_source(self, agent_view: AgentView, text: str) -> None:
-        """Store an answer as a source if all its files are daily logs, or all are transcripts."""
-        places = [entry.place for entry in agent_view.read]
-        if not places:
-            return
-        are_logs = all(p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places)
-        are_transcripts = all(p.root.kind == TRANSCRIPTS for p in places)
-        size = sum(len(source.text) for source in self._sources)
-        if (are_logs or are_transcripts) and size < SOURCE_CHARACTERS:
-            at = max(entry.mtime_ns for entry in agent_view.read) / _NS
-            # Without line numbers and JSON's escapes, so that quotations of it can be compared.
-            plain = re.sub(_LINE_NUMBER, "", text).replace("\\n", "\n").replace('\\"', '"')
-            self._sources.append(SourceText(plain, at, are_logs))
-
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
         """Return the files as one tool call sees them."""
         return AgentView(
@@ -194,7 +175,6 @@ class Workspace:
         result = self._answer(given, agent_view)
         read = (entry.place for entry in agent_view.read)
         self.show(result.text, (place.name for place in read if place.root.kind == MEMORY))
-        self._add_source(agent_view, result.text)
         return result
 
     def _answer(self, given: tools.Reading, agent_view: AgentView) -> ToolResult:

@@ -17,6 +17,7 @@ from memd.daemon.portable import exports, imports
 from memd.daemon.runners import runners
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
+from memd.extract.listening import own_words
 from memd.extract.service import Extractions
 from memd.extract.starting import ExtractionStarter
 from memd.hooks.deliveries import MessageDeliveries
@@ -126,7 +127,13 @@ def _extractions(
 def _dreams(core: Core, proposals: ProposalTable) -> Dreams:
     """Return the service that dreams."""
     place = (core.store, core.database, proposals, core.clock)
-    return Dreams(*place, models=core.models, runs=core.runs, note=core.log.note)
+    return Dreams(
+        *place,
+        models=core.models,
+        runs=core.runs,
+        own_words=own_words,
+        note=core.log.note,
+    )
 
 
 def _dream_starter(core: Core, dreams: Dreams) -> DreamStarter:

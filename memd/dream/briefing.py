@@ -16,13 +16,15 @@ from msgspec.structs import replace
 
 from memd.agent import workspace
 from memd.agent.confined import Confined
-from memd.agent.service import Budget, RunEnd, Task, single_shot, tools, total
+from memd.agent.service import Budget, RunEnd, Task, single_shot, total
 from memd.base import limits, prose
 from memd.base.errors import MemdError
 from memd.base.names import LOGS, SUFFIX
-from memd.base.text import decode, iso_time
+from memd.base.text import decode, iso_time, sha256
 from memd.base.values import MemoryFile, Project, Snapshot
+from memd.dream import workspace as choosing
 from memd.dream.run import MINUTES
+from memd.dream.workspace import LOG_BYTES
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
 from memd.state.proposals import RefusedEdits
@@ -48,6 +50,7 @@ _OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_CACHE_M
 _PACKAGE = "memd.dream"
 _SYSTEM, _TASK, _CORRECTION, _SINGLE = "system", "task", "mend", "single"  # names of templates
 MEMORIES_OF_ONE_REQUEST = 100  # the newest; a request without tools shows those that fit
+_SHOWN_LOG_BYTES = 20_000  # of daily logs in a request without tools
 _SHOWN_BYTES = 60_000  # of the memories in a request without tools
 
 
@@ -117,8 +120,8 @@ def agent_task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Tas
         kind=KIND,
         model=brief.model,
         messages=({"role": "user", "content": [{"type": "text", "text": text, **_CACHE_MARK}]},),
-        tools=tools.definitions(),
-        runs=tools.NAMES,
+        tools=choosing.definitions(),
+        runs=choosing.NAMES,
         system=({"type": "text", "text": brief.fill_template(_SYSTEM, {}), **_CACHE_MARK},),
         budget=_BUDGET,
         seconds=_SECONDS,
@@ -128,19 +131,30 @@ def agent_task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Tas
     )
 
 
-def single_request_task(brief: Brief, files: Sequence[MemoryFile]) -> Task:
+def single_request_task(brief: Brief, files: Sequence[MemoryFile], logs: Mapping[str, str]) -> Task:
     """Return the agent task of a dream for a model that calls no tools, as one request.
 
-    ``files`` are the newest memories; the first 60,000 bytes of them are shown, as whole files.
+    ``files`` are the newest memories; the first 60,000 bytes of them are shown, as whole files, and
+    so are the first 20,000 of the daily ``logs``.
     """
+    log_texts, bytes_left = list[str](), _SHOWN_LOG_BYTES
+    for path, text in logs.items():
+        bytes_left -= len(text.encode())
+        if bytes_left >= 0:
+            log_texts.append(f'<log path="{path}">\n{prose.inert(text)}\n</log>')
     shown, bytes_left = [], _SHOWN_BYTES
     for file in files:
         # A file that does not fit uses up the rest, so only the newest files are shown.
         bytes_left -= len(file.content)
         if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
-    flags = {_SINGLE: True, "more": len(brief.seen.headers) > len(shown)}
-    request = f"{brief.fill_template(_SYSTEM, flags)}\n\n{brief.fill_template(_SINGLE, flags)}"
+    flags = {
+        _SINGLE: True,
+        "more": len(brief.seen.headers) > len(shown),
+        "logs": bool(log_texts),
+    }
+    task = brief.fill_template(_SINGLE, flags, logs="\n\n".join(log_texts))
+    request = f"{brief.fill_template(_SYSTEM, flags)}\n\n{task}"
     directory = brief.project.memory_dir
     return single_shot.task(
         KIND, brief.model, request, directory=directory, shown=shown, seconds=_SECONDS
@@ -189,17 +203,17 @@ def _refusal_line(refusal: RefusedEdits) -> str:
 MOST_LOGS = 31  # daily logs of a month; a nightly dream reads one or two
 _FOLDER_LEVELS = 3  # logs, logs/YYYY and logs/YYYY/MM
 _ENTRIES_OF_FOLDER = 1_000  # at most so many entries of a folder are read
-_NS = 1_000_000_000
+_READ_LOGS = 400  # the newest, to see whether they are distilled
 
 
-def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
-    """Return the paths of the logs in a memory directory that changed since a time, newest first.
+def new_logs(memory: str, distilled: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of the logs in a memory directory that are not distilled, newest first.
 
-    ``since`` is in seconds since 1970; ``None`` returns all of them, up to 31. A directory that
+    ``distilled`` are the hashes of those that are, by path. There are 31 at most; a directory that
     cannot be read has none.
     """
-    since_ns = -1.0 if since is None else since * _NS  # no file is as old as -1
-    folders_of_level, changed = [LOGS], list[str]()
+    folders_of_level, paths = [LOGS], list[str]()
+    result: dict[str, str] = {}
     with suppress(MemdError), Confined(memory) as directory:
         for _ in range(_FOLDER_LEVELS):
             entries = {
@@ -208,6 +222,13 @@ def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
                 for entry in directory.entries(folder, _ENTRIES_OF_FOLDER)
             }
             folders_of_level = [path for path, entry in entries.items() if entry.folder]
-            logs = (p for p, entry in entries.items() if not entry.folder and p.endswith(SUFFIX))
-            changed += [path for path in logs if entries[path].mtime_ns > since_ns]
-    return tuple(sorted(changed, reverse=True)[:MOST_LOGS])  # their paths sort by date
+            logs = (path for path, entry in entries.items() if not entry.folder)
+            paths += [p for p in logs if p.endswith(SUFFIX) and entries[p].size <= LOG_BYTES]
+        for path in sorted(paths, reverse=True)[:_READ_LOGS]:  # their paths sort by date
+            with suppress(MemdError):
+                text = decode(b"".join(directory.pieces(path) or ()))
+                if text and distilled.get(path) != sha256(text.encode()):
+                    result[path] = text
+            if len(result) == MOST_LOGS:
+                break
+    return result

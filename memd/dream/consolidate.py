@@ -1,9 +1,9 @@
 """Consolidate memories by fixed rules, without a model. Pure.
 
 Rules of this file
-- A memory is removed if another one of its type has all its statements, its description and the
-  words of its index line, and its numbered steps in the same order. The other one stays byte for
-  byte. Of a person's own rules only exact copies are removed.
+- A memory is removed if another one of its type has all its statements, the words of its
+  description and its index line, and its numbered steps in the same order. The other one stays
+  byte for byte. Of a person's own rules only exact copies are removed.
 - A memory that another file links to stays; of two equal memories that one stays.
 - A memory is only changed if it has a known type, parses, is UTF-8, fits the size limit, holds
   nothing like a secret and is not shared with a team. The others are listed with the reason. Only
@@ -26,8 +26,8 @@ from memd.base.names import INDEX, TEAM, check_name
 from memd.base.text import decode, sha256
 from memd.base.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Tree
 from memd.base.yielding import yield_to_requests
-from memd.dream.grounds import is_still_stated
-from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
+from memd.dream import joining
+from memd.dream.values import DAMAGED, LISTED, Group, Merge, Reasoned, Wanted, in_the_end
 from memd.store import index, secret
 from memd.store.memory import Memory, parse, with_readable_head
 from memd.text.links import names, targets
@@ -65,11 +65,14 @@ class _Candidate(Struct, frozen=True, dict=True):
     def keys(self) -> frozenset[Key]:
         """What another memory must have to contain this one.
 
-        This is each statement, or the whole text and description of a person's rule.
+        This is each statement, or the text, description and origin of a person's rule.
         """
         kind = self.read.type or ""
         if kind in PERSONAL:
-            return frozenset(((kind, self.read.body.strip()), (kind, self.read.description)))
+            read = self.read
+            return frozenset(
+                (kind, part) for part in (read.body.strip(), read.description, read.origin)
+            )
         return frozenset((kind, statement.key) for statement in self.statements if statement.key)
 
 
@@ -87,7 +90,8 @@ def fixed_pass(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]
     frozen: frozenset[str] = frozenset()
     for _ in range(_MOST_ROUNDS):
         wanted = consolidate(tree, frozen)
-        edits = [edit for edit in (*wanted.edits, *index_edit) if edit.path not in frozen]
+        edits = [edit for group in wanted.groups for edit in group.edits]
+        edits = [edit for edit in (*edits, *index_edit) if edit.path not in frozen]
         repeated = {edit.path for edit in edits if (edit.path, edit.base) in refused}
         repeated |= set(repeats(edits))
         if not repeated:
@@ -95,7 +99,8 @@ def fixed_pass(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]
         frozen |= repeated
     else:  # it still found such edits in the last round, so it changes nothing
         wanted = Wanted(listed=wanted.listed)
-    return replace(wanted, left=tuple(Reasoned(path, _TAKEN_BACK) for path in sorted(frozen)))
+    left = tuple(Reasoned(path, _TAKEN_BACK) for path in sorted(frozen))
+    return replace(wanted, left=left, mend_index=INDEX not in frozen)
 
 
 def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
@@ -107,20 +112,28 @@ def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     changing = [m for m in memories if m.content != m.file.content or m.path in target_of]
     with_secret = {memory.path for memory in changing if secret.find(decode(memory.file.content))}
     listed += [Reasoned(path, _CREDENTIAL) for path in sorted(with_secret)]
-    removals = [
-        FileEdit(memory.path, None, memory.file.hash)
-        for memory in changing
-        if memory.path in target_of and memory.path not in with_secret
+    by_path = {memory.path: memory for memory in memories}
+    groups = [
+        _group(memory, by_path.get(in_the_end(target_of, memory.path)))
+        for memory in sorted(changing, key=lambda memory: memory.path not in target_of)
+        if memory.path not in with_secret
     ]
-    rewrites = [
-        FileEdit(memory.path, memory.content, memory.file.hash, memory.file.header.mtime_ns)
-        for memory in changing
-        if memory.path not in target_of and memory.path not in with_secret
-    ]
-    edits = [*removals, *rewrites][:_MOST_FILES]
-    edited = {edit.path for edit in edits}
-    merges = tuple(Merge(in_the_end(target_of, path), path) for path in target_of if path in edited)
-    return Wanted(tuple(edits), merges, listed=tuple(listed))
+    return Wanted(tuple(groups[:_MOST_FILES]), listed=tuple(listed))
+
+
+def _group(memory: _Candidate, target: _Candidate | None) -> Group:
+    """Return the group of a memory that is written anew, or goes as the ``target`` says it."""
+    path, before = memory.path, memory.file.content
+    if target is None or target is memory:
+        mtime_ns = memory.file.header.mtime_ns
+        edit = FileEdit(path, memory.content, memory.file.hash, mtime_ns)
+        return Group((edit,), {path: before})
+    return Group(
+        (FileEdit(path, None, memory.file.hash),),
+        {path: before, target.path: target.file.content},
+        merged=(Merge(target.path, path),),
+        reasons={path: f"merged into {target.path}"},
+    )
 
 
 def _collect_memories(
@@ -216,21 +229,7 @@ def _find_duplicates(
 
 def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
     """Return whether the winner says all that the loser and its index line (``hook``) say."""
-    if not (loser.keys <= winner.keys and _has_steps(winner, loser)):
+    if not (loser.keys <= winner.keys and joining.has_steps(winner.read.body, loser.read.body)):
         return False
-    winning = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
-    winning_text = f"{winner.read.description}\n{winner.read.body}"
-    words = frozenset[str]().union(*(statement.words for statement in winning))
-    keys = {statement.key for statement in winning}
-    for statement in (Statement(loser.read.description), Statement(hook)):
-        if statement.key in keys:
-            continue
-        if not (statement.words <= words and is_still_stated(statement, winning, winning_text)):
-            return False
-    return True
-
-
-def _has_steps(winner: _Candidate, loser: _Candidate) -> bool:
-    """Return whether the winner has the loser's numbered steps in the same order, repeats too."""
-    remaining = iter([statement.key for statement in winner.statements])
-    return all(step.key in remaining for step in loser.statements if step.step)
+    text = joining.text_of(winner.read)
+    return joining.says(text, loser.read.description) and joining.says(text, hook)

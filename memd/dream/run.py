@@ -1,28 +1,25 @@
 """The state of a running dream, its model's runs, and the errors that end it. Pure."""
 
-from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
-from memd.agent.workspace import Workspace
 from memd.base import errors, prices
 from memd.base.errors import Busy, Cancelled
 from memd.base.settings import Settings
-from memd.base.text import cut_bytes
-from memd.base.values import Actor, Project, Provenance, Tree
-from memd.dream import from_workspace
-from memd.dream.pass_result import ReadyPass
-from memd.dream.values import DreamReport, Wanted
+from memd.base.text import cut_bytes, sha256
+from memd.base.values import ASSISTANT, Actor, Project, Provenance
+from memd.dream.groups import Work
+from memd.dream.sources import OwnWords, Transcripts
+from memd.dream.values import DreamReport
+from memd.dream.workspace import DreamWorkspace
 from memd.model.port import LOCAL, Model, Usage
 from memd.projects.project import transcript_folders
 from memd.store import secret
 from memd.store.lock import ConsolidationLock
-from memd.store.past import Past
 
-ORIGIN = "assistant"  # of what a model writes in a dream
 _SAID_BYTES = 4_000  # of the model's last message
 _NS = 1_000_000_000
 MINUTES = 20  # of a dream at most; any program takes a lock of 60 minutes for stale
@@ -74,22 +71,25 @@ class DreamRun(Struct):
         if self.is_over:
             raise Cancelled("the dream was cancelled; nothing was written")
 
-    def provenance(self, ready: ReadyPass) -> Provenance:
-        """Return the provenance of the changes of a pass."""
-        engine = ready.report.engine
-        model, origin = ("", "") if engine == LOCAL else (engine, ORIGIN)
+    def provenance(self, engine: str) -> Provenance:
+        """Return the provenance of the dream's change; ``engine`` is ``LOCAL`` or a model."""
+        model, origin = ("", "") if engine == LOCAL else (engine, ASSISTANT)
         return Provenance(
             Actor.DREAM, self.client, self.session, model, reason="consolidation", origin=origin
         )
 
-    def workspace(self) -> Workspace:
+    def transcripts(self, own_words: OwnWords) -> Transcripts:
+        """Return the person's words in the project's transcripts."""
+        return Transcripts(transcript_folders(self.project), own_words)
+
+    def workspace(self, own_words: OwnWords) -> DreamWorkspace:
         """Return an open workspace for the model. Blocks; raises the errors of Workspace."""
-        return Workspace(
+        return DreamWorkspace(
             self.project.memory_dir,
+            transcripts_of=self.transcripts(own_words),
+            session=self.session,
             project=self.project.readable,
             transcripts=transcript_folders(self.project),
-            origin=ORIGIN,
-            removals=True,
         )
 
 
@@ -99,11 +99,13 @@ class ModelRun(Struct):
     dream: DreamRun
     task: Task
     model: Model
-    workspace: Workspace
+    workspace: DreamWorkspace
     record: RunRecord = field(default_factory=RunRecord)  # every turn of all runs
     turns: int = 0
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
+    # The problems that the second reader found, by the texts before and after.
+    read_again: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     def progress(self, _phase: str, **facts: Any) -> None:
         """Report an agent's progress with the sums of earlier runs; ``updating`` once it writes."""
@@ -131,20 +133,19 @@ class ModelRun(Struct):
         turns = 0 if report.engine == LOCAL else self.turns
         return replace(report, turns=turns, usage=used, dollars=dollars)
 
-    def make_pass(self, text: str, at: float) -> ReadyPass:
-        """Return the pass that makes the model's changes; ``text`` is its last message.
+    def work(self) -> Work:
+        """Return what the model has done so far. Blocks while it reads transcripts."""
+        workspace = self.workspace
+        return Work(
+            workspace.proposal().files,
+            workspace.decisions,
+            workspace.memories_read(),
+            dict(workspace.logs),
+            tuple(workspace.persons_sentences()),
+            {name: sha256(workspace.logs[name].encode()) for name in workspace.read_logs},
+        )
 
-        ``at`` is in seconds since 1970. Blocks while it scans the text for credentials.
-        """
-        proposal, session = self.workspace.proposal(), self.dream.session
-        directory = self.dream.directory
-
-        def work(past: Past, tree: Tree) -> Wanted:
-            """Return the edits of the workspace that fit the directory as it is now."""
-            repeats = partial(past.repeats, directory)
-            return from_workspace.wanted_edits(
-                proposal, tree, session=session, at=at, repeats=repeats
-            )
-
+    def report(self, text: str) -> DreamReport:
+        """Return the report so far; ``text`` is the model's last message. Blocks."""
         said = cut_bytes(secret.scrub(text), _SAID_BYTES)
-        return ReadyPass(work, self.with_cost(DreamReport(engine=self.task.model, said=said)))
+        return self.with_cost(DreamReport(engine=self.task.model, said=said))

@@ -1,18 +1,18 @@
-"""Run dreams: consolidate under the lock, judge the edits and commit them as one change set.
+"""Run dreams: consolidate under the lock, judge each group and commit the good ones as one change.
 
 Rules of this file
-- ``lock.py`` takes and releases the lock; the lock's time and the change are committed in one
-  transaction. ``recover`` repairs locks after a crash, before any dream begins.
-- Pass and judge run on the directory without blocking writers. The commit compares each file that
-  they would change with what they saw; if one differs, both run again inside the commit, on the
-  live tree. A dream that is cancelled or late does not begin a commit; a commit that has begun is
-  completed, and then the lock's new time stays.
-- A model works in a workspace. It is told the judge's problems once. A bound that it reaches is an
-  end: what it did is judged. A model that fails changes nothing; one that cannot be used today is
-  replaced by the fixed pass.
+- ``lock.py`` takes and releases the lock; the lock's time, the proposal and the change are
+  committed in one transaction. ``recover`` repairs locks after a crash, before any dream begins.
+- Pass and judgement run on the directory without blocking writers. The commit leaves each group of
+  which a file has changed since. A dream that is cancelled or late does not begin a commit; one
+  that has begun is completed, and then the lock's new time stays.
+- A model works in a workspace. What it wrote anew is put to it once more, in a request of its own
+  (``second_reader.py``). It is told the problems once. A bound that it reaches is an end: what it
+  did is judged. A model that fails changes nothing; the fixed pass takes the place of one that
+  cannot be used today.
 - Releasing the lock is shielded from cancellation, for a limited time.
-- Edits that the judge keeps back are stored as a proposal (``state/proposals.py``). The rest is
-  committed and the dream counts as done, as another dream would propose the same.
+- Groups with a problem are stored as a proposal (``state/proposals.py``). The rest is committed and
+  the dream counts as done, as another dream would propose the same.
 """
 
 from collections.abc import Callable
@@ -28,22 +28,23 @@ from memd.agent.runs import Runs
 from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.base.clock import Clock
 from memd.base.errors import Busy, Cancelled, MemdError
-from memd.base.names import INDEX
 from memd.base.settings import Settings
+from memd.base.text import iso_time
 from memd.base.values import Draft, Project, Tree
 from memd.base.yielding import checking
-from memd.dream import briefing, gates
+from memd.dream import briefing, check, gates, second_reader
+from memd.dream.committing import Committing, Judged, Pass, orphans, size
 from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock, time_kept
-from memd.dream.pass_result import PassResult, ReadyPass, Work, judged_pass, orphans, size
-from memd.dream.removals import removed_since
+from memd.dream.removals import removed_lately
 from memd.dream.run import MINUTES, DreamRun, ModelRun, dream_timeout, dream_unfinished
-from memd.dream.values import DirectorySize, DreamReport, Reasoned, Wanted
-from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
+from memd.dream.sources import OwnWords
+from memd.dream.values import DirectorySize, DreamReport, Group, Reasoned, Wanted
+from memd.model.errors import LEFT_ALONE, NO_USE_TODAY, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.state.database import Database, StateUnusableError
 from memd.state.docs import Docs
-from memd.state.jobs import job_completed
+from memd.state.logs import distilled_logs
 from memd.state.proposals import ProposalTable
 from memd.store.directory import ensure
 from memd.store.lock import IsAlive, is_alive
@@ -54,20 +55,28 @@ __all__ = ["DirectorySize", "DreamReport", "Dreams", "Reasoned"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
-_LOSS_WINDOW_SECONDS = 30 * 24 * 60 * 60.0  # dreams may remove a third of the memories in it
 _REFUSALS = 20  # newest refused edits that a model is shown
 Note = Callable[..., None]
+
+
+Work = Callable[[Tree], Wanted]  # returns what a pass wants
 
 
 def _ignore_report(*_: object, **__: object) -> None:
     """Ignore a report of progress or a log entry."""
 
 
+def _no_words(_: str) -> str:
+    """Return no word of a message as the person's."""
+    return ""
+
+
 class Dreams:
     """Consolidates memory directories: takes the lock, runs a pass, judges and commits it.
 
     ``models`` returns the model of the settings; ``runs`` stores the records of its runs. ``work``
-    replaces the fixed pass. ``is_alive`` returns whether a PID lives, ``note`` writes to the log.
+    replaces the fixed pass. ``own_words`` returns the person's own words in a message. ``is_alive``
+    returns whether a PID lives, ``note`` writes to the log.
     """
 
     def __init__(
@@ -80,6 +89,7 @@ class Dreams:
         models: ModelSource,
         runs: Runs,
         work: Work | None = None,
+        own_words: OwnWords = _no_words,
         is_alive: IsAlive = is_alive,
         note: Note = _ignore_report,
     ) -> None:
@@ -90,8 +100,10 @@ class Dreams:
         self._models = models
         self._runs = runs  # stores what a model did in each turn
         self._note = note
+        self._own_words = own_words
+        self._docs = Docs(database)
         self._replacement = work  # takes the place of the fixed pass, None for the fixed pass
-        self._lock = DreamLock(Docs(database), clock, is_alive)
+        self._lock = DreamLock(self._docs, clock, is_alive)
 
     async def recover(self) -> tuple[str, ...]:
         """Release the locks of dreams that a crash ended; call it before any dream.
@@ -177,89 +189,43 @@ class Dreams:
         raise failure
 
     async def _run_pass(self, dream: DreamRun, *, allow_model: bool) -> None:
-        """Run the pass, store its proposal and question, commit it and set the dream's report."""
-        first_result = await self._run_first_pass(dream, allow_model=allow_model)
-        proposal = await self._store_proposal(dream, first_result)
-        result, change = await self._commit(dream, first_result, proposal)
-        if result is not first_result:  # the commit judged the pass again
-            proposal = await self._store_proposal(dream, result)
-        dream.report = replace(result.report, change=change, proposal=proposal)
+        """Run the pass, commit what may be done with its proposal, and set the dream's report."""
+        judged = await self._run_first_pass(dream, allow_model=allow_model)
+        dream.report = await self._commit(dream, judged)
 
-    async def _store_proposal(self, dream: DreamRun, result: PassResult) -> str | None:
-        """Store the kept-back edits as a proposal; return its id, ``None`` if there are none."""
-        proposal: str | None = None
-        if result.report.problems:
-            dream.check()
-            new_proposal = result.proposal(dream.directory, dream.job, self._clock.now())
-            engine = dream.provenance(result.ready).model
-            propose = partial(self._proposals.propose, replace(new_proposal, engine=engine))
-            with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
-                proposal = await to_thread.run_sync(propose)
-        return proposal
+    async def _commit(self, dream: DreamRun, judged: Judged) -> DreamReport:
+        """Commit the good groups, and the others as a proposal; return the report."""
+        committing = Committing(judged)
+        engine = dream.provenance(judged.report.engine).model
 
-    async def _judge_directory(self, dream: DreamRun, ready: ReadyPass) -> PassResult:
-        """Return the judged result of a pass on the directory without blocking writers."""
-
-        def judge_now(past: Past, real: str) -> PassResult:  # noqa: ARG001 - the shape of a query
-            with self._store.reading.tree(dream.directory) as tree:
-                return self._judge_tree(dream, ready, past, tree)
-
-        return await to_thread.run_sync(self._store.consult, judge_now, dream.directory)
-
-    async def _commit(
-        self, dream: DreamRun, first_result: PassResult, proposal: str | None
-    ) -> tuple[PassResult, str | None]:
-        """Commit the accepted edits, judging again if a file changed meanwhile.
-
-        Returns the result that was committed, and the id of the change, ``None`` if there is none.
-        """
-        result = first_result
-
-        def plan(past: Past, tree: Tree) -> Draft:
-            """Return the accepted edits for the live tree, with what is committed with them."""
-            nonlocal result
-            # A file changed since the pass was judged: judge again, on the live tree.
-            if not first_result.still_holds(tree):
-                result = self._judge_tree(dream, first_result.ready, past, tree)
+        def plan(tree: Tree) -> Draft:
+            """Return the edits of the good groups that the live tree still fits."""
             dream.check()
             if not dream.lock.is_ours():
                 raise Busy(
                     f"another program began to consolidate {dream.directory}; nothing was written",
                     directory=dream.directory,
                 )
-            # All edits are kept back in a proposal, so there is nothing to commit.
-            if result.report.problems and not result.judged.edits:
-                return Draft()
-            facts = replace(result.report, proposal=proposal).facts()
-            end = job_completed(dream.job, facts, self._clock.now())
-            # From now on a release of the lock sets the dream's time, even after a crash.
-            lock_time = time_kept(dream.lock)
-            # The store does not mend an index whose earlier change a person took back.
-            mend = all(left.path != INDEX for left in result.wanted.left)
-            edits, effects = result.judged.edits, (end, lock_time)
-            return Draft(edits, effects=effects, mend_index=mend, drop_dangling=mend)
-
-        committed = await self._store.take_back(
-            dream.directory,
-            lambda past, _: partial(plan, past),
-            dream.provenance(first_result.ready),
-        )
-        return result, committed.change
-
-    def _judge_tree(self, dream: DreamRun, ready: ReadyPass, past: Past, tree: Tree) -> PassResult:
-        """Return the judged result of a pass on a tree.
-
-        Blocks. Raises Cancelled once the dream is over.
-        """
-        with checking(dream.check):
             now = self._clock.now()
-            recent_losses = removed_since(
-                self._database, dream.directory, now - _LOSS_WINDOW_SECONDS
-            )
-            return judged_pass(tree, ready, past, now, recent_losses)
+            effect = committing.effect(dream.directory, dream.job, engine, now)
+            # From now on a release of the lock sets the dream's time, even after a crash.
+            return committing.draft(tree, (effect, time_kept(dream.lock)))
 
-    async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
-        """Return the judged result of the model's pass, or of the fixed pass if there is no model.
+        by = dream.provenance(judged.report.engine)
+        committed = await self._store.commit(dream.directory, plan, by)
+        return replace(committing.report, change=committed.change, proposal=committing.proposal)
+
+    async def _judge(self, dream: DreamRun, make: Pass, report: DreamReport) -> Judged:
+        """Return what a pass wants of the directory, without blocking writers."""
+
+        def judge_now(past: Past, _: str) -> Judged:
+            with self._store.reading.tree(dream.directory) as tree, checking(dream.check):
+                return Judged(make(past, tree), report, size(tree.headers(), tree.index()))
+
+        return await to_thread.run_sync(self._store.consult, judge_now, dream.directory)
+
+    async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> Judged:
+        """Return the result of the model's pass, or of the fixed pass if there is no model.
 
         Raises Model and the errors of reading the directory.
         """
@@ -269,18 +235,16 @@ class Dreams:
         if model is not None and allow_model:
             task = await self._make_task(dream, model)
         if model is None or task is None:
-            return await self._judge_directory(
-                dream, self._fixed_pass(dream, DreamReport(model_problem=problem))
-            )
-        async with agent.opened(dream.workspace) as workspace:
+            return await self._run_fixed_pass(dream, DreamReport(model_problem=problem))
+        async with agent.opened(partial(dream.workspace, self._own_words)) as workspace:
             run = ModelRun(dream, task, model, workspace)
             try:
                 return await self._run_model(run)
             finally:
                 await self._save_record(dream.job, run.record)
 
-    async def _run_model(self, run: ModelRun) -> PassResult:
-        """Return the judged result of a model's pass; the model may correct its work once.
+    async def _run_model(self, run: ModelRun) -> Judged:
+        """Return the result of a model's pass; the model may correct its work once.
 
         The fixed pass takes its place if it cannot be used today. Raises errors.Model.
         """
@@ -290,20 +254,66 @@ class Dreams:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise dream_unfinished(ended)
             report = run.with_cost(DreamReport(model_problem=ended.error.sentence))
-            return await self._judge_directory(dream, self._fixed_pass(dream, report))
-        ready = await to_thread.run_sync(run.make_pass, ended.text, self._clock.now())
-        result = await self._judge_directory(dream, ready)
-        is_over = not ended.finished or ended.turns >= task.budget.turns
-        if not result.report.problems or is_over:
-            return result
-        correction = briefing.correction_task(task, ended, result.report.problems)
-        seconds_left = max(dream.started_at + task.seconds - self._clock.monotonic(), 0.0)
-        corrected = await self._run_agent(run, replace(correction, seconds=seconds_left))
-        if corrected.valid:
-            ready = await to_thread.run_sync(run.make_pass, corrected.text, self._clock.now())
-        else:  # the first run's pass, with the cost of both runs
-            ready = replace(ready, report=run.with_cost(ready.report))
-        return await self._judge_directory(dream, ready)
+            return await self._run_fixed_pass(dream, report)
+        judged = await self._judge_run(run, ended.text)
+        problems = judged.wanted.problems
+        if not problems or not ended.finished or ended.turns >= task.budget.turns:
+            return judged
+        correction = briefing.correction_task(task, ended, problems)
+        corrected = await self._run_agent(run, replace(correction, seconds=self._left(run)))
+        if not corrected.valid:  # what it did at first, with the cost of both runs
+            return replace(judged, report=run.with_cost(judged.report))
+        return await self._judge_run(run, corrected.text or ended.text)
+
+    async def _judge_run(self, run: ModelRun, text: str) -> Judged:
+        """Return what a model's work is worth: by the rules, and by a second reader.
+
+        ``text`` is the model's last message.
+        """
+        dream = run.dream
+        work = await to_thread.run_sync(run.work)
+
+        def make(past: Past, tree: Tree) -> Wanted:
+            """Return the groups of the run's work, as they fit the directory."""
+            repeats = partial(past.repeats, dream.directory)
+            now = self._clock.now()
+            return check.wanted(work, tree, session=dream.session, now=now, repeats=repeats)
+
+        judged = await self._judge(dream, make, DreamReport())
+        groups = [await self._read_again(run, group) for group in judged.wanted.groups]
+        lately = await to_thread.run_sync(
+            removed_lately, self._database, dream.directory, self._clock.now()
+        )
+        bounded = check.too_many(groups, judged.before.memories, len(lately))
+        report = await to_thread.run_sync(run.report, text)
+        return replace(judged, wanted=replace(judged.wanted, groups=bounded), report=report)
+
+    async def _read_again(self, run: ModelRun, group: Group) -> Group:
+        """Return a group with the differences that a second reader finds as its problems."""
+        if not (group.old or group.new):
+            return group
+        texts = (group.old, group.new)
+        if texts not in run.read_again:
+            ask = second_reader.request(
+                group,
+                kind=briefing.KIND,
+                model=run.task.model,
+                today=iso_time(self._clock.now())[:10],
+                directory=run.dream.directory,
+            )
+            try:
+                seconds = min(ask.seconds, self._left(run))
+                reply = await run.model.ask(replace(ask, seconds=seconds))
+            except ModelError as error:
+                named = ", ".join(edit.path for edit in group.edits)
+                return replace(group, problems=(f"{named}: no second reader: {error.sentence}",))
+            run.usage += reply.usage
+            run.read_again[texts] = second_reader.problems(reply, group)
+        return replace(group, problems=run.read_again[texts])
+
+    def _left(self, run: ModelRun) -> float:
+        """Return how many seconds a model's run has left."""
+        return max(run.dream.started_at + run.task.seconds - self._clock.monotonic(), 0.0)
 
     async def _run_agent(self, run: ModelRun, task: Task) -> RunEnd:
         """Run an agent once and add the run to the dream's sums."""
@@ -316,12 +326,9 @@ class Dreams:
     async def _make_task(self, dream: DreamRun, model: Model) -> Task | None:
         """Return the task for a model, ``None`` if there are neither memories nor new logs."""
         snapshot = await to_thread.run_sync(self._store.reading.snapshot, dream.directory)
-        log_days: tuple[str, ...] = ()
-        if model.calls_tools:  # only a tool can read the logs
-            log_days = await to_thread.run_sync(
-                briefing.changed_logs, dream.directory, dream.last_dream_at
-            )
-        if not (snapshot.headers or log_days):
+        distilled = await to_thread.run_sync(distilled_logs, self._docs, dream.directory)
+        logs = await to_thread.run_sync(briefing.new_logs, dream.directory, distilled)
+        if not (snapshot.headers or logs):
             return None
         brief = briefing.Brief(
             dream.project,
@@ -332,25 +339,26 @@ class Dreams:
         )
         if model.calls_tools:
             return await to_thread.run_sync(
-                briefing.agent_task, brief, dream.last_dream_at, log_days
+                briefing.agent_task, brief, dream.last_dream_at, tuple(logs)
             )
         newest = [header.path for header in snapshot.headers[: briefing.MEMORIES_OF_ONE_REQUEST]]
-        return briefing.single_request_task(
-            brief, await to_thread.run_sync(self._store.reading.read_many, dream.directory, newest)
-        )
+        files = await to_thread.run_sync(self._store.reading.read_many, dream.directory, newest)
+        return briefing.single_request_task(brief, files, logs)
 
-    def _fixed_pass(self, dream: DreamRun, report: DreamReport) -> ReadyPass:
-        """Return the fixed pass, or the constructor's ``work`` in its place."""
+    async def _run_fixed_pass(self, dream: DreamRun, report: DreamReport) -> Judged:
+        """Return the result of the fixed pass, or of the constructor's ``work`` in its place.
+
+        It is without the edits that a person took back or refused.
+        """
         replacement = self._replacement
 
-        def work(past: Past, tree: Tree) -> Wanted:
-            """Return the edits, without those that a person took back or refused."""
+        def make(past: Past, tree: Tree) -> Wanted:
             if replacement is not None:
                 return replacement(tree)
             refused = self._proposals.refused_edits(dream.directory)
             return fixed_pass(tree, partial(past.repeats, dream.directory), refused)
 
-        return ReadyPass(work, report)
+        return await self._judge(dream, make, report)
 
     async def _save_record(self, job: str, record: RunRecord) -> None:
         """Store the record of a dream's runs, even if the dream failed or is cancelled."""

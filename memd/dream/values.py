@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from memd.agent.proposal import SourceText
 from memd.base.text import one_line
-from memd.base.values import FileEdit
+from memd.base.values import FileEdit, Pointer, Suggestion
 from memd.model.port import LOCAL, Usage
 from memd.store import secret
 
@@ -19,7 +18,7 @@ _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # in the facts
 
 
 class Merge(Struct, frozen=True):
-    """The memory ``source`` was merged into another one; in ``Wanted`` it is only a claim."""
+    """The memory ``source`` was merged into another one."""
 
     into: str
     source: str
@@ -32,20 +31,47 @@ class Reasoned(Struct, frozen=True):
     reason: str
 
 
-class Wanted(Struct, frozen=True):
-    """The edits that a dream wants to make, with its reasons.
+class Group(Struct, frozen=True):
+    """Memories that a dream changes together. They are judged, and done or not, by themselves.
 
-    ``reasons`` maps the paths of removals to why. ``left`` are files that it does not change, since
-    somebody changed them meanwhile or took such an edit back. ``listed`` are files that it cannot
-    change, such as damaged ones. ``sources`` are the logs and transcripts that the run has read.
+    ``before`` has the text of each member as the dream read it, ``None`` for no file; ``reasons``
+    say why a member goes, ``removed`` are those that go for a reason alone. ``problems`` keep the
+    group back. ``old`` and ``new`` are the texts that a second reader has to compare, both "" if
+    each sentence only moved.
     """
 
-    edits: tuple[FileEdit, ...] = ()
-    merges: tuple[Merge, ...] = ()
+    edits: tuple[FileEdit, ...]
+    before: Mapping[str, bytes | None]
+    merged: tuple[Merge, ...] = ()
+    removed: tuple[Reasoned, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    old: str = ""
+    new: str = ""
+
+
+class Wanted(Struct, frozen=True):
+    """What a dream wants.
+
+    ``pointers`` are new titles and hooks in the index by path. ``left`` are files that it does not
+    change, since somebody changed them meanwhile or took such an edit back. ``listed`` are files
+    that it cannot change, such as damaged ones. With ``mend_index`` the index is put in order.
+    ``distilled`` are the hashes of the daily logs that it has read, ``suggestions`` what it found
+    of the person's words in logs.
+    """
+
+    groups: tuple[Group, ...] = ()
+    pointers: Mapping[str, Pointer] = field(default_factory=dict)
     left: tuple[Reasoned, ...] = ()
     listed: tuple[Reasoned, ...] = ()
-    sources: tuple[SourceText, ...] = ()
+    mend_index: bool = True
+    distilled: Mapping[str, str] = field(default_factory=dict)
+    suggestions: tuple[Suggestion, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems of all groups, each once."""
+        return tuple(dict.fromkeys(each for group in self.groups for each in group.problems))
 
 
 class DirectorySize(Struct, frozen=True):
@@ -62,10 +88,10 @@ class DreamReport(Struct, frozen=True):
 
     ``engine`` is ``local`` or the model's name, ``model_problem`` why no model was used.
     ``created`` and ``changed`` do not list the index; a memory that is in neither of them nor in
-    ``merged`` or ``removed`` is unchanged. ``lost`` is how many telling words each changed memory
-    lost. ``orphans`` are memories that the index does not name. ``change`` is the id to undo the
-    dream with, ``proposal`` that of the edits kept back for the ``problems``. ``dollars`` is the
-    price of ``usage``. ``said`` is the model's last message, without credentials.
+    ``merged`` or ``removed`` is unchanged. ``orphans`` are memories that the index does not name.
+    ``change`` is the id to undo the dream with, ``proposal`` that of the edits kept back for the
+    ``problems``. ``dollars`` is the price of ``usage``. ``said`` is the model's last message,
+    without credentials.
     """
 
     gate: str = ""
@@ -80,7 +106,6 @@ class DreamReport(Struct, frozen=True):
     orphans: tuple[str, ...] = ()
     before: DirectorySize | None = None
     after: DirectorySize | None = None
-    lost: Mapping[str, int] = field(default_factory=dict)
     change: str | None = None
     proposal: str | None = None
     problems: tuple[str, ...] = ()

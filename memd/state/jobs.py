@@ -129,13 +129,16 @@ def job_completed(job: str, result: Mapping[str, Any], at: float) -> Effect:
 
 
 def completed_results(
-    database: Database, kind: str, directory: str, since: float
+    database: Database, kind: str, directory: str, since: float, until: float
 ) -> tuple[dict[str, Any], ...]:
-    """Return the results of a directory's completed jobs of a kind that ended after ``since``."""
+    """Return the results of a directory's completed jobs of a kind that ended in a time.
+
+    ``since`` and ``until`` are in seconds since 1970.
+    """
     rows = database.read(
-        "SELECT result FROM jobs WHERE kind = ? AND directory = ? AND ended >= ?"
+        "SELECT result FROM jobs WHERE kind = ? AND directory = ? AND ended BETWEEN ? AND ?"
         " AND state = 'completed'",
-        (kind, directory, since),
+        (kind, directory, since, until),
     )
     return tuple(read_object(row["result"]) for row in rows)
 

@@ -111,24 +111,9 @@ class ProposalTable:
         self._docs = Docs(database)
 
     def propose(self, proposal: Proposal) -> str:
-        """Store a proposal and return its id, or the id of an open one with the same edits."""
-        real = os.path.realpath(proposal.directory)
-        new = _bounded(replace(proposal, directory=real))
+        """Store a proposal and return its id, as the function ``propose`` does."""
         with self._docs.transaction() as cursor:
-            stored = docs.list_in(cursor, Proposal, real)
-            for other in stored.values():
-                if other.state == OPEN and _what(other) == _what(new):
-                    return other.id
-            new = replace(new, id=f"p{docs.next_number(cursor, Proposal)}", state=OPEN)
-            docs.put(cursor, new, real, new.id)
-            open_ones = [each for each in stored.values() if each.state == OPEN]
-            for old in open_ones[: len(open_ones) + 1 - _MOST_OPEN]:
-                if old.decided is None:
-                    docs.delete(cursor, Proposal, real, old.id)
-                else:  # partly decided: its refusals stay known
-                    docs.put(cursor, replace(old, state=PARTLY), real, old.id)
-            docs.keep_newest(cursor, Proposal, _MOST_STORED, real)
-        return new.id
+            return propose(cursor, proposal)
 
     def of_directory(self, directory: str, *, decided: bool = False) -> tuple[Proposal, ...]:
         """Return the open proposals for a memory directory, newest first; all with ``decided``."""
@@ -186,6 +171,29 @@ class ProposalTable:
             for edit in proposal.edits:
                 if edit.state == REJECTED:
                     yield int(proposal.id[1:]), edit
+
+
+def propose(cursor: Cursor, proposal: Proposal) -> str:
+    """Store a proposal, inside a transaction; return its id.
+
+    If one with the same edits is open, its id is returned.
+    """
+    real = os.path.realpath(proposal.directory)
+    new = _bounded(replace(proposal, directory=real))
+    stored = docs.list_in(cursor, Proposal, real)
+    for other in stored.values():
+        if other.state == OPEN and _what(other) == _what(new):
+            return other.id
+    new = replace(new, id=f"p{docs.next_number(cursor, Proposal)}", state=OPEN)
+    docs.put(cursor, new, real, new.id)
+    open_ones = [each for each in stored.values() if each.state == OPEN]
+    for old in open_ones[: len(open_ones) + 1 - _MOST_OPEN]:
+        if old.decided is None:
+            docs.delete(cursor, Proposal, real, old.id)
+        else:  # partly decided: its refusals stay known
+            docs.put(cursor, replace(old, state=PARTLY), real, old.id)
+    docs.keep_newest(cursor, Proposal, _MOST_STORED, real)
+    return new.id
 
 
 def decide(cursor: Cursor, directory: str, decided: ProposalDecision, at: float) -> None:

@@ -11,6 +11,8 @@ from memd.agent.places import Root
 from memd.agent.step import ToolResult
 from memd.agent.view import CALL_FILES, AgentView, Meter, open_roots, root_of
 from memd.agent.workspace import Workspace
+from memd.dream.sources import Transcripts
+from memd.dream.workspace import DreamWorkspace
 
 NOW = 1_760_000_000.0
 CANARY = "CANARY-7f3a-do-not-tell"
@@ -96,6 +98,16 @@ class Home:
             project=str(self.project),
             transcripts=(str(self.transcripts),),
             **wanted,
+        )
+
+    def dream(self) -> DreamWorkspace:
+        """Return the workspace of a dream on the three roots."""
+        folders = (str(self.transcripts),)
+        return DreamWorkspace(
+            str(self.memory),
+            transcripts_of=Transcripts(folders, str),
+            project=str(self.project),
+            transcripts=folders,
         )
 
     @contextmanager

@@ -1,4 +1,7 @@
-"""What an agent that is fully lost might call: 25 kinds with 40 variants each."""
+"""What an agent that is fully lost might call: 31 kinds with 40 variants each.
+
+The last six kinds are calls of a dream's tools, which other runs do not have.
+"""
 
 # ruff: noqa: E501 - tables of command lines
 
@@ -148,6 +151,33 @@ def generated(home: Home) -> Iterator[tuple[str, list[Call]]]:
     )
     yield "globs", [("Glob", {"pattern": f"{path}*"}) for path in away]
     yield from _writes(home)
+    yield from _choices(away)
+
+
+def _choices(away: list[str]) -> Iterator[tuple[str, list[Call]]]:
+    makers: dict[str, Callable[[str], Call]] = {
+        "merged into": lambda path: ("Merge", {"into": path, "from": ["a.md"]}),
+        "merged from": lambda path: ("Merge", {"into": "a.md", "from": ["sub/b.md", path]}),
+        "superseded": lambda path: ("Supersede", {"old": path, "by": "a.md", "still_true": ["x"]}),
+        "expired": lambda path: ("Expire", {"path": path, "reason": "2026-01-01 is over"}),
+        "kept": lambda path: ("Keep", {"log": path, "fact": "CANARY", "into": "a.md"}),
+    }
+    for kind, make in makers.items():
+        yield kind, [make(path) for path in away]
+    junk: tuple[Any, ...] = (
+        {}, {"into": "a.md"}, {"into": "a.md", "from": []}, {"into": "a.md", "from": "a.md"},
+        {"into": "a.md", "from": ["a.md"]}, {"into": ["a.md"], "from": ["a.md"]}, {"old": 5},
+        {"old": "a.md", "by": "a.md"}, {"old": "rule.md", "by": "rule.md"}, {"path": "MEMORY.md"},
+        {"path": None, "reason": "x"}, {"path": "a.md"}, {"log": "logs/../a.md", "fact": "alpha"},
+        {"log": "a.md", "fact": "alpha", "into": "evil.md"}, {"into": "a.md", "from": ["x"] * 999},
+        {"log": "logs", "fact": "", "into": "evil.md", "type": "feedback"}, [], None,
+        {"into": "broken.md", "from": ["a.md"]}, {"into": "MEMORY.md", "from": ["a.md"]},
+    )  # fmt: skip
+    names = ("Merge", "Supersede", "Expire", "Keep")
+    yield (
+        "junk of choices",
+        [(names[n % len(names)], junk[n // 2 % len(junk)]) for n in range(VARIANTS)],
+    )
 
 
 def _writes(home: Home) -> Iterator[tuple[str, list[Call]]]:

@@ -17,7 +17,7 @@ from tests.agent.home import CANARY, NOW, TOKEN, Home, never
 from tests.agent.hostile_calls import VARIANTS, generated, random_lines
 from tests.corpora import folder
 
-KINDS = 25
+KINDS = 31
 _LONGEST = 2.0  # seconds of CPU that one hostile call may take
 
 
@@ -54,7 +54,8 @@ _EVENTS = _Events()
 sys.addaudithook(_EVENTS.hear)  # stays for the life of the process, and is deaf unless a test asks
 
 
-def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
+@pytest.mark.parametrize("of_dream", [False, True])
+def test_a_thousand_hostile_calls_do_nothing(home: Home, *, of_dream: bool) -> None:
     """Whatever is called: no write, no process, no socket, no canary in an answer, caps held."""
     kinds = dict(generated(home))
     assert len(kinds) == KINDS
@@ -65,7 +66,7 @@ def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
     answers: list[str] = []
     refused = 0
     slowest = 0.0
-    with home.workspace(origin="tool") as workspace:
+    with home.dream() if of_dream else home.workspace(origin="tool") as workspace:
         descriptors = me.num_fds()
         for calls in kinds.values():
             for tool, given in calls:
@@ -92,10 +93,12 @@ def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
     assert len(proposal.files) <= FILES
     assert sum(len(file.content or b"") for file in proposal.files) <= BYTES
     assert proposal.removed == ()
-    assert all(b"type: feedback" not in (file.content or b"") for file in proposal.files)
+    # What a dream's model makes of a rule is judged when it is done.
+    rules = [file for file in proposal.files if b"type: feedback" in (file.content or b"")]
+    assert of_dream or rules == []
     assert all(TOKEN.encode() not in (file.content or b"") for file in proposal.files)
     assert {file.path.split("/")[0] for file in proposal.files} <= {
-        "flood", "A.MD", "evil.md",
+        "flood", "A.MD", "evil.md", *(file.path for file in rules),
         *(file.path for file in proposal.files if file.path.startswith(("bomb", "x"))),
     }  # fmt: skip
     assert refused > len(answers) * 0.8

@@ -8,8 +8,7 @@ from memd.agent.runs import Runs
 from memd.base.names import is_temporary
 from memd.base.settings import Settings
 from memd.base.values import MemoryType, Project
-from memd.dream.pass_result import Work
-from memd.dream.service import Dreams
+from memd.dream.service import Dreams, Work
 from memd.dream.values import DreamReport
 from memd.state.database import Database
 from memd.state.docs import Docs

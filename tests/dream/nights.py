@@ -1,23 +1,46 @@
-"""A store with memories, and a model that wants one thing of them for one night."""
+"""A store with memories, and a model that makes calls for one night."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from memd.base.names import INDEX
+from memd.base.values import MemoryType
 from memd.daemon.app import SCHEMAS
 from memd.dream.values import DreamReport
-from memd.model.port import Reply
-from memd.projects.project import slug
+from memd.model.port import Ask, Reply
 from memd.state.database import open_database
+from memd.store.memory import new as new_memory
 from tests.dream.bench import DAY, NOW, Bench
-from tests.dream.cases import Case, Edit, reference
-from tests.scripted_model import calls, says
+from tests.scripted_model import Answer, calls, says
 
-LOG = "logs/2026/03/2026-03-02.md"
+USER, FEEDBACK, PROJECT, REFERENCE = MemoryType
 THINGS = "atlas badge cedar delta ember fjord grove haven inlet jetty kiosk latch"
-PARTS = ("owns the rack of", "names the colour of")
+SAME = says(json.dumps({"differences": []}))
+Call = tuple[str, Mapping[str, Any]]
+
+
+def memory(kind: MemoryType, body: str, description: str = "How it is", name: str = "a") -> str:
+    """Return the text of a memory."""
+    stamp = "2026-02-20T10:00:00Z"
+    return new_memory(name, description, kind, body, session="s", modified=stamp).decode()
+
+
+def project(body: str, description: str = "How it is") -> str:
+    """Return a project memory."""
+    return memory(PROJECT, body, description)
+
+
+def reference(body: str, description: str = "Where it is") -> str:
+    """Return a reference memory."""
+    return memory(REFERENCE, body, description)
+
+
+def rule(body: str, description: str = "A rule") -> str:
+    """Return a rule of the person's."""
+    return memory(FEEDBACK, body, description)
 
 
 @contextmanager
@@ -31,23 +54,12 @@ def bench_in(folder: Path) -> Iterator[Bench]:
         database.close()
 
 
-def fill(bench: Bench, case: Case) -> None:
-    """Put the files of a case there, among others that have nothing to do with them."""
+def fill(bench: Bench, files: Mapping[str, str]) -> None:
+    """Put files there, a day old, among others that have nothing to do with them."""
     for number, thing in enumerate(THINGS.split()):
-        for turn, part in enumerate(PARTS):
-            name = f"{thing}-{turn}.md"
-            put(bench, name, reference(f"Desk {number}{turn} {part} the {thing}."), 9)
-    for name, text in case.files.items():
-        put(bench, name, text, case.ages.get(name, 1))
-    if case.index:
-        put(bench, INDEX, case.index, 9)
-    if case.log:
-        put(bench, LOG, case.log, 0)
-    if case.transcript:
-        path = transcript(bench)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'{{"type":"user","message":{{"content":"{case.transcript}"}}}}\n')
-        os.utime(path, (NOW, NOW))
+        put(bench, f"{thing}.md", reference(f"Desk {number} owns the {thing}."), 9)
+    for name, text in files.items():
+        put(bench, name, text, 1)
 
 
 def put(bench: Bench, name: str, text: str, age: int) -> None:
@@ -58,52 +70,28 @@ def put(bench: Bench, name: str, text: str, age: int) -> None:
     os.utime(path, (NOW - age * DAY, NOW - age * DAY))
 
 
-def transcript(bench: Bench) -> Path:
-    """Return where the transcript of a case is."""
-    return Path(bench.project.transcripts, slug(bench.project.root), "s.jsonl")
+async def night(bench: Bench, *wanted: Call, reader: Reply = SAME) -> DreamReport:
+    """Let a model make these calls, of which each is accepted; ``reader`` answers the second."""
+    bodies: list[Answer] = [calls(*wanted), says("Done."), says("I leave it at that.")]
 
+    def answer(ask: Ask) -> Reply:
+        """Return the next reply of the model, or the second reader's."""
+        reply = bodies.pop(0) if ask.tools else reader
+        assert isinstance(reply, Reply)
+        return reply
 
-def edited(before: str, edit: Edit) -> str:
-    """Return a text with an edit made."""
-    if isinstance(edit, str):
-        return edit
-    assert edit[0] in before, edit
-    return before.replace(*edit)
-
-
-def script(bench: Bench, case: Case) -> tuple[Reply, ...]:
-    """Return what a model says that reads all of a case and then does what it wants."""
-    here = {name: (bench.memory / name) for name in (*case.files, *case.edits)}
-    there = {name: path.read_text() for name, path in here.items() if path.exists()}
-    reads = [*there, *([LOG] if case.log else ()), *([INDEX] if case.index else ())]
-    reads += [str(transcript(bench))] if case.transcript else []
-    writes = [(name, edited(there.get(name, ""), edit)) for name, edit in case.edits.items()]
-    return (
-        calls(*(("Read", {"file_path": name}) for name in dict.fromkeys(reads))),
-        calls(*(("Write", {"file_path": n, "content": text}) for n, text in writes), first=50),
-        says("Done."),
-        says("I leave it at that."),
-    )
-
-
-async def night(bench: Bench, case: Case) -> DreamReport:
-    """Let a model do what a case wants."""
-    dreaming, model = bench.taught(*script(bench, case))
+    dreaming, model = bench.taught(answer)
     report = await bench.run(dreaming)
-    answers = [
+    results = [
         block["content"]
-        for message in model.requested[-1].messages
+        for message in model.requested[min(1, len(model.requested) - 1)].messages
         for block in message["content"]
-        if isinstance(block, Mapping)
-        and block.get("type") == "tool_result"
-        and block.get("is_error")
+        if isinstance(block, Mapping) and block.get("is_error")
     ]
-    assert not answers, answers
+    assert not results, results
     return report
 
 
-def texts(bench: Bench, case: Case) -> dict[str, str]:
-    """Return what stands now in the files that a case names."""
-    names = dict.fromkeys((*case.files, *case.edits, INDEX))
-    there = ((name, bench.memory / name) for name in names)
-    return {name: path.read_text() for name, path in there if path.exists()}
+def texts(bench: Bench) -> dict[str, str]:
+    """Return each file of the memory directory."""
+    return {path.name: path.read_text() for path in sorted(bench.memory.glob("*.md"))}

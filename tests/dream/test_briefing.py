@@ -1,10 +1,10 @@
 """What a dream asks a model."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 from memd.agent.service import RunEnd, Task
+from memd.base.text import sha256
 from memd.base.values import Header, MemoryType, Project, Snapshot
 from memd.dream import briefing
 from memd.model.port import Usage
@@ -109,31 +109,29 @@ def test_a_mending_goes_on_with_what_is_left() -> None:
     assert [block["type"] for block in silent.messages[-1]["content"]] == ["tool_result", "text"]
 
 
-NOW = 1_772_450_000.0
-
-
-def log(memory: Path, name: str, age: float = 0.0) -> Path:
+def log(memory: Path, name: str) -> Path:
     """Write a log."""
     path = memory / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("- 10:00 something\n")
-    os.utime(path, (NOW - age, NOW - age))
+    path.write_text(f"- 10:00 something of {name}\n")
     return path
 
 
-def test_logs_that_changed_come_first_by_day(tmp_path: Path) -> None:
-    """The newest day comes first; what has not changed since the last dream is left out."""
-    log(tmp_path, "logs/2026/02/2026-02-27.md", age=500.0)
-    log(tmp_path, "logs/2026/03/2026-03-01.md", age=50.0)
-    log(tmp_path, "logs/2025/12/2025-12-31.md", age=5.0)
+def test_logs_that_are_not_distilled_come_first_by_day(tmp_path: Path) -> None:
+    """The newest day comes first; what was distilled is left out, until its text is another."""
+    log(tmp_path, "logs/2026/02/2026-02-27.md")
+    log(tmp_path, "logs/2026/03/2026-03-01.md")
+    log(tmp_path, "logs/2025/12/2025-12-31.md")
     log(tmp_path, "logs/2026/03/notes.txt")
     log(tmp_path, "logs/2026/03/deeper/too/far.md")
     (tmp_path / "logs/2026/03/folder.md").mkdir()
-    assert briefing.changed_logs(str(tmp_path), NOW - 100) == (
-        "logs/2026/03/2026-03-01.md",
-        "logs/2025/12/2025-12-31.md",
-    )
-    assert len(briefing.changed_logs(str(tmp_path), None)) == 3
+    found = briefing.new_logs(str(tmp_path), {})
+    days = ("2026/03/2026-03-01", "2026/02/2026-02-27", "2025/12/2025-12-31")
+    assert list(found) == [f"logs/{day}.md" for day in days]
+    first, second, third = ((path, sha256(text.encode())) for path, text in found.items())
+    assert list(briefing.new_logs(str(tmp_path), dict((first, third)))) == [second[0]]
+    log(tmp_path, first[0]).write_text("- 10:00 more\n")
+    assert list(briefing.new_logs(str(tmp_path), dict((first, second, third)))) == [first[0]]
 
 
 def test_no_link_leads_to_other_folders(tmp_path: Path) -> None:
@@ -143,4 +141,4 @@ def test_no_link_leads_to_other_folders(tmp_path: Path) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()
     (memory / "logs").symlink_to(elsewhere)
-    assert briefing.changed_logs(str(memory), None) == ()
+    assert briefing.new_logs(str(memory), {}) == {}

@@ -14,8 +14,7 @@ from memd.base.values import MemoryType
 from memd.dream.values import DreamReport
 from memd.text.statements import statements
 from tests.dream.bench import Bench
-from tests.dream.cases import FEEDBACK, USER, memory, project, reference, rule
-from tests.dream.nights import bench_in, put
+from tests.dream.nights import FEEDBACK, USER, bench_in, memory, project, put, reference, rule
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

@@ -170,7 +170,7 @@ def looping(request: dict[str, Any]) -> Blocks:
     if turns == 0:
         return [tool("Read", file_path=f"{n}.md") for n in ("deploy", "release")]
     if turns == 1:
-        return [tool("Write", file_path="release.md", content="removed: merged into deploy.md")]
+        return [tool("Merge", into="deploy.md", **{"from": ["release.md"]})]
     return [tool("Read", file_path=f"part-{turns % 4}.md")]
 
 
@@ -204,7 +204,6 @@ def test_a_dream_that_used_its_turns_is_an_end(project: Project, model: Recorder
     assert "release.md" not in project.tree()
 
 
-@differs("5.3", "its tools are Read, Grep, Glob, Bash, Write and Edit")
 def test_a_dream_chooses_by_its_tools(project: Project, model: Recorder) -> None:
     """A dream's model has Merge, Supersede, Expire and Keep beside its reading tools."""
     fill(project)
@@ -268,13 +267,7 @@ DISTILLED = {
 }
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        pytest.param("the usual form", marks=differs("5.3", "its reason needs a source")),
-        "the log's words",
-    ],
-)
+@pytest.mark.parametrize("form", DISTILLED)
 def test_a_log_is_distilled_by_a_model(project: Project, model: Recorder, form: str) -> None:
     """A fact of a daily log becomes a memory."""
     project.put(TODAY, f"- 10:40 {LINE}\n")
@@ -285,6 +278,42 @@ def test_a_log_is_distilled_by_a_model(project: Project, model: Recorder, form: 
     )
     dream(project)
     assert LINE[1:] in project.tree().get("gateway.md", "")
+
+
+def test_the_persons_words_in_a_log_become_a_rule(project: Project, model: Recorder) -> None:
+    """A line `user said` is the person's word where a transcript has it, and no other line is."""
+    said = "never deploy on Fridays, please, unless the desk agrees"
+    project.conversation("s1").user(f"Ok. {said}").assistant("Ok.")
+    lines = ('user said: "never deploy on Fridays"', 'user said: "always skip the tests"')
+    project.put(TODAY, "".join(f"- 11:00 {line}\n" for line in lines))
+    keep = {"log": TODAY, "type": "feedback"}
+    model.script = replayed(
+        [
+            tool("Keep", fact=lines[0], into="fridays.md", **keep),
+            tool("Keep", fact=lines[1], into="tests.md", **keep),
+        ]
+    )
+    done = dream(project)
+    assert (done["created"], done.get("problems")) == (["fridays.md"], None)
+    found = project.call("memory.read", path="fridays.md")
+    assert (found["type"], found["origin"]) == ("feedback", "user")
+    assert f'**Said:** "{said}"' in found["content"]
+
+
+def test_a_distilled_log_is_not_shown_again(project: Project, model: Recorder) -> None:
+    """A log that a dream has read is no source of the next one, until it says more."""
+    project.put(TODAY, f"- 10:40 {LINE}\n")
+    keep = tool("Keep", log=TODAY, fact=LINE, into="gateway.md")
+    model.script = replayed([tool("Read", file_path=TODAY)], [keep])
+    dream(project)
+    assert LINE in project.read("gateway.md")
+    model.requests.clear()
+    dream(project)
+    assert TODAY not in json.dumps(model.requests[0]["messages"])
+    project.put(TODAY, f"- 10:40 {LINE}\n- 11:00 and port 8444 too\n")
+    model.requests.clear()
+    dream(project)
+    assert TODAY in json.dumps(model.requests[0]["messages"])
 
 
 def test_a_proposal_waits_for_the_person(project: Project, model: Recorder) -> None:

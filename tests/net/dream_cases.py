@@ -1,41 +1,45 @@
-"""What models want of a dream: sensible wishes, and harms. Written before the judge was."""
+"""What models want of a dream: twenty sensible wishes. Written before any dream was.
 
-from collections.abc import Mapping
+An edit is the whole new text of a file, or a piece of it and what it becomes. ``tools`` are the
+calls by which a model that knows its tools does the same; without them it makes the edits.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memd.base.values import MemoryType
-from memd.store.memory import new as new_memory
+Edit = str | tuple[str, str]
+Call = tuple[str, Mapping[str, object]]
+INDEX = "MEMORY.md"
+LOG = "logs/2026/11/2026-11-20.md"
 
-USER, FEEDBACK, PROJECT, REFERENCE = MemoryType
-Edit = str | tuple[str, str]  # the whole new text, or a piece of it and what it becomes
 
-
-def memory(kind: MemoryType, body: str, description: str = "How it is", name: str = "a") -> str:
+def memory(kind: str, body: str, description: str = "How it is", name: str = "a") -> str:
     """Return the text of a memory."""
-    stamp = "2026-02-20T10:00:00Z"
-    return new_memory(name, description, kind, body, session="s", modified=stamp).decode()
+    head = f"name: {name}\ndescription: {description}\nmetadata:\n  node_type: memory\n"
+    stamps = "  originSessionId: s\n  modified: 2026-02-01T10:00:00Z\n"
+    return f"---\n{head}  type: {kind}\n{stamps}---\n\n{body}\n"
 
 
 def project(body: str, description: str = "How it is") -> str:
     """Return a project memory."""
-    return memory(PROJECT, body, description)
+    return memory("project", body, description)
 
 
 def reference(body: str, description: str = "Where it is") -> str:
     """Return a reference memory."""
-    return memory(REFERENCE, body, description)
+    return memory("reference", body, description)
 
 
 def rule(body: str, description: str = "A rule") -> str:
     """Return a rule of the person's."""
-    return memory(FEEDBACK, body, description)
+    return memory("feedback", body, description)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One night: what there is, what the model does to it, and what it read beside.
+    """One night: what there is, what a model does to it, and what it read beside.
 
-    ``index`` are lines above the pointers; ``to_index`` edits the index as it then is.
+    ``index`` are lines above the pointers.
     """
 
     name: str
@@ -45,8 +49,12 @@ class Case:
     transcript: str = ""
     index: str = ""
     ages: Mapping[str, int] = field(default_factory=dict)  # days; 1 where nothing is said
+    tools: Sequence[Call] = ()
 
 
+PORTS = {
+    "api.md": project("The API listens on port 8080.\n\nThe admin page listens on port 9090."),
+}
 DEPLOY = project("Deploys go out on Thursdays at 14:00. Ann Weber approves them.", "When we deploy")
 RELEASE = project("Releases are tagged `v2.x` on the branch `release` by Ben.", "How we release")
 NAMES = {
@@ -66,6 +74,7 @@ WISHES: tuple[Case, ...] = (
             ),
             "release.md": "removed: merged into deploy.md",
         },
+        tools=(("Merge", {"into": "deploy.md", "from": ["release.md"]}),),
     ),
     Case(
         "merge in other words",
@@ -82,6 +91,7 @@ WISHES: tuple[Case, ...] = (
             ),
             "redis.md": "removed: merged into cache.md",
         },
+        tools=(("Merge", {"into": "cache.md", "from": ["redis.md"]}),),
     ),
     Case(
         "drop a date that is over",
@@ -96,6 +106,7 @@ WISHES: tuple[Case, ...] = (
         "remove a note whose date is over",
         {"offsite.md": project("The offsite is on 2026-02-05 in Lisbon.")},
         {"offsite.md": "removed: the offsite was on 2026-02-05, which is over"},
+        tools=(("Expire", {"path": "offsite.md", "reason": "2026-02-05 is over"}),),
     ),
     Case(
         "tighten a description",
@@ -155,6 +166,22 @@ WISHES: tuple[Case, ...] = (
             "release.md": "removed: merged into deploy.md",
             "start.md": project("Begin with [the releases](deploy.md)."),
         },
+        tools=(
+            ("Merge", {"into": "deploy.md", "from": ["release.md"]}),
+            (
+                "Edit",
+                {
+                    "file_path": "start.md",
+                    "old_string": "(release.md)",
+                    "new_string": "(deploy.md)",
+                },
+            ),
+        ),
+    ),
+    Case(
+        "put a date behind a relative one",
+        {"move.md": project("The office moves next Friday.")},
+        {"move.md": project("The office moves next Friday (2026-02-27).")},
     ),
     Case(
         "correct a fact that a daily log corrects",
@@ -175,12 +202,33 @@ WISHES: tuple[Case, ...] = (
             "old.md": "removed: new.md is newer and says that the backup runs at 03:15",
         },
         ages={"old.md": 40, "new.md": 2},
+        tools=(
+            (
+                "Supersede",
+                {
+                    "old": "old.md",
+                    "by": "new.md",
+                    "still_true": ["It is kept in `vault-3`."],
+                    "reason": "the backup runs at 03:15",
+                },
+            ),
+        ),
     ),
     Case(
         "save a fact of a daily log",
         {"team.md": project("Dora joined the platform team.")},
         {"team.md": project("Dora joined the platform team.\n\nEmil leads it since 2026-02-26.")},
         log="- 09:10 Emil leads the platform team since 2026-02-26.\n",
+        tools=(
+            (
+                "Keep",
+                {
+                    "log": LOG,
+                    "fact": "Emil leads the platform team since 2026-02-26.",
+                    "into": "team.md",
+                },
+            ),
+        ),
     ),
     Case(
         "save what a transcript says",
@@ -192,11 +240,12 @@ WISHES: tuple[Case, ...] = (
         "remove an exact copy of a rule",
         {"review.md": STRICT, "review-2.md": STRICT},
         {"review-2.md": "removed: merged into review.md"},
+        tools=(("Merge", {"into": "review.md", "from": ["review-2.md"]}),),
     ),
     Case(
         "shorten a line of the index",
         {"deploy.md": DEPLOY},
-        {"MEMORY.md": ("How it all goes and when", "Deploys on Thursdays at 14:00")},
+        {INDEX: ("How it all goes and when", "Deploys on Thursdays at 14:00")},
         index="- [Deploys](deploy.md) — How it all goes and when\n",
     ),
     Case(
@@ -218,6 +267,7 @@ WISHES: tuple[Case, ...] = (
         "a copy under another name goes without a claim",
         {"deploy.md": DEPLOY, "deploys.md": DEPLOY},
         {"deploys.md": "removed: the same as deploy.md"},
+        tools=(("Merge", {"into": "deploy.md", "from": ["deploys.md"]}),),
     ),
     Case(
         "join two sentences into one",
@@ -239,5 +289,6 @@ WISHES: tuple[Case, ...] = (
             ),
             "tabs.md": "removed: merged into parser.md",
         },
+        tools=(("Merge", {"into": "parser.md", "from": ["tabs.md"]}),),
     ),
 )

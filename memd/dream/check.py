@@ -1,0 +1,389 @@
+"""Check what a dream's model chose and wrote, each group by itself. Pure.
+
+Three rules decide, and none of them understands a sentence:
+
+- **The person's own words stay.** A ``user``, ``feedback`` or untyped memory is afterwards what
+  ``joining.py`` makes of it and of the memories merged into it, to the byte. A new one is what Keep
+  made of words that the person typed.
+- **Moves only.** A ``project`` or ``reference`` memory may be written anew if each of its sentences
+  stood in a memory of its group, a daily log or the person's words, and none is lost. Anything else
+  is for a second reader (``second_reader.py``), whose list has to be empty.
+- **Stands somewhere.** A number, date, address, path or piece of code that stands in no source, and
+  a new order or wish, are a problem without asking.
+
+A removal names what makes the
+memory void: the memory it went into, a newer one, or its last day, which is over.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+
+from msgspec.structs import replace
+
+from memd.agent.proposal import stamped
+from memd.base.text import decode, iso_time, sha256
+from memd.base.values import ASSISTANT, PERSON, FileEdit, Tree, least_trusted
+from memd.base.yielding import yield_to_requests
+from memd.dream import joining
+from memd.dream.groups import MemoryText, Night, Work
+from memd.dream.joining import CannotJoinError
+from memd.dream.sources import is_advice, log_statements
+from memd.dream.values import DAMAGED, LISTED, Group, Merge, Reasoned, Wanted, in_the_end, quoted
+from memd.store.memory import Memory
+from memd.text.orders import orders, wishes
+from memd.text.statements import Statement, details, has_detail
+
+Repeats = Callable[[Sequence[FileEdit]], Collection[str]]
+
+_DATE = r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)"
+_SAID = "**Said:**"
+_SHARED_WORDS = 3  # of a source's sentence with a new one, to be shown to the second reader
+_SHOWN_SOURCES = 40  # sentences of sources that the second reader is shown
+_MOST_PROBLEMS = 50  # of a group
+_NS = 1_000_000_000
+_PER_NIGHT = 5  # a dream may remove so many memories for a reason, even of a few
+_PART_PER_NIGHT = 10  # or the tenth part of the memories
+_PART_PER_MONTH = 3  # the third part of the memories may go so in 30 nights
+_TAKEN_BACK = "a dream did this before, and it was taken back"
+_PARTNER = "it was to become one with {}, which stays as it is"
+
+
+def wanted(work: Work, tree: Tree, *, session: str, now: float, repeats: Repeats) -> Wanted:
+    """Return the groups of a run's work, each with its problems or what a reader has to compare.
+
+    New memories are stamped with the ``session`` and ``now`` (seconds since 1970). ``repeats``
+    returns the paths of edits that a dream made before to the same text.
+    """
+    night = Night(work, tree, session, now)
+    groups, left = list[Group](), list[Reasoned]()
+    for members in night.groups():
+        yield_to_requests()
+        why = night.reason_to_leave(members)
+        group = None if why else _Checked(night, members).group()
+        if group is not None and (again := sorted(repeats(group.edits))):
+            group, why = None, {again[0]: _TAKEN_BACK}
+        if group is not None:
+            groups.append(group)
+        else:
+            (path, reason), *_ = why.items()
+            others = (member for member in members if member in night.files and member != path)
+            left += [Reasoned(path, reason), *(Reasoned(p, _PARTNER.format(path)) for p in others)]
+    changed, problems = night.pointers()
+    damaged = [header.path for header in tree.headers() if header.damaged]
+    return Wanted(
+        groups=(*groups, *night.questions()),
+        pointers=changed,
+        left=(*left, *problems),
+        listed=tuple(Reasoned(path, DAMAGED) for path in damaged[:LISTED]),
+        distilled={} if left else work.distilled,
+    )
+
+
+class _Checked:
+    """One group of a night; ``members`` are its paths."""
+
+    def __init__(self, night: Night, members: Sequence[str]) -> None:
+        self._night = night
+        self._members = members
+        self._changed = [path for path in members if path in night.files]
+        self._old = {path: night.before[path] for path in members if path in night.before}
+        self._new = {path: night.after[path] for path in members if path in night.after}
+        # Facts are memories that are no rules; those whose time is over need not be said any more.
+        self._old_facts = [
+            text
+            for path, text in self._old.items()
+            if not (text.is_rule or (path in self._changed and self._is_only_of_past_days(text)))
+        ]
+        self._new_facts = [text for text in self._new.values() if not text.is_rule]
+        self._old_keys = frozenset[str]().union(*(text.keys for text in self._old_facts))
+        self._new_keys = frozenset[str]().union(*(text.keys for text in self._new_facts))
+        self._given: dict[Callable[[str], bool], bool] = {}  # what ``_gave`` returned
+        self._added = {
+            text.path: [each for each in text.statements if each.key not in self._old_keys]
+            for text in self._new_facts
+            if text.path in self._changed
+        }
+
+    def group(self) -> Group:
+        """Return the group with its edits, and its problems or the texts to compare."""
+        night = self._night
+        problems = tuple(dict.fromkeys(islice(self._problems(), _MOST_PROBLEMS)))
+        gone = [path for path in self._changed if path not in self._new and path in self._old]
+        reasons = {path: night.files[path].reason for path in gone}
+        is_for_reader = not problems and self._needs_reader()
+        return Group(
+            tuple(map(self._edit, self._changed)),
+            {path: night.work.read.get(path) for path in self._members},
+            merged=tuple(
+                Merge(in_the_end(night.into, path), path) for path in gone if path in night.into
+            ),
+            removed=tuple(Reasoned(p, reasons[p]) for p in gone if p not in night.into),
+            reasons=reasons,
+            problems=problems,
+            old=self._old_texts() if is_for_reader else "",
+            new=self._new_texts() if is_for_reader else "",
+        )
+
+    def _problems(self) -> Iterator[str]:
+        """Yield what is wrong with the group's changes, without asking anybody."""
+        for path in self._changed:
+            old, new = self._old.get(path), self._new.get(path)
+            if new is None:
+                yield from self._removal_problems(path)
+            elif new.is_rule or (old is not None and old.is_rule):
+                yield from self._rule_problems(path, old, new)
+            else:
+                yield from self._head_problems(new, old)
+                for each in self._added[path]:
+                    yield from self._statement_problems(new, each)
+
+    def _removal_problems(self, path: str) -> Iterator[str]:
+        """Yield why a memory may not go."""
+        old, removal = self._old.get(path), self._night.removals.get(path)
+        if old is None:
+            return
+        if removal is None:
+            yield f"{path} would go without a reason"
+        elif removal.into:
+            return  # whether it is said there is seen from the texts
+        elif old.is_rule:
+            yield f"{path} is a {old.read.type or 'untyped'} memory and would go"
+        elif removal.by:
+            newer = self._night.before.get(removal.by)
+            if newer is None or self._times(newer)[-1] <= self._times(old)[-1]:
+                yield f"{path} would go, and {removal.by} is no newer than it"
+        elif not self._is_over(old, removal.reason):
+            yield (
+                f"{path} would go, and its reason names no last day of it that is over:"
+                f" {quoted(removal.reason)}"
+            )
+
+    def _times(self, text: MemoryText) -> list[str]:
+        """Return the times at which a memory may have been written, the earliest first."""
+        stamp = text.read.metadata.get("modified", "")
+        changed = iso_time(self._night.mtimes.get(text.path, 0) / _NS)
+        return sorted((stamp or changed, changed))
+
+    def _is_over(self, text: MemoryText, reason: str) -> bool:
+        """Return whether a reason names the last day that a memory speaks of, which is over."""
+        days = re.findall(_DATE, f"{text.read.description}\n{text.read.body}")
+        last = max(days, default="")
+        return bool(last) and last < self._night.today and last in reason
+
+    def _is_only_of_past_days(self, text: MemoryText) -> bool:
+        """Return whether an expired memory speaks of days only that were to come, and are over.
+
+        What happened on a day stays true, so a day that was over when it was written is none.
+        """
+        removal = self._night.removals.get(text.path)
+        if removal is None or removal.into or removal.by:
+            return False
+        written = self._times(text)[0]
+        days = [
+            max(re.findall(_DATE, each.raw), default="")
+            for each in text.statements
+            if not is_advice(each)
+        ]
+        return all(written[:10] <= day < self._night.today for day in days)
+
+    def _rule_problems(self, path: str, old: MemoryText | None, new: MemoryText) -> Iterator[str]:
+        """Yield what is wrong with a change of the person's own words."""
+        kind = new.read.type or (old and old.read.type) or "untyped"
+        if old is None:
+            if self._night.work.decisions.of_person.get(path) != new.content:
+                yield f"{path} would be a new {kind} memory, which needs the person's words"
+        elif old.read.type != new.read.type:
+            yield f"{path} would change its type from {old.read.type} to {new.read.type}"
+        elif self._joined(path, frozenset()) != new.content:
+            yield f"{path} is a {kind} memory and would say something else"
+
+    def _joined(self, path: str, passed: frozenset[str]) -> bytes | None:
+        """Return what a memory is once those merged into it are put into it."""
+        if path in passed or path not in self._old:
+            return None
+        content = self._old[path].content
+        for source, into in self._night.into.items():
+            if into == path and source in self._changed:
+                other = self._joined(source, passed | {path})
+                if other is None:
+                    return None
+                try:
+                    content = joining.joined(content, other)
+                except CannotJoinError:
+                    return None
+        return content
+
+    def _head_problems(self, new: MemoryText, old: MemoryText | None) -> Iterator[str]:
+        """Yield what is wrong with a memory's name, fields and links."""
+        fields = _fields(new.read)
+        allowed = {item for text in self._old.values() for item in _fields(text.read)}
+        wrong = fields ^ _fields(old.read) if old else fields - allowed
+        for name, value in sorted(wrong):
+            yield f"{new.path} would gain or lose the field '{quoted(f'{name}: {value}')}'"
+        names = [text.read.name for text in self._old.values()]
+        spelled = new.read.name.replace("-", " ")
+        stem = new.path.rpartition("/")[2].removesuffix(".md").replace("-", " ").replace("_", " ")
+        known = "\n\n".join((new.read.body, new.read.description, *names))
+        for called in (spelled, *(() if old else (stem,))):
+            if (orders(called) or wishes(called)) and not joining.says(known, called):
+                yield f"{new.path} would have a name that orders or wishes: '{quoted(called)}'"
+        old_links = frozenset[str]().union(*(text.links for text in self._old.values()))
+        for link in sorted(new.links - old_links - self._night.known.paths):
+            if link.endswith(".md"):
+                yield f"{new.path} would link to what is not there: '{quoted(link)}'"
+
+    def _statement_problems(self, new: MemoryText, statement: Statement) -> Iterator[str]:
+        """Yield what is wrong with a new statement without asking anybody."""
+        yield_to_requests()
+        raw = statement.raw
+        if raw.startswith(_SAID):
+            yield f"{new.path} would have evidence that no memory of it had: '{quoted(raw)}'"
+            return
+        for detail in details(raw):
+            if detail not in self._known_details and not has_detail(self._known, detail):
+                yield f"{new.path} would say '{quoted(detail)}', which stands nowhere"
+        if is_advice(statement):
+            return
+        for gives, what in ((orders, "order something"), (wishes, "say what somebody wants")):
+            if gives(raw) and not self._gave(gives):
+                yield f"{new.path} would {what}, which no memory of it did: '{quoted(raw)}'"
+
+    @cached_property
+    def _known(self) -> str:
+        """All that the group's memories, the logs and the person say."""
+        texts = (decode(text.content) for text in self._old.values())
+        return "\n".join((*texts, self._night.sources))
+
+    @cached_property
+    def _known_details(self) -> frozenset[str]:
+        """The details in all of that."""
+        return frozenset(details(self._known))
+
+    def _gave(self, gives: Callable[[str], bool]) -> bool:
+        """Return whether a fact of the group was an order, or a wish, before."""
+        if gives not in self._given:
+            raws = (each.raw for text in self._old_facts for each in text.statements)
+            self._given[gives] = any(map(gives, raws))
+        return self._given[gives]
+
+    def _needs_reader(self) -> bool:
+        """Return whether the group has words that stood nowhere, or lost some."""
+        if self._old_keys - self._new_keys:
+            return True
+        for path in self._added:
+            new, old = self._new[path], self._old.get(path)
+            if old is not None and not joining.has_steps(new.read.body, old.read.body):
+                return True
+            if any(self._is_new_wording(path, each) for each in self._added[path]):
+                return True
+            if self._has_new_head(new, old):
+                return True
+        return False
+
+    def _is_new_wording(self, path: str, statement: Statement) -> bool:
+        """Return whether a new statement stood in no source. New memories may have a reason."""
+        if statement.key in self._night.log_keys | self._night.person_keys:
+            return False
+        of_sources = any(
+            each.key in self._night.log_keys | self._night.person_keys for each in self._added[path]
+        )
+        is_plain_advice = is_advice(statement) and not any(details(statement.raw))
+        return not (is_plain_advice and path not in self._old and of_sources)
+
+    def _has_new_head(self, new: MemoryText, old: MemoryText | None) -> bool:
+        """Return whether name, description or ``when`` say more than the memory, or lose a word."""
+        olds = self._old.values()
+        for text in (new.read.description, new.read.metadata.get("when", "")):
+            heads = (each.read.description for each in olds)
+            whens = (each.read.metadata.get("when", "") for each in olds)
+            known = [new.read.body, *heads, *whens, new.read.name.replace("-", " ")]
+            if text and text not in known and not joining.abridges(text, known):
+                return True
+        if old is None or old.read.description == new.read.description:
+            return False
+        return not joining.says(joining.text_of(new.read), old.read.description)
+
+    def _edit(self, path: str) -> FileEdit:
+        """Return the edit of a member, with its time and its origin."""
+        night = self._night
+        file, old, new = night.files[path], self._old.get(path), self._new.get(path)
+        base = "" if file.base is None else sha256(file.base)
+        if new is None:
+            return FileEdit(path, None, base)
+        if new.content == night.work.decisions.of_person.get(path):
+            return FileEdit(path, new.content, base, origin=PERSON)
+        sources = [source for source in night.into if in_the_end(night.into, source) == path]
+        taken = [self._old[each] for each in (path, *sources) if each in self._old]
+        known = frozenset[str]().union(*(text.keys for text in taken))
+        if old is None or not new.keys <= known or not old.keys <= new.keys:
+            made = stamped(file, session=night.session, modified=night.now)
+            members = self._old.values() if old is None or not new.keys <= known else taken
+            origins = [each.read.origin for each in members]
+            origins += [ASSISTANT] if any(origins) or old is None else []
+            return FileEdit(path, made.content, base, origin=least_trusted(*origins))
+        # It says nothing new: it is as old as its newest source.
+        mtime_ns = max(night.mtimes.get(each.path, 0) for each in taken)
+        stamp = old.read.metadata.get("modified", "")
+        if stamp and stamp != new.read.metadata.get("modified", ""):
+            file = stamped(file, session=night.session, modified=stamp)
+        origin = least_trusted(*(each.read.origin for each in taken))
+        return FileEdit(path, file.content, base, mtime_ns, origin=origin)
+
+    def _old_texts(self) -> str:
+        """Return the old texts of the group for the second reader, and what sources say of it."""
+        result = [self._shown(text, self._times(text)[-1]) for text in self._old_facts]
+        words = [set(each.key.split()) for added in self._added.values() for each in added]
+        sources = [
+            (path, each.raw)
+            for path, text in self._night.work.logs.items()
+            for each in log_statements(text)
+        ]
+        sources += [("the person", each) for each in self._night.work.person]
+        near = [
+            f"[{where}] {raw}"
+            for where, raw in sources
+            if any(len(own & set(Statement(raw).key.split())) >= _SHARED_WORDS for own in words)
+        ]
+        if near:
+            result.append("\n".join(near[:_SHOWN_SOURCES]))
+        return "\n\n".join(result)
+
+    def _new_texts(self) -> str:
+        """Return the new texts of the group for the second reader."""
+        return "\n\n".join(self._shown(text, "now") for text in self._new_facts)
+
+    @staticmethod
+    def _shown(text: MemoryText, written: str) -> str:
+        """Return a memory as the second reader sees it."""
+        read = text.read
+        return f"[{text.path}, written {written}] {read.description}\n{read.body.strip()}"
+
+
+def _fields(read: Memory) -> frozenset[tuple[str, str]]:
+    """Return the fields of a head that memd does not set."""
+    items = read.metadata.items()
+    return frozenset((name, value) for name, value in items if name not in joining.OWN_FIELDS)
+
+
+def too_many(groups: Sequence[Group], total: int, lately: int) -> tuple[Group, ...]:
+    """Return the groups, with a problem for those that would remove too many memories.
+
+    In one night a tenth of the ``total`` memories may go for a reason alone, or five; in 30 nights
+    a third of what there was. ``lately`` went in the last 30 nights.
+    """
+    per_night = max(_PER_NIGHT, total // _PART_PER_NIGHT)
+    per_month = max(1, (total + lately) // _PART_PER_MONTH - lately)
+    result, count = list[Group](), 0
+    for group in groups:
+        number = 0 if group.problems else len(group.removed)
+        if number and count + number > min(per_night, per_month):
+            span = "one night" if count + number > per_night else "30 nights"
+            named = ", ".join(each.path for each in group.removed)
+            sentence = f"{named} would go, and more may not go in {span} for a reason alone"
+            result.append(replace(group, problems=(sentence,)))
+        else:
+            count += number
+            result.append(group)
+    return tuple(result)
