@@ -32,7 +32,7 @@ def fill(text: str, flags: Collection[str], values: Mapping[str, str]) -> str:
     """Return a template with its conditions decided and its values in place."""
     lines = []
     for line in text.split("\n"):
-        condition = _CONDITION.fullmatch(line)
+        condition = _CONDITION.fullmatch(line) if line.startswith("@") else None
         if condition is None:
             lines.append(line)
             continue
