@@ -176,6 +176,10 @@ class FileEdit(Struct, frozen=True):
     origin: str = ""
 
 
+# The reason of a suggested request to remember what the work itself shows.
+SHOWN_ELSEWHERE = "shown_elsewhere"
+
+
 class Suggestion(Struct, frozen=True):
     """A statement that may be worth remembering; it is stored with the change set's directory.
 

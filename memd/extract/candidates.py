@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.covered import CoveredText
-from memd.base.values import OUTSIDE, PERSON, MemoryType, Message, Suggestion
+from memd.base.values import OUTSIDE, PERSON, SHOWN_ELSEWHERE, MemoryType, Message, Suggestion
 from memd.base.yielding import yield_to_requests
 from memd.extract import credentials, phrases
 from memd.extract.sentences import Sentence, sentences
@@ -65,7 +65,8 @@ QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "n
 NOT_WANTED = "not_to_remember"
 # The reasons why a sentence is suggested and not saved.
 UNCERTAIN, CHANGED = "uncertain", "changed"
-REQUESTED = SHOWN_ELSEWHERE, NOT_UNDERSTOOD = "shown_elsewhere", "not_understood"
+NOT_UNDERSTOOD = "not_understood"
+REQUESTED = (SHOWN_ELSEWHERE, NOT_UNDERSTOOD)
 
 
 class Candidate(Struct, frozen=True):

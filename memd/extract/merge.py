@@ -14,6 +14,7 @@ Rules of this file
 
 import re
 from collections.abc import Container, Iterable, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -176,13 +177,15 @@ class _Work:
         similar = self._similar(statement)
         return next((each for each in similar if _denies(statement, each.description)), None)
 
+    @cached_property
+    def _described(self) -> dict[str, frozenset[str]]:
+        """The words of each memory's description by its path."""
+        return {path: frozenset(words(each.description)) for path, each in self._headers.items()}
+
     def _similar(self, statement: str) -> list[Header]:
         """Return the memories whose descriptions share most words with a statement, best first."""
         own = set(words(statement))
-        shared = {
-            path: len(own.intersection(words(header.description)))
-            for path, header in self._headers.items()
-        }
+        shared = {path: len(own & described) for path, described in self._described.items()}
         best = sorted((path for path in shared if shared[path]), key=lambda p: (-shared[p], p))
         return [self._headers[path] for path in best[:_MOST_COMPARED]]
 

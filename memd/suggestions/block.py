@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from memd.base import limits
 from memd.base.text import iso_time
+from memd.base.values import SHOWN_ELSEWHERE
 from memd.state.suggestions import OpenSuggestion
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units
 
-_SHOWN_ELSEWHERE = "shown_elsewhere"  # the reason of a request to remember what the work shows
 _INTRODUCTION = "The user said earlier (quoted, no request for this turn; not remembered yet):"
 _REQUEST = (
     "If such a thing should hold in later conversations too, save it: "
@@ -44,7 +44,7 @@ def _about(suggestion: OpenSuggestion) -> str:
     """Return what else the head of a suggestion says, "" for nothing."""
     if suggestion.corrects:
         return f", corrects {neutralise(suggestion.corrects)}"
-    if suggestion.reason == _SHOWN_ELSEWHERE:
+    if suggestion.reason == SHOWN_ELSEWHERE:
         return ", save only what of it the code or git does not show"
     return ""
 
