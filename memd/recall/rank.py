@@ -210,22 +210,26 @@ def score(prompt: Terms, row: SearchRow, forms: Iterable[Form]) -> Ranked | None
 
 
 def rank(scored: Iterable[Ranked], limit: int, *, floor: bool = True) -> list[Ranked]:
-    """Return the memories that were scored, the best first, and why some are cut.
+    """Return the results among the memories that were scored, at most ``limit``, the best first.
 
-    Of equal scores the newer comes first. At most ``limit`` are not cut. Without ``floor`` none is
-    cut for a low value.
+    Of equal scores the newer comes first. Without ``floor`` none is left out for a low value.
     """
     ranked = sorted(scored, key=lambda item: (-item.score, -item.row.mtime_ns, item.row.path))
-    one_reaches = any(item.value >= item.floor for item in ranked)
-    share = (_FOLLOWING_SHARE if one_reaches else 1.0) if floor else 0.0
-    for index, item in enumerate(ranked):
-        if item.value < share * item.floor:
-            ranked[index] = replace(item, cut=BELOW_FLOOR)
-        elif limit <= 0:
-            ranked[index] = replace(item, cut=BEYOND_LIMIT)
-        else:
-            limit -= 1
-    return ranked
+    if floor:
+        one_reaches = any(item.value >= item.floor for item in ranked)
+        share = _FOLLOWING_SHARE if one_reaches else 1.0
+        ranked = [item for item in ranked if item.value >= share * item.floor]
+    return ranked[: max(limit, 0)]
+
+
+def with_cuts(scored: Collection[Ranked], limit: int) -> list[Ranked]:
+    """Return all memories that were scored, the best first, and why some are no results."""
+    above_floor = [item.row.path for item in rank(scored, len(scored))]
+    cuts = dict.fromkeys(above_floor, BEYOND_LIMIT) | dict.fromkeys(above_floor[:limit], "")
+    return [
+        replace(item, cut=cuts.get(item.row.path, BELOW_FLOOR))
+        for item in rank(scored, len(scored), floor=False)
+    ]
 
 
 @cache

@@ -29,7 +29,7 @@ from memd.base.values import (
 from memd.recall import block, select
 from memd.recall.own_rules import OwnRules, own_rules
 from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, promising_first, rank, score, weigh
+from memd.recall.rank import Ranked, promising_first, rank, score, weigh, with_cuts
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest_first
@@ -110,7 +110,8 @@ class DirectoryPaths(NamedTuple):
 class Selection(Struct, frozen=True):
     """The ranker's selection for a prompt, from ``count`` memories.
 
-    ``ranked`` are all ranked memories, ``excluded`` name and reason of others by path.
+    ``ranked`` are all memories that were scored, for an explanation only; ``excluded`` has name and
+    reason of others by path.
     ``options`` are the headers that a model may choose ``most`` of. ``empty`` says that there was
     nothing to choose from.
     """
@@ -158,8 +159,7 @@ class Finder:
         # What is below the floor is of interest only to these.
         limit = None if for_model or prompt.explain else most
         scored, excluded = self._score(place.real, query, len(headers), limit, reasons)
-        ranked = rank(scored, most)
-        best = [item.row.path for item in ranked if not item.cut]
+        best = [item.row.path for item in rank(scored, most)]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
         if is_small and (for_model or not best):
@@ -167,12 +167,12 @@ class Finder:
             options = [header for header in headers if header.path not in left_out]
         elif for_model:
             all_ranked = rank(scored, limits.MANIFEST_ENTRIES, floor=False)
-            ranked_paths = {item.row.path for item in all_ranked if not item.cut}
+            ranked_paths = {item.row.path for item in all_ranked}
             options = [header for header in headers if header.path in ranked_paths]
         return Selection(
             place,
             candidates=self.candidates(place, prompt.index, best, now),
-            ranked=ranked,
+            ranked=with_cuts(scored, most) if prompt.explain else (),
             excluded=excluded,
             options=options,
             most=most,
@@ -243,7 +243,7 @@ class Finder:
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
         scored, _ = self._score(real, parse(query), len(headers), most, floor=False)
-        best = [item for item in rank(scored, most, floor=False) if not item.cut]
+        best = rank(scored, most, floor=False)
         files = self._reader.read_many(directory, [item.row.path for item in best], real)
         file_of = {file.header.path: file for file in files}
         return tuple(
@@ -275,20 +275,19 @@ class Finder:
         ids = rarest_first(wanted, at_most, memories)
         promising = promising_first(terms, ids_of, ids)
         scored, excluded, count = list[Ranked](), dict[str, tuple[str, str]](), 0
-        for start in range(0, len(ids), _ROWS_AT_ONCE):
-            part = promising[start : start + _ROWS_AT_ONCE]
-            rows = self._search.rows([candidate.id for candidate in part])
+        while promising:
+            part, promising = promising[:_ROWS_AT_ONCE], promising[_ROWS_AT_ONCE:]
+            rows = self._search.rows([hit.id for hit in part])
             excluded |= reasons(rows.values())
             for id_, forms, _ in part:
                 row = rows.get(id_)
                 if row is not None and row.path not in excluded:
                     count += 1
                     scored += filter(None, [score(terms, row, forms)])
-            others = promising[start + _ROWS_AT_ONCE :]
-            if limit is not None and count >= _LEAST_CANDIDATES and others:
-                best = [item for item in rank(scored, limit, floor=floor) if not item.cut]
-                if len(best) == limit and others[0].most < best[-1].score:
-                    break
+            if limit and count >= _LEAST_CANDIDATES:
+                best = rank(scored, limit, floor=floor)
+                least = best[-1].score if len(best) == limit else 0.0
+                promising = [hit for hit in promising if hit.most >= least]
         # There are enough of those that nothing excludes, however many are excluded.
         if count < _LEAST_CANDIDATES and len(ids) == at_most:
             return self._score(

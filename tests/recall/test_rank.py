@@ -4,7 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memd.recall.query import parse
-from memd.recall.rank import BELOW_FLOOR, BEYOND_LIMIT, Ranked, promising_first, rank, score, weigh
+from memd.recall.rank import (
+    BELOW_FLOOR,
+    BEYOND_LIMIT,
+    Ranked,
+    promising_first,
+    rank,
+    score,
+    weigh,
+    with_cuts,
+)
 from memd.state.search import SearchRow
 from memd.text.words import search_text
 
@@ -173,9 +182,7 @@ def _described(path: str, description: str, mtime: int = 0) -> SearchRow:
 ROWS = [_row(memory, number) for number, memory in enumerate(MEMORIES)]
 
 
-def _rank(
-    rows: Sequence[SearchRow], prompt: str, limit: int, *, floor: bool = True
-) -> list[Ranked]:
+def _score(rows: Sequence[SearchRow], prompt: str) -> list[Ranked]:
     counts = Counter(word for row in rows for word in set(row.words.split()))
     terms = weigh(parse(prompt), counts, len(rows))
     found = {
@@ -184,14 +191,13 @@ def _rank(
     }
     candidates = promising_first(terms, found, range(len(rows)))
     scored = [score(terms, rows[candidate.id], candidate.forms) for candidate in candidates]
-    return rank(filter(None, scored), limit, floor=floor)
+    return list(filter(None, scored))
 
 
 def _paths(
     rows: Sequence[SearchRow], prompt: str, limit: int = 5, *, floor: bool = True
 ) -> list[str]:
-    ranked = _rank(rows, prompt, limit, floor=floor)
-    return [item.row.path for item in ranked if not item.cut]
+    return [item.row.path for item in rank(_score(rows, prompt), limit, floor=floor)]
 
 
 def test_prompts_of_real_work_find_their_memory() -> None:
@@ -214,16 +220,17 @@ def test_never_more_than_the_limit() -> None:
 
 def test_what_is_cut_says_why() -> None:
     """What is ranked and not answered is below the floor or beyond the limit."""
-    ranked = _rank(ROWS, "where do we track ingestion bugs, and is the merge freeze on?", 1)
+    prompt = "where do we track ingestion bugs, and is the merge freeze on?"
+    ranked = with_cuts(_score(ROWS, prompt), 1)
     assert [item.cut for item in ranked].count("") == 1
     assert {item.cut for item in ranked} == {"", BEYOND_LIMIT}
     assert ranked == sorted(ranked, key=lambda item: -item.score)
-    assert {item.cut for item in _rank(ROWS, "show me the diff", 5)} == {BELOW_FLOOR}
+    assert {item.cut for item in with_cuts(_score(ROWS, "show me the diff"), 5)} == {BELOW_FLOOR}
 
 
 def test_the_parts_make_the_score() -> None:
     """The parts that an explanation shows sum up to the score."""
-    for item in _rank(ROWS, "when is Priya away, and who owns the search cluster?", 5):
+    for item in _score(ROWS, "when is Priya away, and who owns the search cluster?"):
         assert abs(sum(item.parts.values()) - item.score) < 1e-5
 
 
