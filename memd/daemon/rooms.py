@@ -16,8 +16,7 @@ from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
 from memd.daemon.runners import runners
 from memd.dream.service import Dreams
-from memd.extract.candidates import statements
-from memd.extract.listening import own_words
+from memd.extract.candidates import statements, words_to_learn
 from memd.extract.service import Extractions
 from memd.extract.starting import ExtractionStarter
 from memd.hooks.deliveries import MessageDeliveries
@@ -131,7 +130,7 @@ def _dreams(core: Core, proposals: ProposalTable) -> Dreams:
         *place,
         models=core.models,
         runs=core.runs,
-        own_words=own_words,
+        own_words=words_to_learn,
         note=core.log.note,
     )
 

@@ -32,7 +32,7 @@ from memd.base.settings import Settings
 from memd.base.text import iso_time
 from memd.base.values import Draft, Project, Tree
 from memd.base.yielding import checking
-from memd.dream import briefing, check, gates, second_reader
+from memd.dream import briefing, check, gates, second_reader, sources
 from memd.dream.committing import Committing, Judged, Pass, orphans, size
 from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock, time_kept
@@ -356,7 +356,10 @@ class Dreams:
             if replacement is not None:
                 return replacement(tree)
             refused = self._proposals.refused_edits(dream.directory)
-            return fixed_pass(tree, partial(past.repeats, dream.directory), refused)
+            wanted = fixed_pass(tree, partial(past.repeats, dream.directory), refused)
+            logs = briefing.new_logs(dream.directory, distilled_logs(self._docs, dream.directory))
+            words = sources.suggestions(logs, dream.transcripts(self._own_words))
+            return replace(wanted, suggestions=words)
 
         return await self._judge(dream, make, report)
 

@@ -7,14 +7,16 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from memd.base.errors import Refused
+from memd.base.values import PERSON, MemoryType, Suggestion
 from memd.base.yielding import yield_to_requests
+from memd.store import secret
 from memd.text.statements import Statement, statements
 from memd.transcripts import reading
 from memd.transcripts.sessions import sessions_of
@@ -25,6 +27,8 @@ _DAY = r"(\d{4}-\d\d-\d\d)\.md$"
 _LABELS = r"(?i)\*\*(?:why|how to apply):\*\*"
 _TRANSCRIPTS = 10  # that are searched for one line
 _BYTES = 4 * 1024 * 1024  # at the end of each of them
+_MOST_SUGGESTIONS = 20  # of one dream
+_UNCERTAIN = "uncertain"  # the reason of a suggestion
 _SECONDS_OF_DAY = 86_400.0
 
 OwnWords = Callable[[str], str]  # returns the person's own words in a message, without pasted text
@@ -51,6 +55,18 @@ def said_in(line: str) -> str:
     """Return the person's words that a line of a log notes, "" if it notes none."""
     match = re.search(_SAID, line)
     return match.group(1) if match else ""
+
+
+def suggestions(logs: Mapping[str, str], transcripts: "Transcripts") -> tuple[Suggestion, ...]:
+    """Return suggestions of the person's words that logs note, for a dream without a model."""
+    result: list[Suggestion] = []
+    for path, text in logs.items():
+        for line in (said_in(each.raw) for each in log_statements(text)):
+            sentence = transcripts.sentence_with(line, path) if line else None
+            if sentence is not None and not secret.find(sentence.text):
+                facts = (sentence.session, sentence.text, sentence.at, PERSON)
+                result.append(Suggestion(*facts, type=MemoryType.FEEDBACK, reason=_UNCERTAIN))
+    return tuple(result[:_MOST_SUGGESTIONS])
 
 
 def is_advice(statement: Statement) -> bool:

@@ -24,6 +24,7 @@ from memd.base.covered import CoveredText
 from memd.base.values import OUTSIDE, PERSON, SHOWN_ELSEWHERE, MemoryType, Message, Suggestion
 from memd.base.yielding import yield_to_requests
 from memd.extract import credentials, phrases
+from memd.extract.listening import own_words
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
 
@@ -137,15 +138,15 @@ def find(messages: Iterable[Message], now: float, session: str = "") -> Candidat
         before = text
         passed_over += [] if chosen or not text.strip() else [reason]
         for item in chosen:
-            own_words = item.sentence.text
-            found_credentials = credentials.find(own_words)
+            words = item.sentence.text
+            found_credentials = credentials.find(words)
             if found_credentials:
                 refused.append(found_credentials[0])
             elif item.reason:
                 facts = (item.origin, item.type.value, item.reason)
-                suggestions.append(Suggestion(session, own_words, at, *facts))
+                suggestions.append(Suggestion(session, words, at, *facts))
             else:
-                candidates.append(Candidate(item.type, own_words, item.statement, at))
+                candidates.append(Candidate(item.type, words, item.statement, at))
     return Candidates(tuple(candidates), tuple(suggestions), tuple(refused), tuple(passed_over))
 
 
@@ -166,6 +167,12 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
         elif before and not _asks(sentence) and phrases.CORRECTION.match(_plain(sentence)):
             corrections.append(sentence.text)
     return tuple(dict.fromkeys(lasting)), tuple(corrections)
+
+
+def words_to_learn(text: str) -> str:
+    """Return the person's own words in a message, "" if it asks not to remember it."""
+    is_unwanted = any(phrases.DO_NOT_REMEMBER.match(_plain(each)) for each in sentences(text))
+    return "" if is_unwanted else own_words(text)
 
 
 def _choose(text: str, before: str) -> tuple[list[_Chosen], str]:

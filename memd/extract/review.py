@@ -139,11 +139,12 @@ class Reviewer:
         if file.path == INDEX:
             return ""  # only its titles and hooks are used, which ``_written_pointers`` checks
         result = self._review(file)
+        if not result.fault:
+            self._removed.discard(file.path)  # it may be written again
         if file.content is None and not result.fault:
-            removed = self._removed | {file.path}
-            if len(removed) > _REMOVALS:
+            if len(self._removed) >= _REMOVALS:
                 return _TOO_MANY
-            self._removed = removed
+            self._removed.add(file.path)
         return result.sentence
 
     def reviewed(

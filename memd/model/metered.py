@@ -3,7 +3,8 @@
 Before a request is sent, the highest amount that it may cost is booked. The booking is then
 corrected by the reported usage, or by an estimate if the report is implausibly low. A request that
 certainly cost nothing (refused, busy, never connected) is booked as 0. A request that may have cost
-something (cancelled, cut off, timed out) stays booked at the highest amount.
+something (cut off, timed out) stays booked at the highest amount. Of one that was cancelled only as
+much is booked as a model can have written until then, since closing the connection ends it.
 """
 
 import json
@@ -28,6 +29,7 @@ from memd.state.spend import Account, Booking, SpendTable, Sum, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
 _IMPLAUSIBLE_FACTOR = 8  # a report that is lower than the estimate by this factor is replaced
+_TOKENS_PER_SECOND = 300  # more than any model writes
 _FINISH_SECONDS = 0.1  # the longest wait for the correction; it goes on in its thread
 
 
@@ -72,6 +74,8 @@ class Metered:
                 on_usage(usage)
 
         waits_outside()
+        begun = self._clock.monotonic()
+        written = ask.max_tokens  # at most, if there is no report
         try:
             reply = await self._model.ask(ask, record)
             answer_tokens = len(json.dumps(reply.content)) // _BYTES_PER_TOKEN
@@ -79,8 +83,12 @@ class Metered:
         except ModelError as error:
             cost_nothing = not error.may_cost
             raise
+        except anyio.get_cancelled_exc_class():
+            seconds = self._clock.monotonic() - begun
+            written = min(written, int(seconds * _TOKENS_PER_SECOND))
+            raise
         finally:
-            used = Sum(requests=1) if cost_nothing else None
+            used = Sum(requests=1) if cost_nothing else self._highest_cost(ask, written)
             if usages:
                 plausible = _plausible(sum(usages, Usage()), booking.booked, answer_tokens)
                 used = self._cost(ask, plausible)
@@ -91,7 +99,7 @@ class Metered:
         """Book the highest amount that a request may cost. Raises CapReachedError."""
         account = Account(ask.kind, ask.project, ask.model)
         now = self._clock.now()
-        highest = self._highest_cost(ask)
+        highest = self._highest_cost(ask, ask.max_tokens)
         table, settings = self._table, self._settings
         reserve = partial(table.reserve, account, highest, settings, now, by_runs=self._by_runs)
         try:
@@ -105,9 +113,9 @@ class Metered:
             )
         return booking
 
-    async def _finish(self, booking: Booking, used: Sum | None) -> None:
-        """Correct a booking to what was ``used``; ``None`` leaves it at the highest amount."""
-        if used is None:
+    async def _finish(self, booking: Booking, used: Sum) -> None:
+        """Correct a booking to what was ``used``."""
+        if used == booking.booked:
             return
         # A booking that cannot be corrected stays at the highest amount, which is safe.
         with (
@@ -117,13 +125,13 @@ class Metered:
         ):
             await to_thread.run_sync(self._table.finish, booking, used, abandon_on_cancel=True)
 
-    def _highest_cost(self, ask: Ask) -> Sum:
-        """Return the cost of a request without any cached token and with the longest reply."""
+    def _highest_cost(self, ask: Ask, written: int) -> Sum:
+        """Return the cost of a request without any cached token and with a reply so long."""
         tokens = len(wire.encode(ask)) // _BYTES_PER_TOKEN + 1
         if probe.CACHE in probe.parts(ask):  # tokens that go into a cache cost more
-            usage = Usage(output=ask.max_tokens, cache_created=tokens)
+            usage = Usage(output=written, cache_created=tokens)
         else:
-            usage = Usage(input=tokens, output=ask.max_tokens)
+            usage = Usage(input=tokens, output=written)
         return self._cost(ask, usage)
 
     def _cost(self, ask: Ask, usage: Usage) -> Sum:

@@ -67,17 +67,23 @@ async def test_what_may_have_cost_stays_booked(database: Database, error: Except
     assert booked(database).output == 100
 
 
-async def test_a_cancelled_request_stays_booked(database: Database) -> None:
-    """Who stops waiting has perhaps spent it all."""
+@pytest.mark.parametrize(("seconds", "output"), [(0.0, 0), (0.1, 30), (9.0, 100)])
+async def test_a_cancelled_request_costs_its_time(
+    database: Database, seconds: float, output: int
+) -> None:
+    """Who stops waiting has spent what the model can have written until then, and the prompt."""
+    clock = FakeClock(now=CLOCK.now())
     with anyio.CancelScope() as scope:
 
         async def give_up() -> None:
+            clock.advance(seconds)
             scope.cancel()
             await anyio.sleep_forever()
 
-        await metered(database, give_up).ask(ask())
+        counted = Metered(ToldModel([give_up]), SpendTable(database), SpendSettings(), clock)
+        await counted.ask(ask())
     assert scope.cancelled_caught
-    assert booked(database).output == 100
+    assert (booked(database).output, booked(database).input > 0) == (output, True)
 
 
 @pytest.mark.parametrize("reported", [Usage(), Usage(1, 1), Usage(cache_read=3)])

@@ -338,3 +338,21 @@ def test_a_cancelled_extraction_leaves_nothing(project: Project, model: Recorder
     assert project.home.call("job.wait", job=job)["state"] in ("killed", "cancelled")
     assert project.tree() == {}
     assert heard(project, talk.path)["saved"] == ["area_8x.md"]
+
+
+def test_a_removal_that_is_taken_back_counts_no_more(project: Project, model: Recorder) -> None:
+    """A run removes three memories; for one that it writes again it may remove another."""
+    names = [f"note-{number}.md" for number in range(5)]
+    for name in names:
+        project.put(name, memory(name[:-3], f"The desk of {name[:-3]} is blue."), days_old=1)
+    said = "Please forget all my notes about the desks, none of them is true any more."
+    gone = f'removed: "{said}"'
+    again = memory("note-0", "The desk of note-0 is blue.")
+    writes = [(names[0], gone), (names[1], gone), (names[2], gone), (names[3], gone)]
+    writes += [(names[0], again), (names[4], gone)]
+    model.play(
+        [tool("Read", file_path=name) for name in names],
+        [tool("Write", file_path=name, content=content) for name, content in writes],
+    )
+    extract(project, said)
+    assert {names[0], names[3]} == {path for path in project.tree() if path.startswith("note")}
