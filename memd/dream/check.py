@@ -39,6 +39,8 @@ Repeats = Callable[[Sequence[FileEdit]], Collection[str]]
 
 _DATE = r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)"
 _SAID = "**Said:**"
+_NEVER_LOST = ("**why:**", "**said:**")
+_ADDRESS = "://"  # in the address of a page
 _SHARED_WORDS = 3  # of a source's sentence with a new one, to be shown to the second reader
 _SHOWN_SOURCES = 40  # sentences of sources that the second reader is shown
 _MOST_PROBLEMS = 50  # of a group
@@ -136,8 +138,16 @@ class _Checked:
                 yield from self._rule_problems(path, old, new)
             else:
                 yield from self._head_problems(new, old)
+                lost = (each for each in (old.statements if old else ()) if self._is_lost(each))
+                for each in lost:
+                    if each.raw.casefold().startswith(_NEVER_LOST):
+                        yield f"{path} would lose: '{quoted(each.raw)}'"
                 for each in self._added[path]:
                     yield from self._statement_problems(new, each)
+
+    def _is_lost(self, statement: Statement) -> bool:
+        """Return whether no memory of the group has an old statement any more."""
+        return statement.key not in self._new_keys
 
     def _removal_problems(self, path: str) -> Iterator[str]:
         """Yield why a memory may not go."""
@@ -241,7 +251,10 @@ class _Checked:
         if raw.startswith(_SAID):
             yield f"{new.path} would have evidence that no memory of it had: '{quoted(raw)}'"
             return
+        is_moved = statement.key in self._night.log_keys | self._night.person_keys
         for detail in details(raw):
+            if _ADDRESS in detail and not is_moved and detail not in self._old_details:
+                yield f"{new.path} would say '{quoted(detail)}', which no memory of it has"
             if detail not in self._known_details and not has_detail(self._known, detail):
                 yield f"{new.path} would say '{quoted(detail)}', which stands nowhere"
         if is_advice(statement):
@@ -255,6 +268,12 @@ class _Checked:
         """All that the group's memories, the logs and the person say."""
         texts = (decode(text.content) for text in self._old.values())
         return "\n".join((*texts, self._night.sources))
+
+    @cached_property
+    def _old_details(self) -> frozenset[str]:
+        """The details in the group's memories alone."""
+        texts = (decode(text.content) for text in self._old.values())
+        return frozenset(detail for text in texts for detail in details(text))
 
     @cached_property
     def _known_details(self) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """What a model's choices become: each group by itself, no word of the person's changes."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from memd.store.memory import parse
 from memd.text.statements import keys, statements
 from tests.dream.bench import DAY, Bench
 from tests.dream.nights import (
+    SAME,
     USER,
     Call,
     bench_in,
@@ -31,6 +33,7 @@ from tests.dream.nights import (
 from tests.scripted_model import HANG, calls, says
 
 pytestmark = pytest.mark.anyio
+LOG = "logs/2026/03/2026-03-02.md"
 
 
 @pytest.fixture
@@ -153,8 +156,8 @@ async def test_text_of_tools_in_a_transcript_is_no_source(tmp_path: Path) -> Non
     """What the person typed is a source; what a log says is the assistant's."""
     fact = "The queue for macOS builds is `mac-m2`."
     with bench_in(tmp_path) as bench:
-        put(bench, "logs/2026/03/2026-03-02.md", f"- 10:00 {fact}\n", 0)
-        log = {"log": "logs/2026/03/2026-03-02.md", "fact": "mac-m2", "into": "queue.md"}
+        put(bench, LOG, f"- 10:00 {fact}\n", 0)
+        log = {"log": LOG, "fact": "mac-m2", "into": "queue.md"}
         report = await night(bench, ("Keep", log))
         assert report.created == ("queue.md",), report
         assert parse(texts(bench)["queue.md"].encode(), "").origin == "assistant"
@@ -224,6 +227,42 @@ def test_no_byte_of_a_rule_changes(
                 assert any(body in each for each in bodies)
 
     anyio.run(dream)
+
+
+OPERATIONS = [
+    {"op": "merge", "paths": ["a.md", "b.md"]},
+    {"op": "supersede", "paths": ["old.md", "new.md"], "said": ["It is kept in `vault-3`."]},
+    {"op": "expire", "paths": ["party.md"], "reason": "2026-02-26 is over"},
+    {"op": "keep", "paths": [LOG, "queue.md"], "said": "The queue is `mac-m2`."},
+    {"op": "merge", "paths": ["a.md", "rule.md"]},
+]
+
+
+async def test_a_model_without_tools_chooses_by_operations(bench: Bench) -> None:
+    """One answer has all of it, what is refused is named once, and the reader is asked as well."""
+    newer = project("The backup runs at 03:15.").replace("02-20T", "02-27T")
+    files = {
+        "a.md": project("Deploys are tagged."),
+        "b.md": project("Releases are signed."),
+        "old.md": project("The backup runs at 01:00.\n\nIt is kept in `vault-3`."),
+        "new.md": newer,
+        "party.md": project("The party is on 2026-02-26."),
+        "rule.md": rule("Use tabs."),
+    }
+    fill(bench, files)
+    put(bench, LOG, "- 10:00 The queue is `mac-m2`.\n", 0)
+    put(bench, "old.md", files["old.md"], 9)
+    dreaming, model = bench.taught(says(json.dumps(OPERATIONS)), says("[]"), SAME)
+    model.calls_tools = False
+    report = await bench.run(dreaming)
+    assert report.problems == ()
+    assert "only a memory of the same type" in str(model.requested[1].messages)
+    assert "mac-m2" in str(model.requested[0].messages)
+    assert {merge.source for merge in report.merged} == {"b.md"}
+    assert {removal.path for removal in report.removed} == {"old.md", "party.md"}
+    assert "vault-3" in texts(bench)["new.md"]
+    assert "mac-m2" in texts(bench)["queue.md"]
+    assert texts(bench)["rule.md"] == files["rule.md"]
 
 
 WRONG = calls(
