@@ -55,6 +55,7 @@ __all__ = ["DirectorySize", "DreamReport", "Dreams", "Reasoned"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
+_SECOND_READS = 20  # groups that one dream has read a second time
 _REFUSALS = 20  # newest refused edits that a model is shown
 Note = Callable[..., None]
 
@@ -293,7 +294,10 @@ class Dreams:
         if not (group.old or group.new):
             return group
         texts = (group.old, group.new)
+        named = ", ".join(edit.path for edit in group.edits)
         if texts not in run.read_again:
+            if len(run.read_again) >= _SECOND_READS:
+                return replace(group, problems=(f"{named}: no second reader for so many groups",))
             ask = second_reader.request(
                 group,
                 kind=briefing.KIND,
@@ -305,7 +309,6 @@ class Dreams:
                 seconds = min(ask.seconds, self._left(run))
                 reply = await run.model.ask(replace(ask, seconds=seconds))
             except ModelError as error:
-                named = ", ".join(edit.path for edit in group.edits)
                 return replace(group, problems=(f"{named}: no second reader: {error.sentence}",))
             run.usage += reply.usage
             run.read_again[texts] = second_reader.problems(reply, group)

@@ -244,6 +244,7 @@ class DreamWorkspace(Workspace):
         matching = [each for each in log_statements(text) if key in f" {each.key} " and key.strip()]
         if not matching:
             raise EditFailedError(log, _NOT_IN_LOG)
+        self.read_logs.add(log)
         fact = matching[0].raw
         if before is not None:
             old = parse(before, name)
