@@ -105,7 +105,8 @@ class _Checked:
         self._added = {
             text.path: [each for each in text.statements if each.key not in self._old_keys]
             for text in self._new_facts
-            if text.path in self._changed
+            # What memd put together has no sentence of its own.
+            if text.path in self._changed and not self._is_joined(text)
         }
 
     def group(self) -> Group:
@@ -136,7 +137,7 @@ class _Checked:
                 yield from self._removal_problems(path)
             elif new.is_rule or (old is not None and old.is_rule):
                 yield from self._rule_problems(path, old, new)
-            else:
+            elif path in self._added:
                 yield from self._head_problems(new, old)
                 lost = (each for each in (old.statements if old else ()) if self._is_lost(each))
                 for each in lost:
@@ -206,8 +207,12 @@ class _Checked:
                 yield f"{path} would be a new {kind} memory, which needs the person's words"
         elif old.read.type != new.read.type:
             yield f"{path} would change its type from {old.read.type} to {new.read.type}"
-        elif self._joined(path, frozenset()) != new.content:
+        elif not self._is_joined(new):
             yield f"{path} is a {kind} memory and would say something else"
+
+    def _is_joined(self, text: MemoryText) -> bool:
+        """Return whether a memory is what it was with those that were merged into it."""
+        return text.content == self._joined(text.path, frozenset())
 
     def _joined(self, path: str, passed: frozenset[str]) -> bytes | None:
         """Return what a memory is once those merged into it are put into it."""

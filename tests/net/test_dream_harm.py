@@ -268,13 +268,14 @@ def test_a_doubtful_group_keeps_no_good_one_back(project: Project, model: Record
     """Beside a harmful edit a merge of two memories is done, and undone by one undo."""
     files = {
         "fact.md": fact("The migration does not touch the table `users`."),
-        "deploy.md": fact(DEPLOY),
-        "release.md": fact(RELEASE),
+        "deploy.md": fact(DEPLOY, "When we deploy"),
+        "release.md": fact(RELEASE, "How we tag, with words of its own"),
     }
     case = Case("two groups", files, {"fact.md": ("does not touch", "touches")})
     fill(project, case)
     before = memories(project)
     done = night(project, model, case, [*writes(case), MERGE], lambda _: FOUND)
+    assert sum("tools" not in request for request in model.requests) == 1
     assert body(project.read("fact.md")) == "The migration does not touch the table `users`."
     assert "release.md" not in project.tree()
     assert RELEASE in project.read("deploy.md")
