@@ -218,21 +218,20 @@ def load(content: bytes | None) -> LoadedIndex:
 
     A single line that is too long is cut at a character. ``None`` is an empty index.
     """
-    text = visible(decode((content or b"").rstrip())).strip()
-    lines = text.count("\n") + 1 if text else 0
-    size = len(text.encode())
-    retained, cut = text, ""
+    whole = (content or b"").removeprefix(BOM).strip()
+    first, cut = whole, ""
+    lines = whole.count(b"\n") + 1 if whole else 0
     if lines > limits.INDEX_LINES:
-        first_lines = text.split("\n", limits.INDEX_LINES)[: limits.INDEX_LINES]
-        retained, cut = "\n".join(first_lines), "lines"
+        first, cut = b"\n".join(whole.split(b"\n", limits.INDEX_LINES)[:-1]), "lines"
+    retained = visible(decode(first)).strip()
     encoded = retained.encode()
     if len(encoded) > limits.INDEX_BYTES:
         end = encoded.rfind(b"\n", 0, limits.INDEX_BYTES + 1)
         retained = encoded[:end].decode() if end > 0 else cut_bytes(retained, limits.INDEX_BYTES)
         cut = "bytes"
     if cut:
-        retained = f"{retained.rstrip()}\n\n{_warning(lines, size)}"
-    return LoadedIndex(retained, lines, size, cut)
+        retained = f"{retained.rstrip()}\n\n{_warning(lines, len(whole))}"
+    return LoadedIndex(retained, lines, len(whole), cut)
 
 
 def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None:
