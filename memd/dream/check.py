@@ -11,8 +11,8 @@ Three rules decide, and none of them understands a sentence:
 - **Stands somewhere.** A number, date, address, path or piece of code that stands in no source, and
   a new order or wish, are a problem without asking.
 
-A removal names what makes the
-memory void: the memory it went into, a newer one, or its last day, which is over.
+A removal names what makes the memory void: the memory it went into, a newer one, or its last day,
+which is over.
 """
 
 import re
