@@ -25,13 +25,18 @@ _PLAIN = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in r
 _WORD_WITH_SIGNS = rf"[^\W_](?:[^\W_]|[{_VOWEL_SIGNS}])*"
 
 
+def spaced(text: str) -> str:
+    """Return a text in lower case with spaces in place of ASCII that is no letter or digit."""
+    return text.translate(_PLAIN)
+
+
 def analyse(text: str, stop: frozenset[str]) -> list[str]:
     """Return the stems of a text's words in lower case and in their order, without stop words.
 
     ``stop`` are the stop words. A word is a row of letters and digits without a break.
     """
     if text.isascii():
-        all_words = text.translate(_PLAIN).split()
+        all_words = spaced(text).split()
     else:
         all_words = re.findall(_WORD_WITH_SIGNS, text.lower())
         all_words = [word for word in all_words if len(word.encode()) < _WORD_BYTES]
