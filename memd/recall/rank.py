@@ -11,11 +11,8 @@ Rules of this file
 """
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import chain
-from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -79,7 +76,6 @@ class Form(NamedTuple):
     spaced: str  # the word between spaces
     weight: float  # in the score
     value: float  # towards the floor
-    most: float  # what it adds to a score at most
 
 
 class Terms(Struct, frozen=True):
@@ -93,14 +89,6 @@ class Terms(Struct, frozen=True):
     floor: float  # the least value of any other result
     # A memory with none of these words is below the floor, whatever other words it has.
     bringing: tuple[str, ...]
-
-
-class PossibleHit(NamedTuple):
-    """A memory by its id, the forms that it may have, and what it scores at most."""
-
-    id: int
-    forms: list[Form]
-    most: float
 
 
 def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
@@ -119,7 +107,6 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     # The most that each word adds to the value of a memory.
     most = dict.fromkeys(counts, 0.0)
     weight_of, floor_weights = dict[str, float](), list[float]()
-    places = Counter(chain.from_iterable(query.pairs))  # how many of the pairs' words it is
     for word, factor in query.factors.items():
         weight_of[word] = weight = factor * rarities[counts.get(word, 0)]
         floor_factor = _DULL_FACTOR if word in _dull_words() else 1.0
@@ -128,8 +115,7 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
             weights[other] = _SYNONYM_SHARE * min(weight, rarities[counts.get(other, 0)])
         for form, each in weights.items():
             value = each * floor_factor
-            added = each * (_K1 + 1 + (_PAIR_SHARE * places[word] if form == word else 0.0))
-            forms.append(Form(word, form, f" {form} ", each, value, added))
+            forms.append(Form(word, form, f" {form} ", each, value))
             if form in most:
                 most[form] += value
         # A word that no memory has weighs as much as one that only one memory has.
@@ -156,23 +142,22 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     )
 
 
-def promising_first(
+def heaviest_first(
     prompt: Terms, ids_of: Mapping[str, Collection[int]], ids: Collection[int]
-) -> list[PossibleHit]:
-    """Return the memories with these ids, those that may score most first.
+) -> list[tuple[int, list[Form]]]:
+    """Return ids of memories with the forms that each may have, those of the most weight first.
 
     ``ids_of`` has the ids of the memories that have each word.
     """
     forms: dict[int, list[Form]] = {id_: [] for id_ in ids}
-    most = dict.fromkeys(ids, (_SUBJECT_BONUS if prompt.names else 0.0) + 10**-_DIGITS)
+    weights = dict.fromkeys(ids, 0.0)
     for form in prompt.forms:
         # Any memory may have a word that the search cannot find for its control characters.
         have_it = ids_of.get(form.word, () if form.word.isprintable() else ids)
         for id_ in forms.keys() & have_it:
             forms[id_].append(form)
-            most[id_] += form.most
-    result = [PossibleHit(id_, forms[id_], most[id_]) for id_ in ids]
-    return sorted(result, key=attrgetter("most"), reverse=True)
+            weights[id_] += form.weight
+    return [(id_, forms[id_]) for id_ in sorted(weights, key=weights.__getitem__, reverse=True)]
 
 
 def score(prompt: Terms, row: SearchRow, forms: Iterable[Form]) -> Ranked | None:
@@ -184,7 +169,7 @@ def score(prompt: Terms, row: SearchRow, forms: Iterable[Form]) -> Ranked | None
     # By word of the prompt that the memory has, in their order. Of a word and its synonyms, the one
     # that counts most is used.
     gains, values = dict[str, float](), dict[str, float]()
-    for term, _, spaced, weight, form_value, _ in forms:
+    for term, _, spaced, weight, form_value in forms:
         if times := text.count(spaced):
             gain = weight * times * (_K1 + 1) / (times + _K1)  # BM25
             is_in_heading = text.find(spaced, 0, heading_end) >= 0

@@ -29,15 +29,15 @@ from memd.base.values import (
 from memd.recall import block, select
 from memd.recall.own_rules import OwnRules, own_rules
 from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, promising_first, rank, score, weigh, with_cuts
+from memd.recall.rank import Ranked, heaviest_first, rank, score, weigh, with_cuts
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest_first
 from memd.text.words import words
 
-_CANDIDATES = 300  # memories that are ranked; more gave no better results on five sets
-_LEAST_CANDIDATES = 50  # of these that nothing excludes, if there are so many
-_ROWS_AT_ONCE = 60  # read at once, the most promising first
+_CANDIDATES = 300  # memories that are considered
+_ROWS_AT_ONCE = 60  # of them that are scored; more gave no better results on six sets (recall.md)
+_LEAST_SCORED = 50  # that nothing excludes, if there are so many
 _RULES = 40  # memories that are read for the person's own rules
 _MEMORIES_AT_ONCE = 50  # read at once, when each memory has to be read
 
@@ -156,9 +156,11 @@ class Finder:
         query = parse(prompt.query)
         most = settings.recall.limit if prompt.limit is None else max(prompt.limit, 1)
         most = min(most, select.MOST_MEMORIES)
-        # What is below the floor is of interest only to these.
-        limit = None if for_model or prompt.explain else most
-        scored, excluded = self._score(place.real, query, len(headers), limit, reasons)
+        # What is below the floor is of interest only to a model and an explanation.
+        floor = not for_model and not prompt.explain
+        scored, excluded = self._score(
+            place.real, query, len(headers), reasons, floor=floor, every=for_model
+        )
         best = [item.row.path for item in rank(scored, most)]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
@@ -242,7 +244,7 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        scored, _ = self._score(real, parse(query), len(headers), most, floor=False)
+        scored, _ = self._score(real, parse(query), len(headers), floor=False)
         best = rank(scored, most, floor=False)
         files = self._reader.read_many(directory, [item.row.path for item in best], real)
         file_of = {file.header.path: file for file in files}
@@ -257,41 +259,43 @@ class Finder:
         directory: str,
         query: Query,
         memories: int,
-        limit: int | None,
         reasons: Reasons = lambda _: {},
         *,
-        floor: bool = True,
+        floor: bool,
+        every: bool = False,
         at_most: int = _CANDIDATES,
     ) -> tuple[list[Ranked], dict[str, tuple[str, str]]]:
         """Return the scored memories that have a word of a query, and what ``reasons`` excluded.
 
-        The directory has so many ``memories``; those with the rarest words count, ``at_most`` so
-        many. With a ``limit`` those are left out that cannot be among so many results of ``rank``.
+        The directory has so many ``memories``. Those with the rarest words count, ``at_most`` so
+        many; of these ``every`` one is scored, or those with the heaviest words. With ``floor``
+        a word counts only if it can bring a memory to its floor.
         """
         ids_of = self._search.find(directory, query.words)
         terms = weigh(query, {word: len(ids) for word, ids in ids_of.items()}, memories)
-        has_floor = floor and limit is not None
-        wanted = {word: ids_of[word] for word in terms.bringing} if has_floor else ids_of
+        wanted = {word: ids_of[word] for word in terms.bringing} if floor else ids_of
         ids = rarest_first(wanted, at_most, memories)
-        promising = promising_first(terms, ids_of, ids)
+        candidates = heaviest_first(terms, ids_of, ids)
         scored, excluded, count = list[Ranked](), dict[str, tuple[str, str]](), 0
-        while promising:
-            part, promising = promising[:_ROWS_AT_ONCE], promising[_ROWS_AT_ONCE:]
-            rows = self._search.rows([hit.id for hit in part])
+        while candidates and (every or count < _LEAST_SCORED):
+            part, candidates = candidates[:_ROWS_AT_ONCE], candidates[_ROWS_AT_ONCE:]
+            rows = self._search.rows([id_ for id_, _ in part])
             excluded |= reasons(rows.values())
-            for id_, forms, _ in part:
+            for id_, forms in part:
                 row = rows.get(id_)
                 if row is not None and row.path not in excluded:
                     count += 1
                     scored += filter(None, [score(terms, row, forms)])
-            if limit and count >= _LEAST_CANDIDATES:
-                best = rank(scored, limit, floor=floor)
-                least = best[-1].score if len(best) == limit else 0.0
-                promising = [hit for hit in promising if hit.most >= least]
         # There are enough of those that nothing excludes, however many are excluded.
-        if count < _LEAST_CANDIDATES and len(ids) == at_most:
+        if count < _LEAST_SCORED and len(ids) == at_most:
             return self._score(
-                directory, query, memories, limit, reasons, floor=floor, at_most=4 * at_most
+                directory,
+                query,
+                memories,
+                reasons,
+                floor=floor,
+                every=every,
+                at_most=4 * at_most,
             )
         return scored, excluded
 

@@ -8,8 +8,9 @@ The bounds (their numbers are in ``base/limits.py``)
 - *Turns*: a frame is decoded and its work begun in a turn, which ends with the work. Few turns run
   at once, and two of one process; a call that waits for something outside (``base/waiting.py``)
   gives its turn back. Processes that wait take turns, and so do the connections of one.
-- While another process has a turn, a process begins one every ``_PAUSE_SECONDS`` at most: else the
-  event loop, busy with a flood, would hold the interpreter lock that worker threads need.
+- The next turn begins when none runs, or when the last one has run for ``_PAUSE_SECONDS``: two that
+  calculate share one interpreter and only delay each other, but who waits for a disk delays nobody
+  for long.
 - *Unread answers*: so many bytes of all connections. Where one more answer does not fit, the
   connection goes that has taken nothing for longest.
 """
@@ -29,7 +30,7 @@ from memd.base.events import Event
 from memd.base.values import Caller
 from memd.rpc.errors import too_many
 
-_PAUSE_SECONDS = 0.002
+_PAUSE_SECONDS = 0.01  # as long as most requests take
 
 
 class Member(Protocol):
@@ -86,7 +87,6 @@ class Process:
         self.pid = pid
         self.connections: set[Member] = set()
         self.turns = 0
-        self.last_turn_at = 0.0  # when the last one began, on the loop's clock
         self.waiting: deque[Member] = deque()
 
 
@@ -103,6 +103,7 @@ class Hub:
         self._processes: dict[int, Process] = {}  # by process id
         self.unread = 0  # bytes that wait in all connections
         self._turns = 0  # that run
+        self._last_turn_at = 0.0  # when the last one began, on the loop's clock
         self._waiting: dict[Process, None] = {}  # an ordered set of those with waiting connections
         self._timer: asyncio.TimerHandle | None = None  # of the next ``_begin_waiting``
         self.group: asyncio.TaskGroup  # of the requests, while a server runs
@@ -204,17 +205,17 @@ class Hub:
         process = connection.process
         self._turns += 1
         process.turns += 1
-        process.last_turn_at = asyncio.get_running_loop().time()
+        self._last_turn_at = asyncio.get_running_loop().time()
         connection.begin(Turn(process))
 
     def _wait_seconds(self, process: Process) -> float:
         """Return 0 if a process may begin a turn now, the rest of its pause, or infinity."""
         if process.turns >= limits.TURNS_PER_PROCESS or self._turns >= limits.TURNS:
             return inf
-        if self._turns == process.turns:
+        if not self._turns:
             return 0
         now = asyncio.get_running_loop().time()
-        return max(0.0, process.last_turn_at + _PAUSE_SECONDS - now)
+        return max(0.0, self._last_turn_at + _PAUSE_SECONDS - now)
 
     def _begin_waiting_after(self, seconds: float) -> None:
         """Have ``_begin_waiting`` called after what is ready now, and so many seconds."""

@@ -105,7 +105,7 @@ def rarest_first(ids_of: Mapping[str, Sequence[int]], most: int, memories: int) 
     many have, the newest rows.
     """
     result: dict[int, None] = {}
-    words = sorted(ids_of, key=lambda word: len(ids_of[word]))
+    words = sorted(ids_of, key=lambda word: (len(ids_of[word]), word))
     while words and len(result) < most:
         # As many words at once as surely have no more rows than are wanted.
         number, total = 1, len(ids_of[words[0]])

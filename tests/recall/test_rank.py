@@ -8,7 +8,7 @@ from memd.recall.rank import (
     BELOW_FLOOR,
     BEYOND_LIMIT,
     Ranked,
-    promising_first,
+    heaviest_first,
     rank,
     score,
     weigh,
@@ -189,8 +189,8 @@ def _score(rows: Sequence[SearchRow], prompt: str) -> list[Ranked]:
         word: [number for number, row in enumerate(rows) if f" {word} " in row.words]
         for word in counts
     }
-    candidates = promising_first(terms, found, range(len(rows)))
-    scored = [score(terms, rows[candidate.id], candidate.forms) for candidate in candidates]
+    candidates = heaviest_first(terms, found, range(len(rows)))
+    scored = [score(terms, rows[number], forms) for number, forms in candidates]
     return list(filter(None, scored))
 
 
