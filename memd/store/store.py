@@ -255,7 +255,7 @@ class Store:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Look at directories until cancelled: at once, after each event and each change."""
         self._event_loop = current_token()
-        await to_thread.run_sync(self._watch.start, self._wake)
+        self._watch.start(self._wake)
         with suppress(Storage):  # each is looked at when it is used
             self._pending |= set(await self.directories())
         self._scan_requested.set()

@@ -29,8 +29,8 @@ class Watch:
 
     def __init__(self) -> None:
         self._held: dict[str, frozenset[str]] = {}  # by directory: replaced files that are open
-        self._observer: Any = None  # ``None`` while nobody listens
-        self._wake: Callable[[], None] = lambda: None
+        self._observer: Any = None  # ``None`` until a directory is watched
+        self._wake: Callable[[], None] | None = None  # ``None`` while nobody listens
         self._watches: OrderedDict[str, Any] = OrderedDict()
         self._flagged: set[str] = set()
         self._gone: set[str] = set()  # removed or moved since they were watched
@@ -40,17 +40,13 @@ class Watch:
 
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to watch the directories that are added from now on."""
-        from watchdog.observers import Observer  # noqa: PLC0415 - costs a start 30 ms
-
         self._wake = wake
-        observer = Observer()
-        observer.start()
-        self._observer = observer
 
     def stop(self) -> None:
         """End every watch and wait for the threads."""
         with self._lock:
             observer, self._observer = self._observer, None
+            self._wake = None
             self._watches.clear()
         if observer is not None:
             observer.stop()
@@ -59,7 +55,7 @@ class Watch:
     def add(self, directory: str) -> bool:
         """Watch a directory if that is possible; say whether it is watched."""
         with self._lock:
-            if self._observer is None:
+            if self._wake is None:
                 return False
             if directory in self._gone:
                 self._gone.discard(directory)
@@ -67,8 +63,13 @@ class Watch:
             if directory in self._watches:
                 self._watches.move_to_end(directory)
                 return True
+            # Not at a start, of which it is a thirtieth: a prompt watches no directory of 500 files.
             from watchdog import events  # noqa: PLC0415 - see above
+            from watchdog.observers import Observer  # noqa: PLC0415 - see above
 
+            if self._observer is None:
+                self._observer = Observer()
+                self._observer.start()
             names = (*_EVENTS, *_FOLDER_EVENTS, *_WRITTEN)
             try:
                 watch = self._observer.schedule(
@@ -125,9 +126,10 @@ class Watch:
         self._flagged.add(directory)
         if gone:
             self._gone.add(directory)
-        if not self._woke:
+        wake = self._wake
+        if wake is not None and not self._woke:
             self._woke = True
-            self._wake()
+            wake()
 
 
 class _Handler:
