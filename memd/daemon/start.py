@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from socket import socket
 
 import anyio
@@ -110,7 +109,7 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, clock: 
     if is_own_socket:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
             if _identity(places.socket) == bound_socket:
-                Path(places.socket).unlink()
+                os.unlink(places.socket)
 
 
 def _environment(

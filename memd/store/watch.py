@@ -63,7 +63,7 @@ class Watch:
             if directory in self._watches:
                 self._watches.move_to_end(directory)
                 return True
-            # Not at a start, of which it is a thirtieth: a prompt watches no directory of 500 files.
+            # 0.9 MB and 10 ms, for which neither a start waits nor a prompt over up to 500 files.
             from watchdog import events  # noqa: PLC0415 - see above
             from watchdog.observers import Observer  # noqa: PLC0415 - see above
 
