@@ -29,6 +29,7 @@ from itertools import count
 from pathlib import Path
 from statistics import fmean
 
+from memd.base.values import PERSONAL
 from memd.client.blocking import Client
 from tests.support.corpus import folder
 from tests.support.daemon import client, daemon_process, throw_away_home
@@ -46,6 +47,7 @@ _CODING = (
     *("held out: recall@5", "silent", "natural: recall@5", "silent"),
     *("later: recall@5", "silent"),
 )
+_SERVED = ("in a session that has the rules", "served", "noise", "foreign")
 _WORK = ("prompts of real work", "recall@5", "dropped", "wrong", "silent", "foreign")
 
 
@@ -149,6 +151,9 @@ def main(data: str) -> None:
         if work:
             print()
             _print(work_rows(line, places, work))
+        print()
+        served = [("coding", projects), ("real work", work)]
+        _print([_SERVED, *(served_row(line, places, name, each) for name, each in served if each)])
 
 
 def write(directory: str, collection: Collection) -> None:
@@ -161,13 +166,17 @@ def write(directory: str, collection: Collection) -> None:
         os.utime(path, (_WRITTEN, _WRITTEN))
 
 
-def through_the_daemon(line: Client, cwd: str) -> Search:
-    """Return a search that asks the daemon about a project, each time in a new session."""
+def through_the_daemon(line: Client, cwd: str, read: Iterable[str] = ()) -> Search:
+    """Return a search that asks the daemon about a project, each time in a new session.
+
+    The sessions know the memories at the paths in ``read``, relative to the directory.
+    """
     sessions = count()
 
     def search(query: str, limit: int) -> Sequence[str]:
         session = f"{cwd}-{next(sessions)}-{limit}-{len(query)}-{id(search)}"
         asked = {"cwd": cwd, "session_id": session, "query": query, "limit": limit}
+        asked["read_paths"] = [*read]
         answer = line.call("prefetch", asked | {"strategy": "local"})
         return [os.path.basename(memory["path"]) for memory in answer["memories"]]
 
@@ -311,6 +320,30 @@ def work_rows(line: Client, places: Mapping[str, str], talk: Sequence[Collection
                         _count(figures, question, search(question.text, 5), own=other is one)
         rows.append((name, *(f"{fmean(figures[column]):.3f}" for column in _WORK[1:])))
     return rows
+
+
+def served_row(
+    line: Client, places: Mapping[str, str], name: str, collections: Sequence[Collection]
+) -> Row:
+    """Return what prompts get in sessions that know the person's rules since their start.
+
+    "Served" are the prompts that a memory helps with which the session has or gets; "noise" those
+    that nothing helps with and that get one; "foreign" those of other projects that get one.
+    """
+    served, noise, foreign = list[bool](), list[bool](), list[bool]()
+    for one in collections:
+        rules = frozenset(item.path for item in one.items if item.type in PERSONAL)
+        search = through_the_daemon(line, places[one.name], rules)
+        for other in collections:
+            for question in other.questions:
+                given = frozenset(search(question.text, 5))
+                if other is not one:
+                    foreign.append(bool(given))
+                elif question.evidence:
+                    served.append(bool(question.evidence & (given | rules)))
+                else:
+                    noise.append(bool(given))
+    return name, *(f"{fmean(values):.3f}" for values in (served, noise, foreign))
 
 
 def _count(

@@ -39,7 +39,7 @@ _DIGITS = 6  # of a score behind the point
 # topics.
 _FLOOR_SHARE = 0.35
 _RULE_FLOOR_SHARE = 0.28  # for a rule, whose topic prompts name in a word or two
-_COVERED_SHARE = 0.1
+_COVERED_SHARE = 0.2
 _COVERED_WORDS = 8
 _FOLLOWING_SHARE = 0.4  # of the floor, which is enough once another memory reaches all of it
 
