@@ -6,6 +6,7 @@ may change are settings (``base/settings.py``), not limits.
 
 # A memory and its directory
 MEMORY_BYTES = 64 * 1024  # what may be written through memd
+LOG_BYTES = 256 * 1024  # of a daily log that counts
 HEAD_LINES = 30  # a header is read from these; Claude Code's own stamping bound
 FRONTMATTER_BYTES = 16 * 1024  # of the YAML
 FRONTMATTER_DEPTH = 8  # levels of lists and tables in the YAML

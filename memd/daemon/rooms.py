@@ -37,6 +37,7 @@ from memd.review.service import Reviews
 from memd.rules.service import ToolRules
 from memd.state.database import StateUnusableError
 from memd.state.ledger import Ledger
+from memd.state.logs import distilled_logs
 from memd.state.proposals import ProposalTable
 from memd.state.search import WordSearch
 from memd.state.suggestions import SuggestionTable
@@ -161,6 +162,7 @@ def _recall(core: Core) -> Recall:
         core.models,
         priority=core.priority,
         authorship=Authorship(core.store.past.is_own, authors, core.joined),
+        distilled=partial(distilled_logs, core.docs),
         callers=core.callers,
     )
 

@@ -24,7 +24,6 @@ from memd.base.text import decode, iso_time, sha256
 from memd.base.values import MemoryFile, Project, Snapshot
 from memd.dream import workspace as choosing
 from memd.dream.run import MINUTES
-from memd.dream.workspace import LOG_BYTES
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
 from memd.state.proposals import RefusedEdits
@@ -223,7 +222,7 @@ def new_logs(memory: str, distilled: Mapping[str, str]) -> dict[str, str]:
             }
             folders_of_level = [path for path, entry in entries.items() if entry.folder]
             logs = (path for path, entry in entries.items() if not entry.folder)
-            paths += [p for p in logs if p.endswith(SUFFIX) and entries[p].size <= LOG_BYTES]
+            paths += [p for p in logs if p.endswith(SUFFIX) and entries[p].size <= limits.LOG_BYTES]
         for path in sorted(paths, reverse=True)[:_READ_LOGS]:  # their paths sort by date
             with suppress(MemdError):
                 text = decode(b"".join(directory.pieces(path) or ()))

@@ -43,7 +43,6 @@ from memd.text.statements import Statement, statements
 
 _REASON_CHARACTERS = 450
 _MEMORIES = 64  # that one call names
-LOG_BYTES = 256 * 1024  # of a daily log that counts as a source
 _TRANSCRIPTS = 4  # whose words of the person count as sources
 _Path = Annotated[str, msgspec.Meta(max_length=4_096)]
 _Paths = Annotated[tuple[_Path, ...], msgspec.Meta(min_length=1, max_length=_MEMORIES)]
@@ -340,7 +339,7 @@ class DreamWorkspace(Workspace):
         if place.root.kind != MEMORY or not place.name.startswith(f"{LOGS}/"):
             raise NotReachableError(path, _NO_LOG)
         if place.name not in self.logs:
-            opened = self._directory and self._directory.read(place.name, LOG_BYTES)
+            opened = self._directory and self._directory.read(place.name, limits.LOG_BYTES)
             if not opened or opened[1].st_nlink > 1:
                 raise PathMissingError(path)
             self.logs[place.name] = decode(opened[0])

@@ -144,8 +144,8 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
 
 def heaviest_first(
     prompt: Terms, ids_of: Mapping[str, Collection[int]], ids: Collection[int]
-) -> list[tuple[int, list[Form]]]:
-    """Return ids of memories with the forms that each may have, those of the most weight first.
+) -> list[tuple[int, list[Form], float]]:
+    """Return ids of memories with the forms that each may have and their weight, the most first.
 
     ``ids_of`` has the ids of the memories that have each word.
     """
@@ -157,7 +157,8 @@ def heaviest_first(
         for id_ in forms.keys() & have_it:
             forms[id_].append(form)
             weights[id_] += form.weight
-    return [(id_, forms[id_]) for id_ in sorted(weights, key=weights.__getitem__, reverse=True)]
+    order = sorted(weights, key=weights.__getitem__, reverse=True)
+    return [(id_, forms[id_], weights[id_]) for id_ in order]
 
 
 def score(prompt: Terms, row: SearchRow, forms: Iterable[Form]) -> Ranked | None:

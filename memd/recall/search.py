@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from memd.base import limits
-from memd.base.names import TEAM
+from memd.base.names import LOGS, TEAM
 from memd.base.settings import Settings
 from memd.base.team import Author
 from memd.base.values import (
@@ -27,9 +27,10 @@ from memd.base.values import (
     newest_first,
 )
 from memd.recall import block, select
+from memd.recall.logs import RecentLogs, recent_paths
 from memd.recall.own_rules import OwnRules, own_rules
 from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, heaviest_first, rank, score, weigh, with_cuts
+from memd.recall.rank import Ranked, Terms, heaviest_first, rank, score, weigh, with_cuts
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest_first
@@ -66,6 +67,15 @@ class Reader(Protocol):
         """Return memories in the given order; those that cannot be read are left out."""
         ...
 
+    def texts(
+        self, directory: str, paths: Sequence[str], most: int
+    ) -> dict[str, tuple[bytes, int]]:
+        """Return content and time of change (ns) of files of at most ``most`` bytes, by path.
+
+        Files that do not exist or cannot be read are left out.
+        """
+        ...
+
 
 class Authorship(Struct, frozen=True):
     """Functions that find the author of a text by its directory, path and hash; they may block.
@@ -79,11 +89,16 @@ class Authorship(Struct, frozen=True):
     joined: Callable[[str], bool] = lambda _: False
 
 
+# Returns the hashes of the distilled logs of a directory, by path.
+Distilled = Callable[[str], Mapping[str, str]]
+
+
 class RecalledMemory(Struct, frozen=True):
-    """A memory that may be sent, and its entry for the ledger."""
+    """A memory that may be sent, or lines of a daily log, and its entry for the ledger."""
 
     memory: SurfacedMemory
     item: Item
+    is_log: bool = False
 
 
 class Hit(Struct, frozen=True):
@@ -129,10 +144,17 @@ class Selection(Struct, frozen=True):
 class Finder:
     """Finds the memories of a directory by their words."""
 
-    def __init__(self, reader: Reader, search: WordSearch, authorship: Authorship) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        search: WordSearch,
+        authorship: Authorship,
+        distilled: Distilled = lambda _: {},
+    ) -> None:
         self._reader = reader
         self._search = search
         self._authorship = authorship
+        self._distilled = distilled
 
     def select(
         self,
@@ -158,9 +180,14 @@ class Finder:
         most = min(most, select.MOST_MEMORIES)
         # What is below the floor is of interest only to a model and an explanation.
         floor = not for_model and not prompt.explain
-        scored, excluded = self._score(
-            place.real, query, len(headers), reasons, floor=floor, every=for_model
+        least = _CANDIDATES if for_model else _LEAST_SCORED
+        scored, excluded, terms = self._score(
+            place.real, query, len(headers), reasons, floor=floor, least=least
         )
+        logs = self._logs(place.real, now)
+        log_lines = logs.scored(terms, floor=True)
+        excluded |= reasons(each.row for each in log_lines)
+        scored += [each for each in log_lines if each.row.path not in excluded]
         best = [item.row.path for item in rank(scored, most)]
         options: list[Header] = []
         is_small = len(headers) <= limits.MANIFEST_ENTRIES
@@ -173,7 +200,7 @@ class Finder:
             options = [header for header in headers if header.path in ranked_paths]
         return Selection(
             place,
-            candidates=self.candidates(place, prompt.index, best, now),
+            candidates=self.candidates(place, prompt.index, best, now, logs),
             ranked=with_cuts(scored, most) if prompt.explain else (),
             excluded=excluded,
             options=options,
@@ -183,16 +210,28 @@ class Finder:
         )
 
     def candidates(
-        self, place: DirectoryPaths, index: str, paths: Sequence[str], now: float
+        self,
+        place: DirectoryPaths,
+        index: str,
+        paths: Sequence[str],
+        now: float,
+        logs: RecentLogs | None = None,
     ) -> tuple[RecalledMemory, ...]:
-        """Return the memories at these paths as candidates.
+        """Return the memories, and lines of ``logs``, at these paths as candidates.
 
         Left out are memories that cannot be read, and those that say no more than their line in the
         ``index`` that the session has.
         """
         result = []
-        for file in self._reader.read_many(place.directory, paths, place.real):
-            path = file.header.path
+        lines = {path: file for path in paths if logs and (file := logs.file(path))}
+        memories = [path for path in paths if path not in lines]
+        files = {
+            file.header.path: file
+            for file in self._reader.read_many(place.directory, memories, place.real)
+        } | lines
+        for path in paths:
+            if (file := files.get(path)) is None:
+                continue
             text = (place.real, path, file.hash)
             is_own = file.header.origin in {"", *FOREIGN} or self._authorship.own(*text)
             author = self._authorship.author(*text) if path.startswith(TEAM) else None
@@ -201,7 +240,7 @@ class Finder:
             sent_memory = block.without_repetition(memory, line) if line else memory
             if sent_memory is not None:
                 item = Item(memory.path, file.hash, len(memory.content.encode()))
-                result.append(RecalledMemory(sent_memory, item))
+                result.append(RecalledMemory(sent_memory, item, path in lines))
         return tuple(result)
 
     def own_rules(self, directory: str, room: int) -> OwnRules:
@@ -233,7 +272,7 @@ class Finder:
         files = self._reader.read_many(directory, sorted(paths))
         return tuple(Item(f"{directory}/{file.header.path}", file.hash, 0) for file in files)
 
-    def search(self, directory: str, query: str, most: int) -> tuple[Hit, ...]:
+    def search(self, directory: str, query: str, most: int, now: float) -> tuple[Hit, ...]:
         """Return the memories that have a word of a query, the best first.
 
         Words as common as "who" are not searched for; for a query of nothing else it is the
@@ -244,10 +283,14 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        scored, _ = self._score(real, parse(query), len(headers), floor=False)
-        best = rank(scored, most, floor=False)
-        files = self._reader.read_many(directory, [item.row.path for item in best], real)
-        file_of = {file.header.path: file for file in files}
+        least = max(most, _LEAST_SCORED)
+        scored, _, terms = self._score(real, parse(query), len(headers), floor=False, least=least)
+        logs = self._logs(real, now)
+        best = rank([*scored, *logs.scored(terms, floor=False)], most, floor=False)
+        lines = {item.row.path: file for item in best if (file := logs.file(item.row.path))}
+        paths = [item.row.path for item in best if item.row.path not in lines]
+        files = self._reader.read_many(directory, paths, real)
+        file_of = {file.header.path: file for file in files} | lines
         return tuple(
             _hit(file.header, item.score, select.snippet(file.body, item.terms))
             for item in best
@@ -262,13 +305,13 @@ class Finder:
         reasons: Reasons = lambda _: {},
         *,
         floor: bool,
-        every: bool = False,
+        least: int,
         at_most: int = _CANDIDATES,
-    ) -> tuple[list[Ranked], dict[str, tuple[str, str]]]:
+    ) -> tuple[list[Ranked], dict[str, tuple[str, str]], Terms]:
         """Return the scored memories that have a word of a query, and what ``reasons`` excluded.
 
         The directory has so many ``memories``. Those with the rarest words count, ``at_most`` so
-        many; of these ``every`` one is scored, or those with the heaviest words. With ``floor``
+        many; of these the ``least`` or some more with the heaviest words are scored. With ``floor``
         a word counts only if it can bring a memory to its floor.
         """
         ids_of = self._search.find(directory, query.words)
@@ -277,11 +320,12 @@ class Finder:
         ids = rarest_first(wanted, at_most, memories)
         candidates = heaviest_first(terms, ids_of, ids)
         scored, excluded, count = list[Ranked](), dict[str, tuple[str, str]](), 0
-        while candidates and (every or count < _LEAST_SCORED):
+        last = 0.0  # weight; of those that weigh the same all are scored
+        while candidates and (count < least or candidates[0][2] == last):
             part, candidates = candidates[:_ROWS_AT_ONCE], candidates[_ROWS_AT_ONCE:]
-            rows = self._search.rows([id_ for id_, _ in part])
+            rows, last = self._search.rows([id_ for id_, *_ in part]), part[-1][2]
             excluded |= reasons(rows.values())
-            for id_, forms in part:
+            for id_, forms, _ in part:
                 row = rows.get(id_)
                 if row is not None and row.path not in excluded:
                     count += 1
@@ -294,10 +338,17 @@ class Finder:
                 memories,
                 reasons,
                 floor=floor,
-                every=every,
+                least=least,
                 at_most=4 * at_most,
             )
-        return scored, excluded
+        return scored, excluded, terms
+
+    def _logs(self, directory: str, now: float) -> RecentLogs:
+        """Return the logs of the last days that no dream has distilled."""
+        if not os.path.isdir(f"{directory}/{LOGS}"):
+            return RecentLogs({}, {})
+        texts = self._reader.texts(directory, recent_paths(now), limits.LOG_BYTES)
+        return RecentLogs(texts, self._distilled(directory))
 
     def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:
         """Yield the memories that have each word of a query as it is written, the newest first."""

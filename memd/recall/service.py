@@ -41,7 +41,15 @@ from memd.recall.explain import (
     explained_rows,
 )
 from memd.recall.own_rules import UNITS, OwnRules
-from memd.recall.search import Authorship, Finder, Hit, Reader, RecalledMemory, Selection
+from memd.recall.search import (
+    Authorship,
+    Distilled,
+    Finder,
+    Hit,
+    Reader,
+    RecalledMemory,
+    Selection,
+)
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.call import Call
 from memd.state.database import StateUnusableError
@@ -102,10 +110,11 @@ class Recall:
         *,
         priority: RequestPriority | None = None,
         authorship: Authorship = Authorship(),  # noqa: B008 - immutable
+        distilled: Distilled = lambda _: {},
         callers: Callers,
     ) -> None:
         self.ledger = ledger
-        self._finder = Finder(reader, search, authorship)
+        self._finder = Finder(reader, search, authorship, distilled)
         self._clock = clock
         self._callers = callers
         self._models = models
@@ -246,7 +255,9 @@ class Recall:
         """
         prompt, candidates, now = run.prompt, selection.candidates, self._clock.now()
         if paths is not None:
-            candidates = self._finder.candidates(selection.place, prompt.index, paths, now)
+            # Logs are in no manifest: the local ranker has chosen their lines.
+            logs = tuple(each for each in candidates if each.is_log)
+            candidates = self._finder.candidates(selection.place, prompt.index, paths, now) + logs
         if selection.empty:
             result = self._empty_result(run, select.NO_CANDIDATES)
         else:
@@ -403,7 +414,7 @@ class Recall:
 
         def find() -> Hits:
             directory = self._callers.readable(call, cwd, agent, scope).memory_dir
-            return Hits(self._finder.search(directory, query, most))
+            return Hits(self._finder.search(directory, query, most, self._clock.now()))
 
         return cast("Hits", await self._in_thread(find))
 

@@ -114,6 +114,21 @@ class MemoryReader:
                 files += self.read(directory, (path,))
         return tuple(files)
 
+    def texts(
+        self, directory: str, paths: Sequence[str], most: int
+    ) -> dict[str, tuple[bytes, int]]:
+        """Return content and time of change (ns) of files of at most ``most`` bytes, by path.
+
+        They need not be memories. Those that do not exist or cannot be read are left out.
+        """
+        result = {}
+        with suppress(MemdError), Directory(directory) as opened:
+            for path in paths:
+                with suppress(MemdError):
+                    if read := opened.read(path, most):
+                        result[path] = read[0], read[1].st_mtime_ns
+        return result
+
     def content(self, directory: str, path: str) -> bytes | None:
         """Return the bytes of a memory, or ``None``; raises what ``read`` does."""
         files = self.read(directory, (path,))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.net.extract_talk import memory, suggestions
-from tests.net.kit import Home, Project, differs, until
+from tests.net.kit import Home, Project, until
 from tests.net.recorder import Blocks, Recorder, text, tool
 
 RAN = ("completed", "done", "finished")
@@ -239,7 +239,6 @@ def test_logs_are_no_memories(project: Project) -> None:
     assert "logs/YYYY/MM/YYYY-MM-DD.md" in project.call("load_prompt")["prompt"]
 
 
-@differs("3.2", "daily logs are not recalled")
 def test_logs_are_recalled_until_they_are_distilled(project: Project) -> None:
     """What only a log of today says is found."""
     project.put(TODAY, "- 10:40 the api gateway moved to gw-3.internal port 8443\n")
@@ -316,6 +315,8 @@ def test_a_distilled_log_is_not_shown_again(project: Project, model: Recorder) -
     model.script = replayed([tool("Read", file_path=TODAY)], [keep])
     dream(project)
     assert LINE in project.read("gateway.md")
+    hits = project.call("memory.search", query="api gateway gw-3.internal")["hits"]
+    assert [hit["path"] for hit in hits] == ["gateway.md"]
     model.requests.clear()
     dream(project)
     assert TODAY not in json.dumps(model.requests[0]["messages"])

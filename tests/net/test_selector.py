@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from itertools import count
 from typing import Any
 
@@ -137,6 +138,18 @@ def test_a_manifest_has_at_most_200_lines(project: Project, model: Recorder) -> 
     lines = LINE.findall(asked(model.requests[-1]))
     assert len(lines) == 200
     assert not [line for line in lines if "logs/" in line or "MEMORY" in line]
+
+
+def test_logs_come_beside_what_a_model_chooses(project: Project, model: Recorder) -> None:
+    """A model chooses among memories; the lines of a log that fit come as well."""
+    model.script = lambda _: chosen("one.md")
+    put(project, "one")
+    put(project, "two")
+    project.put(time.strftime("logs/%Y/%m/%Y-%m-%d.md"), "- 9:15 the zebra broker has port 9911\n")
+    found = by_model(project)
+    assert found["memories"][0]["name"] == "one"
+    assert "the zebra broker has port 9911" in found["block"]
+    assert len(found["memories"]) == 2
 
 
 def test_a_manifest_line_leaves_out_what_is_missing(project: Project, model: Recorder) -> None:

@@ -182,8 +182,8 @@ async def test_a_search_for_few_brings_the_first_of_many(
     finder = Finder(store.reading, WordSearch(database), Authorship())
     for number in range(0, 200, 20):
         query = corpus.memory(number).description
-        many = finder.search(str(memories), query, 50)
-        assert finder.search(str(memories), query, 3) == many[:3]
+        many = finder.search(str(memories), query, 50, 0.0)
+        assert finder.search(str(memories), query, 3, 0.0) == many[:3]
 
 
 async def test_a_prompt_waits_for_its_project_until_the_deadline(

@@ -190,7 +190,7 @@ def _score(rows: Sequence[SearchRow], prompt: str) -> list[Ranked]:
         for word in counts
     }
     candidates = heaviest_first(terms, found, range(len(rows)))
-    scored = [score(terms, rows[number], forms) for number, forms in candidates]
+    scored = [score(terms, rows[number], forms) for number, forms, _ in candidates]
     return list(filter(None, scored))
 
 

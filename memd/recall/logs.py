@@ -1,0 +1,95 @@
+"""Find lines of the daily logs of the last 14 days that no dream has distilled, for a prompt.
+
+A log is no memory and has no row: it is read when a prompt comes, and each line is scored like a
+memory of one line. A log comes with those of its lines that a prompt brings, as quoted text, and
+comes again when these are others. Everything here blocks.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from memd.base.names import LOGS
+from memd.base.text import decode, sha256
+from memd.base.values import AGENT, Header, MemoryFile
+from memd.recall.rank import Ranked, Terms, rank, score
+from memd.state.search import SearchRow
+from memd.text.words import words
+
+_DAYS = 14
+_MOST_LINES = 20  # of a log that come at once
+_CACHED_LOGS = 32
+_LINE = re.compile(r"^[\s*-]*(?:\d\d?:\d\d\s)?(.*)$")  # without bullet and time of day
+
+
+def recent_paths(now: float) -> list[str]:
+    """Return the paths that the logs of the last 14 days have, the newest first."""
+    # The day is the one of the client's conversation, which may be a day ahead.
+    days = (datetime.fromtimestamp(now, UTC) - timedelta(day) for day in range(-1, _DAYS + 1))
+    return [day.strftime(f"{LOGS}/%Y/%m/%Y-%m-%d.md") for day in days]
+
+
+class RecentLogs:
+    """Some logs as they are now: content and time of change in ns by path.
+
+    Those in ``distilled``, hashes by path, are left out.
+    """
+
+    def __init__(
+        self, contents: Mapping[str, tuple[bytes, int]], distilled: Mapping[str, str]
+    ) -> None:
+        texts = {path: decode(content) for path, (content, _) in contents.items()}
+        self._texts = {
+            path: text
+            for path, text in texts.items()
+            if distilled.get(path) != sha256(text.encode())
+        }
+        self._times = {path: mtime_ns for path, (_, mtime_ns) in contents.items()}
+        self._lines: dict[str, str] = {}  # those that a prompt brings, by path
+
+    def scored(self, terms: Terms, *, floor: bool) -> list[Ranked]:
+        """Return the logs that have a line for a prompt, each as its best line is ranked."""
+        result = []
+        for path, text in self._texts.items():
+            rows = _rows(path, text)
+            lines = [
+                score(terms, row, [form for form in terms.forms if form.spaced in row.words])
+                for row in rows
+            ]
+            best = rank(filter(None, lines), _MOST_LINES, floor=floor)
+            if best:
+                numbers = sorted(item.row.mtime_ns for item in best)
+                self._lines[path] = "\n".join(rows[number].description for number in numbers)
+                facts = {"hash": sha256(self._lines[path].encode()), "mtime_ns": self._times[path]}
+                result.append(replace(best[0], row=replace(best[0].row, **facts)))
+        return result
+
+    def file(self, path: str) -> MemoryFile | None:
+        """Return the lines of a log that a prompt brings, as a memory from outside the person."""
+        text = self._lines.get(path)
+        if text is None:
+            return None
+        content = text.encode()
+        facts = (self._times[path], len(content), False, sha256(content), AGENT)
+        return MemoryFile(Header(path, _name(path), "", None, *facts), content, facts[3], 0)
+
+
+@lru_cache(_CACHED_LOGS)
+def _rows(path: str, text: str) -> tuple[SearchRow, ...]:
+    """Return the lines of a log, each with its number in place of a time."""
+    rows: list[SearchRow] = []
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        line_words = "".join(f"{word} " for word in words(match.group(1) if match else line))
+        if line_words:
+            facts = (len(rows), _name(path), line.strip(), None, f" {line_words}", len(line_words))
+            rows.append(SearchRow(path, "", *facts))
+    return tuple(rows)
+
+
+def _name(path: str) -> str:
+    """Return the name that a log is shown with."""
+    return f"log of {path.rpartition('/')[2].removesuffix('.md')}"
