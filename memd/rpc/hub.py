@@ -8,9 +8,8 @@ The bounds (their numbers are in ``base/limits.py``)
 - *Turns*: a frame is decoded and its work begun in a turn, which ends with the work. Few turns run
   at once, and two of one process; a call that waits for something outside (``base/waiting.py``)
   gives its turn back. Processes that wait take turns, and so do the connections of one.
-- The next turn begins when none runs, or when the last one has run for ``_PAUSE_SECONDS``: two that
-  calculate share one interpreter and only delay each other, but who waits for a disk delays nobody
-  for long.
+- The next turn begins when all that run have run for ``_PAUSE_SECONDS``: two that calculate share
+  one interpreter and only delay each other, but who waits for a disk delays nobody for long.
 - *Unread answers*: so many bytes of all connections. Where one more answer does not fit, the
   connection goes that has taken nothing for longest.
 """
@@ -91,9 +90,10 @@ class Process:
 
 
 class Turn(Struct):
-    """The right of a process to work, ``None`` once it has ended."""
+    """The right of a process to work, ``None`` once it has ended; ``began`` on the loop's clock."""
 
     process: Process | None
+    began: float
 
 
 class Hub:
@@ -102,8 +102,7 @@ class Hub:
     def __init__(self) -> None:
         self._processes: dict[int, Process] = {}  # by process id
         self.unread = 0  # bytes that wait in all connections
-        self._turns = 0  # that run
-        self._last_turn_at = 0.0  # when the last one began, on the loop's clock
+        self._turns: list[Turn] = []  # that run, in the order in which they began
         self._waiting: dict[Process, None] = {}  # an ordered set of those with waiting connections
         self._timer: asyncio.TimerHandle | None = None  # of the next ``_begin_waiting``
         self.group: asyncio.TaskGroup  # of the requests, while a server runs
@@ -181,7 +180,7 @@ class Hub:
     def begin_turn(self, connection: Member) -> None:
         """Let a connection begin its frame, now or when its turn comes."""
         process = connection.process
-        if not process.waiting and (self._turns == 0 or not self._wait_seconds(process)):
+        if not process.waiting and not self._wait_seconds(process):
             self._begin(connection)
             return
         process.waiting.append(connection)
@@ -193,7 +192,7 @@ class Hub:
         process, turn.process = turn.process, None
         if process is None:
             return
-        self._turns -= 1
+        self._turns = [each for each in self._turns if each is not turn]
         process.turns -= 1
         if not process.connections:
             self._forget(process)
@@ -203,19 +202,19 @@ class Hub:
     def _begin(self, connection: Member) -> None:
         """Begin the frame of a connection in a new turn."""
         process = connection.process
-        self._turns += 1
+        turn = Turn(process, asyncio.get_running_loop().time())
+        self._turns.append(turn)
         process.turns += 1
-        self._last_turn_at = asyncio.get_running_loop().time()
-        connection.begin(Turn(process))
+        connection.begin(turn)
 
     def _wait_seconds(self, process: Process) -> float:
         """Return 0 if a process may begin a turn now, the rest of its pause, or infinity."""
-        if process.turns >= limits.TURNS_PER_PROCESS or self._turns >= limits.TURNS:
+        if process.turns >= limits.TURNS_PER_PROCESS or len(self._turns) >= limits.TURNS:
             return inf
         if not self._turns:
             return 0
         now = asyncio.get_running_loop().time()
-        return max(0.0, self._last_turn_at + _PAUSE_SECONDS - now)
+        return max(0.0, self._turns[-1].began + _PAUSE_SECONDS - now)
 
     def _begin_waiting_after(self, seconds: float) -> None:
         """Have ``_begin_waiting`` called after what is ready now, and so many seconds."""

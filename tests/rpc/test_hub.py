@@ -105,6 +105,19 @@ async def test_of_one_process_so_many_requests_work_at_once() -> None:
             assert sorted([(await client.line())["id"] for _ in range(4)]) == [0, 1, 2, 3]
 
 
+async def test_a_request_that_lasts_holds_up_no_other() -> None:
+    """While a request hangs, others of the same process are begun and answered one by one."""
+    work = Work()
+    async with serving(work.table()) as server, peer(server) as first, peer(server) as second:
+        await first.ask("work", 1)
+        await ready(lambda: work.running == 1)
+        for number in range(20):
+            await second.ask("big", number, size=1)
+            assert (await second.line())["id"] == number
+        work.go.set()
+        assert (await first.line())["id"] == 1
+
+
 async def test_who_waits_outside_keeps_no_turn() -> None:
     """Requests that wait for a message or a model let others begin, as many as may be in flight."""
     work = Work()
