@@ -40,7 +40,11 @@ class ExtractSettings(Struct, frozen=True):
     enabled: Annotated[bool, Setting("write memories from conversations")] = True
     every_turns: Annotated[int, Setting("look at every N-th complete turn", 1, 1000)] = 1
     at_end: Annotated[
-        bool, Setting("let a model read a session once, when it ends, and not after each turn")
+        bool,
+        Setting(
+            "let a model read a session once, when it ends, and once an hour at most while it goes "
+            "on, not after each turn"
+        ),
     ] = False
     allow_remote: Annotated[
         bool, Setting("also for remote or non-interactive clients, such as claude -p")

@@ -14,6 +14,8 @@ from memd.base.values import Effect
 from memd.state import docs
 from memd.state.docs import Docs
 
+AT_END = "\0end"  # behind a session's id in the key of the cursor for a model's readings of it
+
 
 class ExtractionCursor(Struct, frozen=True):
     """The position up to which a session's conversation has been read.
@@ -40,8 +42,11 @@ def read_cursor(table: Docs, directory: str, session: str) -> ExtractionCursor |
 
 def transcript_cursors(table: Docs) -> tuple[tuple[str, ExtractionCursor], ...]:
     """Return the directory's real path and the cursor of each conversation with a transcript."""
-    cursors = table.list_all(ExtractionCursor).items()
-    return tuple((place, each) for (place, _), each in cursors if each.source.startswith("/"))
+    return tuple(
+        (place, each)
+        for (place, session), each in table.list_all(ExtractionCursor).items()
+        if each.source.startswith("/") and not session.endswith(AT_END)
+    )
 
 
 def cursor_moved(directory: str, to: ExtractionCursor) -> Effect:

@@ -39,7 +39,13 @@ from memd.base.values import (
 )
 from memd.extract import candidates, fork, listening, requests
 from memd.extract.candidates import REQUESTED
-from memd.extract.cursors import ExtractionCursor, cursor_moved, read_cursor, transcript_cursors
+from memd.extract.cursors import (
+    AT_END,
+    ExtractionCursor,
+    cursor_moved,
+    read_cursor,
+    transcript_cursors,
+)
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Extraction, NewPart, conversation
 from memd.extract.merge import MergedDraft, merge, shown
@@ -65,8 +71,8 @@ TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
 _ALL = ""  # stands for all files, where the refused one has a name that is not told
 _MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 files
 _SUGGESTIONS, _MESSAGES = 2, 100  # so many that nobody requested, of so many messages of a session
-_LEAST_TURNS = 5  # of the person in a session that a model reads at its end
-_AT_END = "\0end"  # behind a session's id in the key of the cursor of that
+_LEAST_TURNS = 5  # of the person in a session that a model reads as a whole
+_HOUR = 3600.0  # between two readings of a session that goes on
 _QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
@@ -130,52 +136,91 @@ class Extractions:
     ) -> ExtractionResult:
         """Extract memories from the messages since the session's cursor, and move the cursor.
 
-        Without ``allow_model`` the local extractor is used even if a model is configured. Raises
-        Refused, Invalid, Model and the errors of ``Store.commit``; the cursor does not move then.
+        With ``extract.at_end`` a model reads what is new in the session where that is due, and no
+        single turn. Without ``allow_model`` the local extractor is used even if a model is
+        configured. Raises Refused, Invalid, Model and the errors of ``Store.commit``; the cursor
+        does not move then.
         """
         reason = requests.gate(settings, project)
         if reason:
             return ExtractionResult(requests.SKIPPED, reason)
-        configured = self._models.for_(settings) if settings.extract.use_model else None
-        if settings.extract.at_end and not request.ended:
-            configured = None  # a model reads the session when it ends
-        model = configured if allow_model else None
-        new_part = await to_thread.run_sync(
-            partial(self._read, project, request, whole=model is not None)
-        )
-        if request.ended and settings.extract.at_end and new_part.turns < _LEAST_TURNS:
-            turn = replace(request, ended=False)
-            return await self.run(
-                project,
-                settings,
-                turn,
-                job=job,
-                client=client,
-                progress=progress,
-                allow_model=allow_model,
-            )
-        problem = new_part.problem
+        open_ = partial(self._open, project, settings, job=job, client=client)
+        model = self._models.for_(settings) if settings.extract.use_model else None
+        ended, turn, problem = replace(request, ended=True), replace(request, ended=False), ""
+        if settings.extract.at_end and model is not None:
+            is_due = await to_thread.run_sync(self._is_due, project, request)
+            if is_due and allow_model:
+                session = await open_(ended, whole=True)
+                result = await self._read_session(session, model, progress)
+                if isinstance(result, ExtractionResult):
+                    return result
+                problem = result
+            elif is_due:
+                problem = LEFT_ALONE
+            model = None
+        extraction = await open_(turn, whole=model is not None and allow_model)
+        new_part = extraction.new_part
+        problem = problem or new_part.problem
         if 0 < new_part.turns < settings.extract.every_turns:
             return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
-        extraction = Extraction(project, settings, request, new_part, job, client)
         reason = await to_thread.run_sync(_skip_reason, project, settings, new_part)
         if not reason and model is not None:
-            result = await self._run_model(extraction, model, progress)
-            if isinstance(result, ExtractionResult):
-                return result
-            problem = result
-        elif not reason and configured is not None:
-            problem = LEFT_ALONE
+            done = await self._run_model(extraction, model, progress) if allow_model else LEFT_ALONE
+            if isinstance(done, ExtractionResult):
+                return done
+            problem = done
         return await self._run_locally(extraction, reason, problem)
+
+    def _is_due(self, project: Project, request: ExtractRequest) -> bool:
+        """Return whether a model is to read a session: it ended, or unread words are an hour old.
+
+        Blocks.
+        """
+        unread = self._read(project, replace(request, ended=True), whole=False)
+        times = [each.at for each in unread.messages if each.origin == PERSON and each.text]
+        if not times or unread.cursor.messages < _LEAST_TURNS:
+            return False
+        since = times[0]
+        return request.ended or (since is not None and self._clock.now() - since >= _HOUR)
+
+    async def _read_session(
+        self, extraction: Extraction, model: Model, progress: Progress
+    ) -> "ExtractionResult | str":
+        """Have a model read what is new in a session; return the result, or why it did not.
+
+        Where nobody may read it, it counts as read.
+        """
+        new_part = extraction.new_part
+        reason = await to_thread.run_sync(
+            _skip_reason, extraction.project, extraction.settings, new_part
+        )
+        if not reason:
+            return await self._run_model(extraction, model, progress)
+        await self._run_locally(replace(extraction, job=""), reason, "")
+        return ""
+
+    async def _open(
+        self,
+        project: Project,
+        settings: Settings,
+        request: ExtractRequest,
+        *,
+        job: str,
+        client: str,
+        whole: bool,
+    ) -> Extraction:
+        """Return the extraction of what is new in a conversation. Raises Refused and Invalid."""
+        new_part = await to_thread.run_sync(partial(self._read, project, request, whole=whole))
+        return Extraction(project, settings, request, new_part, job, client)
 
     def _read(self, project: Project, request: ExtractRequest, *, whole: bool) -> NewPart:
         """Return what is new in a conversation; with ``whole`` with the conversation before.
 
-        What a model reads at a session's end is not what was looked at after each turn, so it has a
+        What a model reads of a session is not what was looked at after each turn, so it has a
         cursor of its own. Blocks.
         """
         if request.ended:
-            request = replace(request, session=f"{request.session}{_AT_END}")
+            request = replace(request, session=f"{request.session}{AT_END}")
         cursor = read_cursor(self._table, project.memory_dir, request.session)
         return self._reader.read_new_part(
             project.memory_dir, request, cursor, whole=whole, now=self._clock.monotonic()
@@ -247,7 +292,7 @@ class Extractions:
         """Commit a plan together with its result, the suggestions and the cursor."""
         cursor, now = extraction.new_part.cursor, self._clock.now()
         directory = extraction.project.memory_dir
-        result = extracted
+        result, is_local = extracted, extracted.engine == LOCAL
         refused: dict[str, str] = {}  # the secret rules for which the store refuses files, by path
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
@@ -263,6 +308,12 @@ class Extractions:
                 cursor_moved(directory, moved),
                 *(suggestion_saved(directory, suggestion, now) for suggestion in suggestions),
             ]
+            if extraction.request.ended and not is_local:
+                # The turns are read with it.
+                turn = read_cursor(self._table, directory, extraction.session)
+                suggested = (turn.suggested if turn else 0) + len(suggestions)
+                moved = replace(moved, session=extraction.session, suggested=suggested)
+                effects.append(cursor_moved(directory, moved))
             if extraction.job:
                 effects.append(job_completed(extraction.job, result.facts(), now))
             return replace(
@@ -272,7 +323,6 @@ class Extractions:
                 message=cursor.message or cursor.marker,
             )
 
-        is_local = extracted.engine == LOCAL
         provenance = Provenance(
             Actor.EXTRACT,
             extraction.client,

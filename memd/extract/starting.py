@@ -116,7 +116,7 @@ class ExtractionStarter:
             "transcript_path": transcript_path,
             "messages": messages,
             "cache": cache,
-            "ended": ended and settings.extract.at_end,
+            "ended": ended,
         }
         submitted = await self._jobs.submit("extract", project.memory_dir, session, request)
         return Extracted(status=submitted.status, job=submitted.job)

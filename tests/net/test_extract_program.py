@@ -1,8 +1,8 @@
 """A program of the person's as the model: one request, one process, nothing of it remains."""
 
 import json
-import os
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -248,18 +248,149 @@ def test_never_two_at_once(own: Home) -> None:
         own.call("job.cancel", job=job)
 
 
+AT_END = "[extract]\nat_end = true\n"
+
+
+class Session:
+    """A session of a person whose memd reads sessions at their end."""
+
+    def __init__(self, project: Project, program: Program, runs: int = 10_000) -> None:
+        project.home.configure(f"{program.settings}runs_per_day = {runs}\n{AT_END}")
+        self.talk = project.conversation()
+        self._project = project
+
+    def turn(self, said: str, minutes_ago: float = 0) -> dict[str, Any]:
+        """Say something, get a reply, and return what the turn's end gave."""
+        when = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        stamp = when.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        self.talk.user(said, timestamp=stamp).assistant("Ok.", timestamp=stamp)
+        given = {"session_id": self.talk.session, "transcript_path": str(self.talk.path)}
+        answer: dict[str, Any] = self._project.call("extract", **given, wait=True)
+        return answer
+
+    def end(self) -> dict[str, Any]:
+        """End the session; return the result of the job that this began, once it has ended."""
+        payload = {**self.talk.payload, "reason": "exit"}
+        self._project.home.call("hook", client="claude-code", event="SessionEnd", payload=payload)
+        job = self._project.call("job.list")["jobs"][0]
+        answer: dict[str, Any] = self._project.home.call("job.wait", job=job["job"])
+        return answer
+
+
 def test_the_reader_by_consent_reads_at_the_end(project: Project, program: Program) -> None:
-    """With at_end a session of five messages is read once, when it ends."""
-    settings = f"{program.settings}runs_per_day = 10000\n[extract]\nat_end = true\n"
-    project.home.configure(settings)
-    talk = project.conversation("s1")
+    """A session of five messages is read once, when it ends, and what is found is kept."""
+    session = Session(project, program)
+    program.plan([create()])
     for number in range(5):
-        talk.user(f"{WISH} ({number})").assistant("Ok.")
-        given = {"session_id": "s1", "transcript_path": str(talk.path), "wait": True}
-        project.call("extract", **given)
+        session.turn(f"{WISH} ({number})")
     assert program.runs == []
-    payload = {**talk.payload, "reason": "exit"}
-    project.home.call("hook", client="claude-code", event="SessionEnd", payload=payload)
-    until(lambda: program.runs, "the session is read")
+    session.end()
     assert len(program.runs) == 1
-    assert os.path.exists(talk.path)
+    assert f"{WISH} (0)" in program.runs[0]["prompt"]
+    assert "fridays.md" in project.tree()
+    session.end()
+    assert len(program.runs) == 1
+
+
+def test_the_end_does_not_wait_for_the_n_th_turn(project: Project, program: Program) -> None:
+    """A session is read at its end however seldom turns are looked at."""
+    session = Session(project, program)
+    settings = f"{program.settings}runs_per_day = 10000\n{AT_END}every_turns = 50\n"
+    project.home.configure(settings)
+    for number in range(5):
+        session.turn(f"{WISH} ({number})")
+    session.end()
+    assert len(program.runs) == 1
+
+
+def test_a_short_session_is_not_read(project: Project, program: Program) -> None:
+    """A session of four messages is left to the rules without a model."""
+    session = Session(project, program)
+    for number in range(4):
+        session.turn(f"{WISH} ({number})")
+    session.end()
+    assert program.runs == []
+
+
+def test_what_is_new_of_a_session_is_read_when_it_ends_again(
+    project: Project, program: Program
+) -> None:
+    """A resumed session is read again, from where the reading before ended."""
+    session = Session(project, program)
+    for number in range(5):
+        session.turn(f"the staging host has port 900{number}")
+    session.end()
+    session.turn(WISH)
+    session.end()
+    assert len(program.runs) == 2
+    assert WISH in program.runs[1]["prompt"]
+
+
+def test_a_long_session_is_read_once_an_hour(own: Home) -> None:
+    """A session that goes on is read when what was not read is an hour old, and not before."""
+    project = own.project()
+    program = Program(own, own.path / "runs")
+    own.start(clock=True)
+    session = Session(project, program)
+    counts = []
+    for hour in range(3):
+        for number in range(6):
+            session.turn(f"{WISH} ({hour}.{number})", minutes_ago=-60 * hour)
+            counts.append(len(program.runs))
+        own.pass_time(hours=1)
+    assert counts == [0] * 6 + [1] * 6 + [2] * 6
+    assert f"{WISH} (0.0)" in program.runs[0]["prompt"]
+
+
+def test_a_session_that_no_run_is_left_for_gives_nothing_twice(own: Home) -> None:
+    """Where the day's runs are used up, the end brings nothing back that the person removed."""
+    project = own.project()
+    program = Program(own, own.path / "runs")
+    own.start()
+    session = Session(project, program, runs=0)
+    said = "Please remember that the staging host is stage-9."
+    (path,) = session.turn(said)["saved"]
+    project.call("memory.delete", path=path)
+    for number in range(4):
+        session.turn(f"{WISH} ({number})")
+    ended = session.end()
+    assert program.runs == []
+    assert ended["result"]["problem"]
+    assert path not in project.tree()
+
+
+def test_a_session_where_the_assistant_saved_is_not_read(
+    project: Project, program: Program
+) -> None:
+    """What the assistant wrote itself is not looked for again, and the last request counts."""
+    session = Session(project, program)
+    for number in range(4):
+        session.turn(f"{WISH} ({number})")
+    path = str(project.memory / "own.md")
+    call = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": path}}
+    session.talk.assistant([call])
+    session.turn("Thank you.")
+    session.talk.user("Please remember that the staging host is stage-9.").assistant("Ok.")
+    session.end()
+    assert program.runs == []
+    assert "stage-9" in json.dumps(project.tree())
+
+
+@pytest.mark.full
+def test_a_start_reads_no_session_as_a_turn(own: Home) -> None:
+    """After a restart what grew is looked at once, and the program is not asked."""
+    project = own.project()
+    program = Program(own, own.path / "runs")
+    own.start(clock=True)
+    session = Session(project, program)
+    for number in range(5):
+        session.turn(f"the staging host has port 900{number}")
+    session.end()
+    own.stop()
+    session.talk.user("Please remember that the staging host is stage-9.").assistant("Ok.")
+    own.start(clock=True)
+    own.pass_time(seconds=120)
+    until(lambda: "stage-9" in json.dumps(project.tree()), "it is looked at")
+    jobs = own.call("job.list")["jobs"]
+    assert len([job for job in jobs if job["kind"] == "extract"]) == 7
+    assert len(program.runs) == 1
