@@ -176,7 +176,10 @@ COMMANDS = (
         "nothing. With --messages an assistant's hooks register its sessions as agents and bring "
         "what other agents sent into its turns (docs/agents.md); that stays until --messages "
         "--remove, which leaves the rest. --rules works alike: before each tool the client asks "
-        "memd, which answers by your rules (docs/rules.md).",
+        "memd, which answers by your rules (docs/rules.md). On a terminal it ends with one "
+        "question, where claude, codex or gemini is here and you named no model: may memd read a "
+        "session once, when it ends, with your plan (docs/models.md)? Without an answer it may "
+        "not, and you are not asked again.",
         "setup:setup",
         method="",
         operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),
@@ -187,6 +190,11 @@ COMMANDS = (
             Option("--rules", "ask memd before each tool too; with --remove, no more"),
             Option("--status", "say what is set up; status 1 unless all that is here is"),
             Option("--yes", "set up every client that is here"),
+            Option(
+                "--reader",
+                "the answer to the question whether memd may read sessions with your plan",
+                choices=("yes", "no"),
+            ),
             Option("--settings", "the client's file, where it is another one", "FILE"),
         ),
         examples=(
@@ -195,6 +203,7 @@ COMMANDS = (
             ("memctl setup claude-code --dry-run", "see the change first"),
             ("memctl setup claude-code --messages", "and bring messages of other agents"),
             ("memctl setup claude-code --rules", "and have your rules asked before each tool"),
+            ("memctl setup --reader no", "let no program read sessions, without a question"),
             ("memctl setup claude-code --remove", "take out what memd put in"),
         ),
     ),

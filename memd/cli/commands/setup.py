@@ -1,7 +1,6 @@
 """setup: connect clients to memd or disconnect them, or show the changes that it would make."""
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from memd.base import limits
 from memd.base.errors import Invalid, MemdError
 from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
+from memd.cli.commands import reader
 from memd.cli.invocation import Invocation
 from memd.cli.setup.checks import client_checks, enabled_plugin, memory_switch
 from memd.cli.setup.clients import ClientRow, MachineFacts, Snippet, snippets, table
@@ -34,8 +34,6 @@ from memd.cli.setup.plan import (
 from memd.client import hook_file
 from memd.client.errors import DaemonUnavailableError
 
-# The program that a preset of the setting model.preset runs.
-_PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "failed": "red"}
 # What a model is measured with: a prompt that marks nothing, and as long as a model may take.
 _MEASURED: dict[str, Any] = {
@@ -123,7 +121,17 @@ def _set_up(invocation: Invocation) -> int:
         screen.note("memctl setup --yes connects all that are here; --dry-run shows the changes")
     lines = [line for report in reports for line in report.lines]
     screen.answer({"clients": [report.as_json() for report in reports]}, "\n".join(lines))
+    _settle_reader(invocation, chosen, changed=bool(changed))
     return 78 if any(report.error for report in reports) else 0
+
+
+def _settle_reader(invocation: Invocation, chosen: Sequence[ClientRow], *, changed: bool) -> None:
+    """Store the answer of ``--reader``, or ask the question where hooks tell of sessions' ends."""
+    options = invocation.options
+    if options.reader:
+        reader.answer(invocation)
+    elif not (options.remove or options.dry_run) and any(map(_has_hooks, chosen)):
+        reader.ask(invocation, changed=changed)
 
 
 def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
@@ -252,20 +260,6 @@ def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
         screen.note(f"{error}\n  → memctl doctor")
     else:
         screen.note(f"memd {answer['version']} answers at {places.socket}")
-    _suggest_program(invocation)
-
-
-def _suggest_program(invocation: Invocation) -> None:
-    """Suggest an installed program as memd's model if none is configured."""
-    config = invocation.places.config
-    path = invocation.environ.get("PATH", "")
-    presets = [preset for preset, name in _PROGRAMS.items() if shutil.which(name, path=path)]
-    if presets and not service_unit.provider(config):
-        invocation.screen.note(
-            f"memd can learn with {presets[0]}, without a key and on your own plan with it, some "
-            f"30 runs a day at most. To switch that on, write into {config}: [model] "
-            f'provider = "command", preset = "{presets[0]}"'
-        )
 
 
 def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow]:
@@ -277,16 +271,13 @@ def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[Clie
     if invocation.options.dry_run or not any(map(uses_hooks, chosen)):
         return chosen
     try:
-        with open(invocation.places.config, encoding="utf-8", errors="replace") as opened:
-            # A rough test is enough to spare people without a model the question, which costs.
-            if "[model]" not in opened.read():
-                return chosen
+        if service_unit.provider(invocation.places.config) in {"", "command"}:
+            return chosen  # no model chooses memories
         began = time.monotonic()
         answer = invocation.call("prefetch", cwd=invocation.cwd, **_MEASURED)
         took = time.monotonic() - began
-    except (OSError, MemdError) as error:
-        if not isinstance(error, FileNotFoundError):
-            screen.note(f"the model was not measured: {error}")
+    except MemdError as error:
+        screen.note(f"the model was not measured: {error}")
         return chosen
     wait = limits.HOOK_DEADLINE_MS
     if answer["strategy"] == "model":
@@ -334,6 +325,11 @@ def _is_connected(client: ClientRow) -> bool:
         return bool(client.pieces) and state(client) not in {ABSENT, FOREIGN}
     except MemdError:
         return True
+
+
+def _has_hooks(client: ClientRow) -> bool:
+    """Return whether a client has hooks of memd's; ``True`` if its files cannot be read."""
+    return uses_hooks(client) and _is_connected(client)
 
 
 def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:

@@ -1,7 +1,7 @@
-"""Insert a table at the end of a TOML file and remove it again, leaving the rest of the text.
+"""Insert a table at the end of a TOML file and remove it again, or set options of a table.
 
-``remove`` is the inverse of ``insert``. Both parse their result and raise NotTomlError if anything
-but the one table would change.
+The rest of the text stays. ``remove`` is the inverse of ``insert``. All parse their result and
+raise NotTomlError if anything else would change.
 """
 
 import json
@@ -49,6 +49,33 @@ def insert(text: str, group: str, name: str, table: Mapping[str, Any]) -> str:
     new_text = text + separator + newline.join(lines)
     expected = data | {group: {**siblings, name: table}}
     if not _parses_to(new_text, expected) or remove(new_text, group, name) != text:
+        raise NotTomlError(_NOT_EDITABLE)
+    return new_text
+
+
+def with_options(text: str, name: str, options: dict[str, Any]) -> str:
+    """Return the text with these options in the table ``[name]``, which may be new.
+
+    Raise NotTomlError.
+    """
+    data = parse(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.splitlines(keepends=True)
+    header = re.compile(rf"[ \t]*\[\s*{name}\s*\][ \t]*(#.*)?\r?\n?")
+    start = next((place for place, line in enumerate(lines) if header.fullmatch(line)), -1)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += newline
+    if start < 0:
+        lines += [newline] * bool(lines) + [f"[{name}]{newline}"]
+        start = len(lines) - 1
+    for key, value in reversed([*options.items()]):
+        line = f"{key} = {json.dumps(value, ensure_ascii=False)}{newline}"
+        places = range(start + 1, _table_end(lines, start))
+        old = [place for place in places if re.match(rf"[ \t]*{key}[ \t]*=", lines[place])]
+        lines[old[0] if old else start + 1 : old[0] + 1 if old else start + 1] = [line]
+    new_text = "".join(lines)
+    table = data.get(name, {})
+    if not isinstance(table, dict) or not _parses_to(new_text, data | {name: table | options}):
         raise NotTomlError(_NOT_EDITABLE)
     return new_text
 
