@@ -32,6 +32,7 @@ _LINE_WEIGHT = 4 * _WORD_WEIGHT  # of the shortest line that counts if it is rep
 _LEAST_COUNTED = 4  # a quotation of fewer words counts as one of so many
 _LEAST_LETTERS, _LEAST_WORDS = 8, 2  # of a quotation: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # a date so near the conversation may stand for "tomorrow"
+_NEAR_END = timedelta(days=61)  # the end of the next month, from the first day of this one on
 _SMALL_NUMBER = 32  # a smaller number may have been written as a word
 _ELLIPSIS = r"\s*(?:\[?\u2026\]?|\[?\.{3}\]?)\s*"
 _ALIKE = 85  # of 100, for a quotation with slips: 7 of 8 average ones and no foreign one of 148
@@ -202,11 +203,14 @@ class Talk(Struct, frozen=True, dict=True):
         ]
         if any(text == str(day.year) for day in days_of_talk):
             return True
-        with suppress(ValueError, TypeError):  # it is no date
+        with suppress(ValueError, TypeError, OverflowError):  # it is no date, or the last of all
             date_said = date.fromisoformat(text)
             day, month, year = (f" {n} " for n in (date_said.day, date_said.month, date_said.year))
             was_said = day in own and (month in own or year in own)
-            if was_said or any(abs(date_said - other) <= _NEAR for other in days_of_talk):
+            near = _NEAR
+            if (date_said + timedelta(days=1)).day == 1:  # the end of a month is said without a day
+                was_said, near = was_said or month in own, _NEAR_END
+            if was_said or any(abs(date_said - other) <= near for other in days_of_talk):
                 return True
         return False
 

@@ -270,8 +270,10 @@ class Recall:
             sent = tuple(memory_of[item] for item in marked)
             if len(sent) != len(candidates):  # the block has only what is sent
                 text = block.render(sent, prompt.room)[0]
+            has_no_room = any(total + item.bytes > select.SESSION_BYTES for item in memory_of)
+            skipped = select.SESSION_BUDGET if has_no_room and not sent else None
             strategy = LOCAL if paths is None else MODEL
-            result = Prefetched(sent, None, strategy, total, text, note or None)
+            result = Prefetched(sent, skipped, strategy, total, text, note or None)
         if prompt.explain:
             explanation = self._explain(run, selection, candidates, result)
             result = replace(result, explanation=explanation)

@@ -97,6 +97,22 @@ def test_others_words_make_no_rule() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "date", "unknown"),
+    [
+        ("\u4e0b\u4e2a\u6708\u5e95\u4e4b\u524d\u53d1\u5e03", "2026-04-30", ""),
+        ("\u4e0b\u4e2a\u6708\u4e2d\u53d1\u5e03", "2026-04-29", "2026-04-29"),
+        ("9\u6708\u5e95\u53d1\u5e03", "2026-09-30", ""),
+        ("9\u6708\u5e95\u53d1\u5e03", "2026-08-31", "2026-08-31"),
+        ("it never expires", "9999-12-31", "9999-12-31"),
+    ],
+)
+def test_the_end_of_a_month_is_said_without_its_day(said: str, date: str, unknown: str) -> None:
+    """The last day of the next month, or of a month that was named, is known; no other day is."""
+    talk = Talk([Utterance(said, AT)])
+    assert talk.unknown([f"The release is on {date}."], "")[0] == unknown
+
+
+@pytest.mark.parametrize(
     ("text", "quote", "expected"),
     [
         ("Main is closed on Fridays", '"Please don\'t push on Fridays"', ("", "user")),

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -53,6 +54,38 @@ def test_the_whole_sentence_is_stored(project: Project, model: Recorder) -> None
     """Of a quotation the person's whole sentence is kept as typed, with weekday and date."""
     assert rule(project, model, WISH, QUOTE)["saved"] == ["rule.md"]
     assert project.read("rule.md").rstrip().endswith(time.strftime(f'"{WISH}" (%a %Y-%m-%d)'))
+
+
+def _month_end(months: int) -> date:
+    """Return the last day of the month that comes so many months after this one."""
+    first = datetime.now(UTC).date().replace(day=1)
+    for _ in range(months + 1):
+        first = (first + timedelta(days=31)).replace(day=1)
+    return first - timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("said", "months", "saved"),
+    [
+        ("{month}月底之前发布新版本。", 5, ["release.md"]),
+        ("新しい版は{month}月末に出します。", 5, ["release.md"]),
+        ("The new version comes at the end of {month}/{year}.", 5, ["release.md"]),
+        ("下个月底之前发布新版本。", 1, ["release.md"]),
+        ("月底之前发布新版本。", 0, ["release.md"]),
+        ("月底之前发布新版本。", 5, []),
+        ("{month}月中发布新版本。", 5, []),
+    ],
+)
+def test_the_end_of_a_month_stands_somewhere(
+    project: Project, model: Recorder, said: str, months: int, saved: list[str]
+) -> None:
+    """A fact may have the day with which a month ends that was named, and no other day."""
+    end = _month_end(months)
+    day = end if "月中" not in said else end - timedelta(days=13)
+    file = memory("release", f"The new version is released on {day}.")
+    model.script = lambda _: [tool("Write", file_path="release.md", content=file)]
+    answer = extract(project, said.format(month=end.month, year=end.year))
+    assert answer["saved"] == saved
 
 
 @pytest.mark.parametrize(

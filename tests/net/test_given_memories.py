@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 
 QUERY = "which port has the zebra broker"
 
@@ -137,7 +137,6 @@ def test_what_does_not_fit_in_the_rest_does_not_come(project: Project) -> None:
     assert max(answer["session_bytes"] for answer in fill(project, "s")) <= 60_000
 
 
-@differs("3.1", "an answer that is empty because nothing fits in the rest names no gate")
 def test_a_rest_in_which_nothing_fits_is_named(project: Project) -> None:
     """When nothing that was chosen fits in the rest, the gate is the session's budget."""
     big(project, 4090)
