@@ -72,15 +72,15 @@ def _extract(demo: Demo) -> None:
 
 
 def _suggestions(demo: Demo) -> None:
-    waiting = demo.call("suggestion.list")["suggestions"]
+    waiting = demo.call("review.list", kind="suggestion")["items"]
     for each in waiting:
         print(f"   [{each['type']}] {each['text']}")
     demo.check("what sounds lasting and was not marked is a suggestion", waiting)
     for each in waiting:
         is_lasting = "engineer" in each["text"] or "From now on" in each["text"]
-        method = "accept" if is_lasting else "dismiss"
-        demo.call(f"suggestion.{method}", suggestion=each["id"])
-    demo.check("none is left undecided", not demo.call("suggestion.list")["suggestions"])
+        choice = "accept" if is_lasting else "dismiss"
+        demo.call("review.decide", id=each["id"], choice=choice)
+    demo.check("none is left undecided", not demo.call("review.list", kind="suggestion")["items"])
 
 
 def _files(demo: Demo) -> None:

@@ -32,7 +32,6 @@ PLAN = {
     "remote": 300,
     "messages": 1_500,  # with progress
     "progress": 400,
-    "suggestions": 400,
     "rules": 700,
     "instructions": 1_800,
     "portable": 1_800,

@@ -23,6 +23,9 @@ const FORWARDED = [
   "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_REMOTE", "MEMD_EXTRA_GUIDELINES",
   "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
 ]
+const ENVIRONMENT = Object.fromEntries(
+  FORWARDED.filter((name) => name in process.env).map((name) => [name, process.env[name]]),
+)
 // As memd knows the tools that write files.
 const WRITERS = { write: "Write", edit: "Edit" }
 
@@ -73,10 +76,7 @@ class Daemon {
     await new Promise((resolve, reject) => socket.once("connect", resolve).once("close", reject))
     socket.on("close", () => this.close())
     socket.unref() // OpenCode may end while it is open
-    const environment = Object.fromEntries(
-      FORWARDED.filter((name) => name in process.env).map((name) => [name, process.env[name]]),
-    )
-    const params = { client: "opencode", environment }
+    const params = { client: "opencode", environment: ENVIRONMENT }
     socket.write(JSON.stringify({ jsonrpc: "2.0", id: 0, method: "hello", params }) + "\n")
     return socket
   }
@@ -228,14 +228,14 @@ export const Memd = async ({ client, directory }) => {
     },
 
     "chat.message": async ({ sessionID }, { message, parts }) => {
-      const query = words(parts)
-      const brought = await Promise.all([
-        ask("prefetch", sessionID, { query, deadline_ms: WAIT_MS - 50 }),
-        ask("suggestion.offer", sessionID),
+      const payload = { session_id: sessionID, cwd: directory, prompt: words(parts) }
+      const event = { client: "opencode", event: "chat.message", environment: ENVIRONMENT, payload }
+      const [brought] = await Promise.all([
+        daemon.ask("hook", { ...event, deadline_ms: WAIT_MS - 50 }),
         loadPrompt(sessionID),
       ])
       const waiting = subAgents.has(sessionID) ? "" : await mailboxes.bring(sessionID)
-      const blocks = [waiting, ...brought.map((answer) => answer?.block)]
+      const blocks = [waiting, brought?.hookSpecificOutput?.additionalContext]
       const block = blocks.filter(Boolean).join("\n")
       if (!block) return
       const { id: before = "prt_" } = parts.at(-1) ?? {}

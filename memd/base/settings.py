@@ -140,7 +140,7 @@ _INBOUND = OneOf(*INBOUND)
 class MessagesSettings(Struct, frozen=True):
     """``[messages]``: messages between agents.
 
-    What comes in is accepted, held until memctl message accept or refuse, or refused. The file
+    What comes in is accepted, held until the person decides (memctl review), or refused. The file
     .memd.toml of a project may make these stricter for itself and nothing else.
     """
 

@@ -22,8 +22,8 @@ from memd.cli import (
     operation_table,
     portable_table,
     report_table,
+    review_table,
     rule_table,
-    suggestion_table,
     team_table,
 )
 from memd.cli.grammar import (
@@ -37,7 +37,7 @@ from memd.cli.grammar import (
 
 COMMANDS = (
     *memory_table.COMMANDS,
-    *suggestion_table.COMMANDS,
+    *review_table.COMMANDS,
     *rule_table.COMMANDS,
     *notes_table.COMMANDS,
     *dream_table.COMMANDS,

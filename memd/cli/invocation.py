@@ -39,6 +39,7 @@ _REPEATABLE_METHODS = (
     "memory.why",
     "message.receive",
     "report",
+    "review.list",
     "rpc.discover",
     "status",
 )

@@ -1,10 +1,9 @@
-"""The table of `memctl message …`: messages between agents, and a person's decisions about them."""
+"""The table of `memctl message …`: messages between agents."""
 
 from memd.cli.agent_table import KEY
 from memd.cli.grammar import Command, Operand, Option, number, seconds
 
 _ID = Operand("ID", "the message's id, such as m12")
-_WAITING = _ID._replace(listed="message held")
 _PARENT = (
     "The agent is the one of --key or MEMD_AGENT_KEY, else the one in whose process this command "
     "runs, as in a shell of Claude Code's."
@@ -90,7 +89,7 @@ COMMANDS = (
         "list the messages of this project, or say what became of one",
         "Newest first and without their bodies; the newest 10,000 are kept. With ID the state of "
         "that message for each receiver: queued, leased (it is reading), held (it waits for a "
-        "person), read, refused or expired, and why.",
+        "person: memctl review), read, refused or expired, and why.",
         "messages:log",
         operands=(_ID._replace(optional=True),),
         options=(
@@ -103,39 +102,5 @@ COMMANDS = (
             ("memctl message log --agent builder", "who wrote to whom?"),
             ("memctl message log m12", "has it been read?"),
         ),
-    ),
-    Command(
-        ("message", "held"),
-        "list the messages that wait for you, or read one of them",
-        "Messages of senders whom the settings do not trust enough (messages.inbound_across, "
-        "messages.inbound_unregistered), and of two agents that answer each other without end. "
-        "Each is listed with the beginning of its text; with an id the whole "
-        "text is printed as a quotation, its control characters as escapes. A program that an "
-        "assistant started does not get to read them.",
-        "messages:held",
-        operands=(_WAITING._replace(optional=True),),
-        options=(Option("--all", "those of every project", param=""), _LIMIT),
-        examples=(
-            ("memctl message held", "what waits for me?"),
-            ("memctl message held m12", "what does it say?"),
-        ),
-    ),
-    Command(
-        ("message", "accept"),
-        "let a held message through",
-        "Its receiver gets it, as quoted text like any other.",
-        "messages:decide",
-        method="message.decide",
-        operands=(_WAITING,),
-        examples=(("memctl message accept m12", "I know the sender"),),
-    ),
-    Command(
-        ("message", "refuse"),
-        "refuse a held message",
-        "Nobody gets it, and its sender is told.",
-        "messages:decide",
-        method="message.decide",
-        operands=(_WAITING,),
-        examples=(("memctl message refuse m12", "not for my agents"),),
     ),
 )

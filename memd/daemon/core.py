@@ -34,7 +34,6 @@ from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
 from memd.projects.switches import CLAUDE_PROGRAM, is_below
 from memd.recall.service import Recall
-from memd.review.service import Reviews
 from memd.rpc.server import Hub
 from memd.rules.service import ToolRules
 from memd.state import search
@@ -48,7 +47,6 @@ from memd.store import log as change_log
 from memd.store import sync as rows
 from memd.store.log import ChangeLog
 from memd.store.store import Store
-from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
 
 SCHEMAS = (*TABLES, change_log.SCHEMA, rows.SCHEMA, search.SCHEMA)
@@ -109,8 +107,6 @@ class Daemon(Core, frozen=True):
     """
 
     recall: Recall
-    suggestions: Suggestions
-    reviews: Reviews
     rules: ToolRules
     instructions: Instructions
     session_notes: Notes

@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 from msgspec.structs import asdict
 
+from memd.base.inbox import ItemKind, Source
 from memd.context.compactions import Compactions
 from memd.context.service import Contexts, Summaries
 from memd.daemon.agents import messages, progress_lines
@@ -33,7 +34,10 @@ from memd.notes.service import Notes
 from memd.progress.service import ProgressLines
 from memd.prompt.service import Prompts
 from memd.recall.service import Authorship, Recall
-from memd.review.service import Reviews
+from memd.review.block import SuggestionBlocks
+from memd.review.inbox import Inbox
+from memd.review.proposals import Proposals
+from memd.review.suggestions import Suggestions
 from memd.rules.service import ToolRules
 from memd.state.database import StateUnusableError
 from memd.state.ledger import Ledger
@@ -42,7 +46,6 @@ from memd.state.proposals import ProposalTable
 from memd.state.search import WordSearch
 from memd.state.suggestions import SuggestionTable
 from memd.state.teams import TeamTable
-from memd.suggestions.service import Suggestions
 
 _NOTES_SHOWN = 100  # by ``status``; the log has all
 
@@ -53,12 +56,12 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
     models, jobs, projects = core.models, core.jobs, core.projects
     suggested, proposals = SuggestionTable(core.database), ProposalTable(core.database)
     instructions = Instructions(docs, projects.client_folders, callers)
-    suggestions = Suggestions(store, suggested, clock, callers, instructions.covered)
+    suggestions = Suggestions(store, suggested, clock)
     extractions = _extractions(core, suggestions, suggested, instructions)
     dreams = _dreams(core, proposals)
     notes = await _recover(core, store.recover, dreams.recover, models.recover)
     starter = _dream_starter(core, dreams)
-    mailboxes, reviews = messages(core), Reviews(store, proposals, clock, callers)
+    mailboxes = messages(core)
     progress = progress_lines(core, mailboxes.register)
     extraction_starter = ExtractionStarter(callers, jobs, progress.remember)
     session_notes = _session_notes(core, progress)
@@ -71,15 +74,21 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         core.priority,
         jobs,
         recall=recall,
-        suggestions=suggestions,
+        suggestions=SuggestionBlocks(suggestions, clock, instructions.covered),
         sections=Sections(prompts, recall, projects),
         tools=ToolUses(rules, store, recall, contexts, projects, clock=clock),
         ends=TurnEnds(extraction_starter, session_notes, starter.consider, clock),
         deliveries=MessageDeliveries(mailboxes, clock),
         is_model=core.programs.runs_below,
     )
+    sources: dict[ItemKind, Source] = {
+        ItemKind.SUGGESTION: suggestions,
+        ItemKind.PROPOSAL: Proposals(store, proposals, clock),
+        ItemKind.MESSAGE: mailboxes,
+        ItemKind.TEAM: core.team,
+    }
     services = (
-        *(callers, core.team, suggestions, reviews, rules, instructions, recall, prompts, starter),
+        *(callers, core.team, rules, instructions, recall, prompts, starter),
         *(mailboxes, session_notes, contexts, extraction_starter, hooks),
         Journal(store, callers, recall.ledger.last_surfaced),
         Memories(store, clock, callers, core.team, extractions.proven),
@@ -87,13 +96,12 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         AgentMethods(mailboxes, callers, progress.line),
         JobMethods(jobs, callers, core.runs.of),
         *(exports(core), imports(core)),
+        Inbox(callers, sources, projects.roots),
     )
     run = partial(runners, projects, extractions, starter, core.hub, core.priority)
     return Daemon(
         **asdict(core),
         recall=recall,
-        suggestions=suggestions,
-        reviews=reviews,
         rules=rules,
         instructions=instructions,
         session_notes=session_notes,

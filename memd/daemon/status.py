@@ -26,8 +26,9 @@ from memd.projects.project import is_of_agent
 from memd.rpc.call import Call
 from memd.rules.values import RuleCounts
 from memd.state.jobs import Job
+from memd.state.proposals import ProposalTable
 from memd.state.spend import Sum
-from memd.state.suggestions import SuggestionCounts
+from memd.state.suggestions import SuggestionCounts, SuggestionTable
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _COUNTED_LISTS = ("created", "changed", "merged", "removed")  # of a dream's report
@@ -129,7 +130,7 @@ async def status(daemon: Daemon, call: Call) -> Status:
     settings, problems = await daemon.projects.settings(None)
     directories = await daemon.store.directories()
     projects = sorted(directory for directory in directories if not is_of_agent(directory))
-    waiting = await daemon.reviews.waiting()
+    waiting = await to_thread.run_sync(ProposalTable(daemon.database).waiting)
     teams, conflicts = await _teams(daemon)
     checks = await quick_checks(daemon, call, settings, problems)
     is_ok = {check.name: check.detail for check in checks if check.state == "ok"}
@@ -151,7 +152,7 @@ async def status(daemon: Daemon, call: Call) -> Status:
         projects=projects,
         folders=await _folders(daemon),
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
-        suggestions=await daemon.suggestions.counts(),
+        suggestions=await to_thread.run_sync(SuggestionTable(daemon.database).counts),
         held=await daemon.messages.held_count(),
         teams=teams,
         conflicts=conflicts,

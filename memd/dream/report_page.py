@@ -161,7 +161,7 @@ def _proposal_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         return
     for problem in _texts(facts.get("problems")):
         yield f"kept back: {span(problem) or '(no words)'}"
-    command = f"memctl dream review {_valid_id(facts['proposal'])}".strip()
+    command = f"memctl review show {_valid_id(facts['proposal'])}".strip()
     yield f"look at what the dream wanted, and accept or reject it: `{command}`"
 
 

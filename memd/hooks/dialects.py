@@ -131,6 +131,7 @@ DIALECTS: Mapping[str, Dialect] = {
         tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
     ),
+    "opencode": Dialect({"chat.message": EventKind.PROMPT}),  # its plugin calls the other methods
 }
 
 

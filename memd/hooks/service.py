@@ -47,9 +47,9 @@ from memd.jobs.service import Jobs
 from memd.methods.callers import Callers
 from memd.methods.method import forwarded, method
 from memd.recall.service import Prompt, Recall
+from memd.review.block import SuggestionBlocks
 from memd.rpc.call import Call
 from memd.state.ledger import Parents
-from memd.suggestions.service import Suggestions
 from memd.text import quoting
 from memd.transcripts.sessions import parents
 
@@ -80,7 +80,7 @@ class HookAnswers:
         jobs: Jobs,
         *,
         recall: Recall,
-        suggestions: Suggestions,
+        suggestions: SuggestionBlocks,
         sections: Sections,
         tools: ToolUses,
         ends: TurnEnds,

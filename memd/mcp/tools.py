@@ -163,7 +163,7 @@ async def _undo(ask: MethodCaller, arguments: Mapping[str, Any]) -> Answer:
 
 async def _suggestions(ask: MethodCaller, _: Mapping[str, Any]) -> Answer:
     """Return the person's suggestions that wait, as lines and as data."""
-    suggestions = (await ask("suggestion.list"))["suggestions"]
+    suggestions = (await ask("review.list", kind="suggestion"))["items"]
     rows = _rows((each for each in suggestions if each["origin"] == _PERSON), "id", "text")
     lines = [f'{row["id"]}: "{one_line(row["text"], _LINE_CHARACTERS)}"' for row in rows]
     return "\n".join(lines) or "Nothing waits.", {"suggestions": rows}

@@ -105,7 +105,7 @@ def message_not_held(message: str, state: str) -> Conflict:
     shown = printable(message)
     return Conflict(
         f"the message {shown} is not held: it is {state}",
-        hint="memctl message held lists those that wait",
+        hint="memctl review lists those that wait",
         message=shown,
         state=state,
     )

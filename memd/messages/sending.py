@@ -39,7 +39,7 @@ from memd.store import secret
 UNREGISTERED = "unregistered"
 _SETTINGS_REFUSE = "the receiver's settings refuse it"
 _MAILBOX_FULL = "mailbox_full"
-_WAITS_FOR_PERSON = "it waits for the person: memctl message accept or refuse"
+_WAITS_FOR_PERSON = "it waits for the person: memctl review"
 _ENDLESS_EXCHANGE = "the two agents answer each other without their person"
 _BODY_AND_UNIT, _SUMMARY_AND_UNIT = ("body", "bytes"), ("summary", "characters")
 _ANSWERABLE = (MessageState.QUEUED, MessageState.READ)

@@ -4,7 +4,7 @@ Each change is a step: a function that runs in a worker thread under one lock. C
 message wait on the event loop. One timer waits until the next message, answer or lease is due.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -28,11 +28,13 @@ from memd.base.agents import (
 from memd.base.clock import Clock
 from memd.base.errors import Refused
 from memd.base.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
+from memd.base.inbox import Answer, Decided, Decision, Item
 from memd.base.settings import Settings
+from memd.base.values import Project
 from memd.base.waiting import waits_outside
 from memd.messages import block
 from memd.messages.ending import StepEffects
-from memd.messages.errors import message_not_found, message_refused
+from memd.messages.errors import message_not_found
 from memd.messages.hooking import HookLeases
 from memd.messages.hooking import ShownBlock as ShownBlock
 from memd.messages.mailboxes import LeaseHolder as LeaseHolder
@@ -43,8 +45,6 @@ from memd.messages.sending import PostOffice
 from memd.messages.values import (
     Acknowledged,
     AgentEnded,
-    Decided,
-    Held,
     Key,
     Logged,
     LoggedMessage,
@@ -66,8 +66,6 @@ from memd.state.database import StateUnusableError
 from memd.state.messages import MessageTable
 
 T = TypeVar("T")
-_READ_BY_THE_PERSON = "the person reads what is held, in a terminal of their own"
-_NOT_THE_PERSON = "the person decides, in a terminal of their own"
 _RETRY_SECONDS = 60.0
 
 
@@ -315,31 +313,20 @@ class Messages:
 
         return Logged(messages=await self._run_step(shown, sweep=True))
 
-    @method("message.held", "operate")
-    async def held(
-        self, call: Call, *, cwd: str = "", id_: MessageId = "", limit: Limit = 50
-    ) -> Held:
-        """The messages that are held for the person, newest first and with their texts.
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+        """Return the messages that are held for the person, newest first, of a project or of all.
 
-        They are those of the project of ``cwd``, or without it of all; ``id`` selects one of any
-        project. A program that an assistant started does not read them.
+        Each comes with the memory directory of its receiver. ``id_`` selects one of any project.
+        Raises NotFound and Conflict for that.
         """
-        if await to_thread.run_sync(self._callers.started_by_an_assistant, call):
-            raise message_refused(_READ_BY_THE_PERSON)
-        root = (await to_thread.run_sync(self._callers.where, call, cwd))[0].root if cwd else ""
-        find = partial(self._office.held, root, id_, limit)
-        return Held(messages=await self._run_step(lambda _: find(), sweep=True))
+        find = partial(self._office.held, project.root if project else "", id_)
+        return await self._run_step(lambda _: find(), sweep=True)
 
-    @method("message.decide", "operate")
-    async def decide(self, call: Call, *, id_: MessageId, accept: bool) -> Decided:
-        """Accept or refuse a message that is held for the person.
-
-        A program that an assistant started does not decide for the person.
-        """
-        if await to_thread.run_sync(self._callers.started_by_an_assistant, call):
-            raise message_refused(_NOT_THE_PERSON)
-        decide = partial(self._office.decide, id_, accept=accept)
-        return Decided(state=(await self._run_step(decide)).state)
+    async def decide(self, _: str, item: Item, decision: Decision) -> Decided:
+        """Accept or refuse a message that is held. Raises Conflict if it is not any more."""
+        is_accepted = decision.answer is Answer.ACCEPT
+        decide = partial(self._office.decide, item.id, accept=is_accepted)
+        return Decided(item.id, (await self._run_step(decide)).state)
 
     async def forget(self) -> None:
         """Keep the newest 10,000 of the messages that have ended."""

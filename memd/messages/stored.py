@@ -3,16 +3,16 @@
 A message has one copy for each receiver. A held one waits until the person accepts or refuses it.
 """
 
-from msgspec.structs import asdict
-
 from memd.base.agents import MessageKind, MessageState
+from memd.base.inbox import Answer, Item, ItemKind
 from memd.base.text import iso_time
 from memd.messages.ending import Arrival, Endings, StepEffects
 from memd.messages.errors import message_not_found, message_not_held
 from memd.messages.mailboxes import number_of
-from memd.messages.values import HeldMessage, LoggedMessage, Receiver, Sent
+from memd.messages.values import LoggedMessage, Receiver, Sent
 from memd.state.messages import MessageCopy, StoredMessage
 
+_LISTED = 200  # held messages in one list
 # A message has the first of these states that one of its copies has.
 _WAITING_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)
 
@@ -37,25 +37,37 @@ class StoredMessages(Endings):
         )
         return tuple(map(self._log_entry, rows))
 
-    def held(self, root: str = "", message: str = "", limit: int = 50) -> tuple[HeldMessage, ...]:
-        """Return the messages that are held, with their texts: of a project or of all, or one.
+    def held(self, root: str = "", message: str = "") -> tuple[tuple[str, Item], ...]:
+        """Return the newest messages that are held, as items with their receivers' directories.
 
-        The newest comes first. Raises NotFound and Conflict for a
-        ``message``.
+        They are those of a project or of all, or the one ``message``. Raises NotFound and Conflict
+        for that.
         """
         if message:
             rows: tuple[StoredMessage, ...] = (self._find_held(message)[0],)
         else:
-            rows = self._table.log(root=root, state=MessageState.HELD.value, limit=limit)
-        return tuple(
-            HeldMessage(
-                **asdict(self._log_entry(stored)),
-                client=stored.sender.client,
-                project=stored.sender.project,
-                body=stored.body,
-            )
-            for stored in rows
+            rows = self._table.log(root=root, state=MessageState.HELD.value, limit=_LISTED)
+        return tuple(map(self._item, rows))
+
+    def _item(self, stored: StoredMessage) -> tuple[str, Item]:
+        """Return a held message as an item, with the memory directory of its first receiver."""
+        _, copies = self._find_held(f"m{stored.number}")
+        receiver, sender = self.register.get(copies[0].receiver), stored.sender
+        to = copies[0].address if len(copies) == 1 else f"{len(copies)} agents"
+        kind = "" if stored.kind is MessageKind.TEXT else f", {stored.kind.replace('_', ' ')}"
+        item = Item(
+            id=f"m{stored.number}",
+            kind=ItemKind.MESSAGE,
+            project=receiver.root if receiver else sender.root,
+            at=iso_time(stored.sent),
+            title=f"{sender.address} writes to {to}{kind}.",
+            text="\n\n".join(filter(None, (stored.summary, stored.body))),
+            origin=", ".join(filter(None, (sender.address, sender.client, sender.project))),
+            choices=(Answer.ACCEPT, Answer.REFUSE),
+            why=tuple(dict.fromkeys(copy.reason for copy in copies if copy.reason)),
+            person_only=True,
         )
+        return receiver.directory if receiver else "", item
 
     def decide(self, message: str, effects: StepEffects, *, accept: bool) -> Sent:
         """Queue or refuse the held copies of a message.

@@ -148,14 +148,6 @@ class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
     recipients: tuple[Receiver, ...]
 
 
-class HeldMessage(LoggedMessage, frozen=True, kw_only=True):
-    """One message that is held for the person: with its text and the client that sent it."""
-
-    client: str
-    project: str
-    body: str
-
-
 def row_of(message: AgentMessage) -> MessageRow:
     """Return a message in the form that ``message.receive`` sends on the wire."""
     facts, sender = asdict(message), message.sender
@@ -174,18 +166,6 @@ class Logged(Struct, frozen=True):
     """Messages, newest first."""
 
     messages: tuple[LoggedMessage, ...]
-
-
-class Held(Struct, frozen=True):
-    """Messages that wait for the person, newest first."""
-
-    messages: tuple[HeldMessage, ...]
-
-
-class Decided(Struct, frozen=True):
-    """The new state of a held message."""
-
-    state: str
 
 
 def speaker_of(call: Call, key: str, *, as_parent: bool) -> Speaker:

@@ -17,18 +17,18 @@ ORDER = str.split(
     hello subscribe shutdown pause resume status doctor report
     load_prompt prefetch session
     extract job.list job.wait job.cancel
-    dream dream.status dream.review dream.accept dream.reject
+    dream dream.status
+    review.list review.decide
     memory.list memory.read memory.write memory.delete memory.search memory.tool
     memory.history memory.take_over memory.diff memory.undo memory.why memory.purge
     notes.read notes.update notes.list notes.delete
     context.plan context.spill context.compact
-    suggestion.list suggestion.accept suggestion.dismiss suggestion.offer
     rule.list rule.add rule.test rule.off
     instructions
     team.join team.leave team.status team.sync team.log team.share team.remove team.resolve
     agent.register agent.list agent.end
     export import
-    message.send message.receive message.ack message.log message.held message.decide
+    message.send message.receive message.ack message.log
     hook hook.printed
     rpc.discover
     """

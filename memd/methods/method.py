@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 InFlight = Callable[[], AbstractContextManager[object]]
 
 # Methods whose answer a person waits for: background work yields to them.
-PROMPTS = ("prefetch", "load_prompt", "hook", "session", "memory.search", "suggestion.offer")
+PROMPTS = ("prefetch", "load_prompt", "hook", "session", "memory.search")
 # How many results a caller may request; a larger number is an error that names the bound.
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.

@@ -17,7 +17,13 @@ from memd.projects import agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration, identities
 from memd.projects.git import ProjectPlace, find_place
-from memd.projects.known import KnownProject, Visit, known_project, known_projects
+from memd.projects.known import (
+    KnownProject,
+    Visit,
+    known_project,
+    known_projects,
+    visits_by_directory,
+)
 from memd.projects.project import CLIENT_FOLDER, WHOLE_PATH, find_project, locate, projects_folder
 from memd.projects.switches import CLAUDE_NAMES, reason_for_off
 from memd.state.database import StateUnusableError
@@ -158,6 +164,17 @@ class Projects:
         owners = self._docs.list_all(OwnerRoot).items()
         roots = {directory: owner.root for (directory, _), owner in owners}
         return known_projects(self.base(self.environ), roots, visited)
+
+    def roots(self) -> dict[str, str]:
+        """Return the root of each memory directory (its real path) where one is known. Blocks.
+
+        Where no root is stored, it is the directory last worked in. Raises StateUnusableError.
+        """
+        owners = self._docs.list_all(OwnerRoot).items()
+        roots = {
+            directory: visit.cwd for directory, visit in visits_by_directory(self._docs).items()
+        }
+        return roots | {os.path.realpath(directory): owner.root for (directory, _), owner in owners}
 
     def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:
         """Return the folders in which Claude Code looks for a project's instructions. Blocks."""

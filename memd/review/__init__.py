@@ -1,4 +1,4 @@
-"""Review: a person accepts or rejects the proposals of dreams.
+"""Review: the one inbox of what waits for the person.
 
-Doors: ``accepting``, ``service``, ``view``.
+Doors: ``block``, ``inbox``, ``proposals``, ``suggestions``.
 """

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from memd.base.errors import Conflict, MemdError, NotFound
+from memd.base.inbox import LeftFile, decided_before
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
 from memd.base.values import Draft, FileEdit, Tree
@@ -39,21 +40,9 @@ def _path_not_proposed(proposal: str, path: str) -> NotFound:
     shown = printable(path)
     return NotFound(
         f"proposal {proposal} has no file {shown}",
-        hint="memctl dream review shows the files of each proposal",
+        hint="memctl review shows the files of each proposal",
         proposal=proposal,
         path=shown,
-    )
-
-
-def _proposal_decided(proposal: str, state: str, path: str = "") -> Conflict:
-    what = f"{path} of proposal {proposal}" if path else f"proposal {proposal}"
-    was = "decided" if state == "partly" else state
-    return Conflict(
-        f"{what} was {was} before",
-        hint="memctl log shows what was accepted; memctl undo takes it back",
-        proposal=proposal,
-        state=state,
-        path=path,
     )
 
 
@@ -65,13 +54,6 @@ def _not_taken_in(path: str, into: str) -> Conflict:
         path=path,
         into=into,
     )
-
-
-class LeftFile(Struct, frozen=True):
-    """A file whose accepted edit could not be applied, and why."""
-
-    path: str
-    reason: str
 
 
 class Acceptance(Struct, frozen=True):
@@ -111,13 +93,13 @@ def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit
     Raises NotFound and Conflict.
     """
     if proposal.state != OPEN:
-        raise _proposal_decided(proposal.id, proposal.state)
+        raise decided_before(proposal.id, proposal.state)
     edits = {edit.path: edit for edit in proposal.edits}
     for path in paths:
         if path not in edits:
             raise _path_not_proposed(proposal.id, path)
         if edits[path].state != OPEN:
-            raise _proposal_decided(proposal.id, edits[path].state, path)
+            raise decided_before(proposal.id, edits[path].state, printable(path))
     selected = [edit for path, edit in edits.items() if not paths or path in paths]
     return tuple(edit for edit in selected if edit.state == OPEN)
 

@@ -125,6 +125,10 @@ class ProposalTable:
         """Return a proposal of a memory directory by its id, or ``None``."""
         return self._docs.get(Proposal, os.path.realpath(directory), proposal)
 
+    def places(self) -> tuple[str, ...]:
+        """Return the real directories that have proposals, open or decided."""
+        return tuple(dict.fromkeys(place for place, _ in self._docs.list_all(Proposal)))
+
     def waiting(self) -> dict[str, int]:
         """Return how many proposals are open, by real directory; those with none are left out."""
         stored = self._docs.list_all(Proposal).values()

@@ -111,8 +111,13 @@ class SuggestionTable:
         with self._docs.transaction() as cursor:
             return frozenset(each for each in ids if _decide(cursor, place, each, state))
 
-    def all(self) -> tuple[tuple[str, OpenSuggestion | ClosedSuggestion], ...]:
-        """Return each suggestion with its directory."""
+    def all(self, directory: str = "") -> tuple[tuple[str, OpenSuggestion | ClosedSuggestion], ...]:
+        """Return each suggestion, of one directory or of all, with its directory's real path."""
+        if directory:
+            place = os.path.realpath(directory)
+            opened = self._docs.list_in(OpenSuggestion, place).values()
+            closed = self._docs.list_in(ClosedSuggestion, place).values()
+            return (*((place, each) for each in opened), *((place, each) for each in closed))
         return (
             *((place, each) for (place, _), each in self._docs.list_all(OpenSuggestion).items()),
             *((place, each) for (place, _), each in self._docs.list_all(ClosedSuggestion).items()),

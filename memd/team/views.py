@@ -1,12 +1,19 @@
 """Show the state of a directory's team memory. Blocks; only ``log`` asks the server."""
 
-from memd.base.names import TEAM
+from collections.abc import Iterator
+from functools import partial
+
+from memd.base.inbox import Answer, Item, ItemFile, ItemKind
+from memd.base.names import TEAM, printable
 from memd.base.team import REMOVED
+from memd.base.text import iso_time
 from memd.base.values import Project
+from memd.state.teams import TeamTable
 from memd.team import requests, sharing, wire
 from memd.team.exchange import Exchange
 from memd.team.joining import Prospect
 from memd.team.local import LocalFiles
+from memd.team.membership import Memberships
 from memd.team.results import (
     JoinPreview,
     TeamMember,
@@ -14,7 +21,7 @@ from memd.team.results import (
     TeamVersion,
     TextDiff,
 )
-from memd.team.values import Bases
+from memd.team.values import Bases, Membership
 from memd.text import unified
 
 
@@ -54,6 +61,48 @@ def status(exchange: Exchange, off: str, path: str) -> TeamStatus:
         waits=state.waits,
         files=_differences(exchange, path) if path else (),
     )
+
+
+def waiting(table: TeamTable, memberships: Memberships, directory: str) -> list[tuple[str, Item]]:
+    """Return what waits for a person in one team directory or in all, with the directory."""
+    every = memberships.all()
+    if directory:
+        one = memberships.of(directory)
+        every = (one,) if one else ()
+    return [(each.directory, item) for each in every for item in _waiting_in(table, each)]
+
+
+def _waiting_in(table: TeamTable, place: Membership) -> Iterator[Item]:
+    """Yield the conflicts and held files of a directory, and the server that waits."""
+    directory, state = place.directory, table.state(place.directory)
+    make = partial(Item, kind=ItemKind.TEAM, project=place.root, text="", origin=place.remote)
+    if state.waits:
+        yield make(
+            id=TEAM.rstrip("/"),
+            at=iso_time(state.pulled_at),
+            title="The team's server has to be accepted.",
+            why=(state.waits,),
+            choices=(Answer.ACCEPT,),
+            person_only=True,
+        )
+    sides = (Answer.OURS, Answer.THEIRS, Answer.EDIT)
+    conflicts = table.conflicts(directory)
+    for key, conflict in conflicts.items():
+        ours = table.body(directory, conflict.ours)
+        theirs = table.body(directory, conflict.theirs)
+        path = f"{TEAM}{key}"
+        file = ItemFile(path, "changed", unified.bounded(printable(path), theirs, ours))
+        by = conflict.member or "another member"
+        title = f"{by} and you changed the same lines."
+        at = iso_time(conflict.at)
+        yield make(id=path, at=at, title=title, choices=sides, files=(file,))
+    for key, held in table.held(directory).items():
+        if key not in conflicts:
+            path = f"{TEAM}{key}"
+            why = ": ".join(filter(None, (held.reason, held.detail)))
+            file = ItemFile(path, "changed", "")
+            title = "This file is not sent."
+            yield make(id=path, at="", title=title, why=(why,), choices=sides, files=(file,))
 
 
 def _differences(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:

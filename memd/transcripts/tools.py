@@ -39,7 +39,7 @@ _OWN_WRITERS, _SUGGESTIONS, _ACCEPT = ("save", "forget"), "suggestions", "accept
 _COMMAND_MEMBERS = ("command", "cmd", "input")
 _READ_MESSAGES = "read_messages"  # memd's tool
 # memd's command, or its method through any program that speaks to the socket.
-_READING_COMMAND = r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log|held)\b|\.(?:receive|log)\b)"
+_READING_COMMAND = r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log)\b|\.(?:receive|log)\b)"
 _PATCHED = r"(?m)^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$"
 _PATCH = "*** Begin Patch"
 

@@ -66,31 +66,22 @@ def _write(query: PageQuery, form: Fields) -> MethodCall:
     return query.project_call("memory.write", **base.params, content=content, scope=scope)
 
 
-def _decision_call(method: str, *optional: str) -> FormCall:
-    """Return a function that makes the call to decide a proposal's one file, or all open ones."""
-
-    def call(query: PageQuery, form: Fields) -> MethodCall:
-        paths = [query.get("path")] if query.get("path") else None
-        base = _form_call(method, "proposal", optional=optional)(query, form)
-        return query.project_call(method, **base.params, paths=paths)
-
-    return call
+def _decide(query: PageQuery, form: Fields) -> MethodCall:
+    """Return the call that decides an item of the review, or one file of it."""
+    paths = [query.get("path")] if query.get("path") else None
+    base = _form_call("review.decide", "id", "choice", optional=_WORDS)(query, form)
+    return query.project_call("review.decide", **base.params, paths=paths)
 
 
 _MEMORY = ("cwd", "path")  # the values that the view of a memory needs
 _REQUEST = ("request_id",)
 _HASH_AND_REQUEST = ("base_hash", "request_id")
-_TEXT_AND_TYPE = ("text", "type")
+_WORDS = ("text", "type", "reason")
 ACTIONS = (
     Action("write", "memory", _write, _MEMORY),
     Action("delete", "project", _form_call("memory.delete", "path", needs=_HASH_AND_REQUEST)),
     Action("undo", "project", _form_call("memory.undo", "change", needs=_REQUEST)),
-    Action(
-        "take", "review", _form_call("suggestion.accept", "suggestion", optional=_TEXT_AND_TYPE)
-    ),
-    Action("dismiss", "review", _form_call("suggestion.dismiss", "suggestion")),
-    Action("accept", "review", _decision_call("dream.accept")),
-    Action("reject", "review", _decision_call("dream.reject", "reason")),
+    Action("decide", "review", _decide),
 )
 
 

@@ -1,4 +1,4 @@
-"""The views of suggestions and proposals to decide, and of dreams. Pure."""
+"""The views of what waits for the person, and of dreams. Pure."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -14,23 +14,17 @@ _COUNTS = ("created", "changed", "merged", "removed", "left", "listed")
 
 
 def _review_calls(query: PageQuery) -> Calls:
-    proposed = query.optional_call("dream.review")
-    return {"suggested": query.optional_call("suggestion.list"), "proposed": proposed}
+    return {"review": query.optional_call("review.list")}
 
 
 def _review_page(query: PageQuery, answers: Answers) -> Context:
-    """Return the suggestions, and the proposals with the diffs of their files."""
+    """Return the items that wait, each with the diffs of its files."""
     whole = bool(query.get("all"))
-    proposals = result_or_none(answers, "proposed", "proposals") or ()
-    shown = [
-        (proposal, [(file, shown_diff(file, whole=whole)) for file in proposal["files"]])
-        for proposal in proposals
+    items = [
+        (item, [(file, shown_diff(file, whole=whole)) for file in item["files"]])
+        for item in result_or_none(answers, "review", "items") or ()
     ]
-    return {
-        "suggestions": result_or_none(answers, "suggested", "suggestions") or (),
-        "proposals": shown,
-        "types": tuple(MemoryType),
-    }
+    return {"items": items, "types": tuple(MemoryType)}
 
 
 def _dreams_calls(query: PageQuery) -> Calls:

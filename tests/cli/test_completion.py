@@ -14,7 +14,7 @@ LISTED = {
     "list": "printf '%s\\n' user_role.md tabs.md",
     "notes list": "echo 4f2a-9c",
     "agent list": "printf '%s\\n' builder builder/tests",
-    "message held": "echo m12",
+    "review": "echo m12",
 }
 HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
 
@@ -30,7 +30,7 @@ HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
         (["memctl", "job", ""], {"list", "show", "wait", "cancel"}),
         (["memctl", "--json", "--cwd", "/", "job", "w"], {"wait"}),
         (["memctl", "message", "send", "bu"], {"builder", "builder/tests"}),
-        (["memctl", "message", "accept", "m"], {"m12"}),
+        (["memctl", "review", "accept", "m"], {"m12"}),
         (["memctl", "job", "list", "--he"], {"--here", "--help"}),
         (["memctl", "add", "--type", "f"], {"feedback"}),
         (["memctl", "add", "--name", ""], set()),
@@ -42,11 +42,11 @@ HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
         (["memctl", "notes", ""], {"show", "list", "path", "edit", "rm"}),
         (["memctl", "notes", "show", ""], {"4f2a-9c"}),
         (["memctl", "instructions", "--touched", "/et"], {"/etc"}),
-        (["memctl", "dream", "re"], {"review", "reject"}),
+        (["memctl", "review", "re"], {"reject", "refuse"}),
         (["memctl", "dream", "--l"], {"--last"}),
-        (["memctl", "dream", "review", "--a"], {"--all"}),
-        (["memctl", "dream", "reject", "p3", "--r"], {"--reason"}),
-        (["memctl", "dream", "reject", "p3", "--l"], set()),
+        (["memctl", "review", "--a"], {"--all"}),
+        (["memctl", "review", "reject", "p3", "--r"], {"--reason"}),
+        (["memctl", "review", "reject", "p3", "--l"], set()),
     ],
 )
 def test_bash_completes(line: list[str], expected: set[str]) -> None:

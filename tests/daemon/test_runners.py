@@ -20,11 +20,11 @@ from memd.dream.values import Wanted
 from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
+from memd.review.suggestions import Suggestions
 from memd.state.database import open_database
 from memd.state.docs import Docs
 from memd.state.suggestions import SuggestionTable
 from memd.store import lock
-from memd.suggestions.service import Suggestions
 from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
 from tests.notes.bench import notes_of
@@ -48,9 +48,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
-    waiting = Suggestions(
-        bench.store, SuggestionTable(database), bench.clock, callers_in("/", database, bench.clock)
-    ).new_quotations
+    waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).new_quotations
     store, cursors, runs = bench.store, Docs(database), Runs(Docs(database))
     extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())

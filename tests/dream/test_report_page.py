@@ -80,7 +80,7 @@ Dream j5, 2026-03-03 12:00 UTC.
 
 - `d.md`: `its frontmatter is broken`
 - kept back: `a rule of yours was reworded`
-- look at what the dream wanted, and accept or reject it: `memctl dream review p3`
+- look at what the dream wanted, and accept or reject it: `memctl review show p3`
 
 ## Not in the index
 

@@ -26,7 +26,7 @@ PROMPT_SECONDS = 0.25  # that a daemon that is gone or hangs may cost a prompt
 # What a stopped daemon may cost in all: a start, a prompt, the end of a turn and of a session.
 CONVERSATION_SECONDS = 4 * PROMPT_SECONDS
 REMARK = "We always quote our prices in crowns."
-_OFFER = "suggestions accept "
+_OFFER = "review accept "
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def saving(request: ReceivedMessage) -> ScriptedReply:
 def test_a_lasting_remark_becomes_a_memory_with_the_person_s_words(home: Home) -> None:
     """A remark without a marker is offered to the assistant, which saves it with its evidence."""
     cwd = home.project()
-    allowed = ("--allowedTools", "Bash(memctl suggestions accept:*)")
+    allowed = ("--allowedTools", "Bash(memctl review accept:*)")
     with messages_server(saving) as server:
         once(home, server, cwd, REMARK)
         assert memories(home) == []

@@ -158,7 +158,7 @@ def _manual(home: Home, folder: Path) -> None:
     assert sorted(path.name for path in folder.rglob("*.[15]")) == sorted(PAGES)
     if shutil.which("man") is None:
         return
-    assert "memctl dream review" in _run(home, "man", "-l", str(folder / "man1/memctl-dream.1"))
+    assert "memctl review" in _run(home, "man", "-l", str(folder / "man1/memctl-dream.1"))
     if "pipx" in folder.parts:
         assert _run(home, "man", "-w", "memctl").endswith("man1/memctl.1\n")
 

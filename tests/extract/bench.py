@@ -12,15 +12,14 @@ from memd.daemon.app import SCHEMAS
 from memd.extract.cursors import ExtractionCursor, read_cursor
 from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
 from memd.model.port import ModelSource
+from memd.review.suggestions import Suggestions
 from memd.state.database import Database, open_database
 from memd.state.docs import Docs
 from memd.state.jobs import JobTable
 from memd.state.suggestions import SuggestionTable
 from memd.store.store import Store
-from memd.suggestions.service import Suggestions
 from tests.scripted_model import Answer, ScriptedModel, says
 from tests.stores import Sink, projects_in
-from tests.support.calls import callers_in
 from tests.support.clock import FakeClock
 
 NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
@@ -90,8 +89,7 @@ class Bench:
         self.model = Taught(answers or [says("nothing new")])
         self.log: list[tuple[str, dict[str, Any]]] = []
         clock, table = FakeClock(NOW), SuggestionTable(self.database)
-        callers = callers_in(self.project.root, self.database, clock)
-        self.suggestions = Suggestions(self.store, table, clock, callers)
+        self.suggestions = Suggestions(self.store, table, clock)
         self.extract = self.extractions(self.model)
 
     def extractions(self, models: ModelSource) -> Extractions:

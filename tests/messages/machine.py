@@ -212,7 +212,8 @@ class MessageMachine(RuleBasedStateMachine):
         held = [each for each in self.model.copies if each.state == "held"]
         if held:
             each = held[number % len(held)]
-            state = self.office.call("status", "message.decide", id=each.message, accept=accept)
+            choice = "accept" if accept else "refuse"
+            state = self.office.call("status", "review.decide", id=each.message, choice=choice)
             if accept:
                 self.model.accepted(each)
             else:

@@ -5,8 +5,6 @@ from typing import Any
 from tests.net.kit import Project
 from tests.net.wire import Client, Json
 
-HELD, DECIDE = "message.held", "message.decide"  # there review.list and review.decide
-
 
 class Crew:
     """Agents of one project, each with its key; a name without a key is unregistered."""
@@ -75,8 +73,9 @@ class Crew:
 
     def held(self) -> list[Json]:
         """Return the messages that wait for the person."""
-        return list(self.project.call(HELD)["messages"])
+        return list(self.project.call("review.list", kind="message")["items"])
 
     def decide(self, message: str, *, accept: bool) -> str:
         """Decide a held message as the person; return its state."""
-        return str(self.home.call(DECIDE, id=message, accept=accept)["state"])
+        choice = "accept" if accept else "refuse"
+        return str(self.home.call("review.decide", id=message, choice=choice)["state"])

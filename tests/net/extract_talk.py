@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 from tests.net.kit import Project
 
-SUGGESTIONS = ("suggestion.list", "suggestions")  # the method, and the member of its result
-
 
 class Kept(NamedTuple):
     """What memd made of what was said: bodies of memories, words of suggestions, its answer."""
@@ -39,15 +37,17 @@ def extract(project: Project, *said: str, session: str = "s1", **more: Any) -> d
 
 def suggestions(project: Project) -> list[str]:
     """Return the words of each open suggestion."""
-    method, member = SUGGESTIONS
-    return [item["text"] for item in project.call(method)[member]]
+    return [item["text"] for item in _items(project)]
 
 
 def dismiss(project: Project) -> None:
     """Dismiss each open suggestion, as the person."""
-    method, member = SUGGESTIONS
-    for item in project.call(method)[member]:
-        project.call("suggestion.dismiss", suggestion=item["id"])
+    for item in _items(project):
+        project.call("review.decide", id=item["id"], choice="dismiss")
+
+
+def _items(project: Project) -> list[dict[str, Any]]:
+    return list(project.call("review.list", kind="suggestion")["items"])
 
 
 def keep(project: Project, *said: str) -> Kept:

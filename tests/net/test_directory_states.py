@@ -31,7 +31,7 @@ READS: dict[str, dict[str, Json]] = {
     "prefetch": {"session_id": "s", "query": "which rule is the first rule?"},
     "rule.list": {},
     "notes.list": {},
-    "suggestion.list": {},
+    "review.list": {},
     "dream.status": {},
     "doctor": {},
     "memory.tool": {"command": {"command": "view", "path": "/memories"}},
@@ -39,7 +39,7 @@ READS: dict[str, dict[str, Json]] = {
 }
 TOLD = ("load_prompt", "prefetch", "doctor")  # these answer in any case and say what is wrong
 # These say nothing of the files.
-UNCONCERNED = ("memory.history", "memory.diff", "notes.list", "suggestion.list", "dream.status")
+UNCONCERNED = ("memory.history", "memory.diff", "notes.list", "review.list", "dream.status")
 NEW = {"name": "third", "description": "the third rule", "type": "project", "body": "Third."}
 ADDED = ("--name", "third", "--description", "the third rule", "--type", "project", "--body", "x")
 TOOL = {"command": "create", "path": "/memories/third.md", "file_text": OTHER}

@@ -188,8 +188,8 @@ def test_the_second_reader_sees_texts_only(project: Project, model: Recorder) ->
     assert "&lt;/new>" in words
     assert "I leave it at that" not in words
     assert "what it said before" in json.dumps(done["problems"])
-    (proposal,) = project.call("dream.review")["proposals"]
-    assert "what it said before" in json.dumps(proposal["problems"])
+    (proposal,) = project.call("review.list")["items"]
+    assert "what it said before" in json.dumps(proposal["why"])
 
 
 @pytest.mark.parametrize("where", ["log", "transcript", "memory"])
@@ -317,5 +317,5 @@ def test_rules_that_contradict_are_a_question(project: Project, model: Recorder)
     assert memories(project) == before
     (problem,) = done["problems"]
     assert re.search("which of these holds.*tabs.md.*spaces.md", problem)
-    (proposal,) = project.call("dream.review")["proposals"]
+    (proposal,) = project.call("review.list")["items"]
     assert [each["path"] for each in proposal["files"]] == ["tabs.md"]

@@ -337,10 +337,10 @@ def test_a_proposal_waits_for_the_person(project: Project, model: Recorder) -> N
     done = dream(project)
     assert old in project.read("part-0.md")
     assert project.call("dream.status")["proposals"] == 1
-    (proposal,) = project.call("dream.review")["proposals"]
+    (proposal,) = project.call("review.list")["items"]
     assert proposal["id"] == done["proposal"]
     assert new in json.dumps(proposal["files"])
-    project.call("dream.reject", proposal=proposal["id"], reason="it is no better")
+    project.call("review.decide", id=proposal["id"], choice="reject", reason="it is no better")
     assert project.call("dream.status")["proposals"] == 0
 
 

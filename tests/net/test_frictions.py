@@ -102,11 +102,10 @@ def test_a_dream_says_what_it_did(known: Project) -> None:
     assert not re.fullmatch(r"completed as j\d+", line)
 
 
-@differs("6.5", "there is no such method")
 def test_the_review_is_a_method(project: Project) -> None:
     """The list of what waits is a method, for this project and for all."""
     assert project.call("review.list")["items"] == []
-    assert isinstance(project.call("review.list", all_projects=True)["items"], list)
+    assert isinstance(project.call("review.list", all=True)["items"], list)
 
 
 @pytest.mark.parametrize("command", ["status", "doctor"])

@@ -11,7 +11,7 @@ GONE = {
     "session start": "call",
     "message wait": "message read --wait",
     "version": "--version",
-    "suggestions list": "suggestions",
+    "suggestions list": "review",
     "agent show a": "agent list",
     "sockname": "config",
     "discover": "call rpc.discover",
@@ -31,14 +31,14 @@ GONE = {
     "team members": "team log",
     "team keep a.md": "team resolve",
     "message status m1": "message log",
-}
-STILL = {
     "suggestions": "review",
     "dream review": "review",
     "dream accept 1": "review",
     "dream reject 1": "review",
     "message held": "review",
     "message accept m1": "review",
+}
+STILL = {
     "diff c1": "log -p",
     "purge --pattern x": "rm --purge",
 }

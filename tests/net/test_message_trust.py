@@ -82,7 +82,7 @@ def test_who_is_not_registered_waits_for_the_person(crew: Crew) -> None:
     crew.register("bert")
     sent = crew.send("shell", "bert", "hello")
     assert sent["state"] == "held"
-    assert [row["body"] for row in crew.held()] == ["hello"]
+    assert [row["text"] for row in crew.held()] == ["hello"]
     assert crew.receive("bert") == []
     assert crew.decide(sent["id"], accept=True) == "queued"
     assert crew.bodies("bert") == ["hello"]
@@ -94,8 +94,9 @@ def test_an_assistants_program_decides_nothing(crew: Crew) -> None:
     sent = crew.send("shell", "bert", "hello")["id"]
     crew.register("assistant", kind="session", pid=os.getpid())
     try:
-        for command in ("accept", "held"):
-            assert crew.project.memctl("message", command, sent).returncode != 0
+        for command in ("accept", "show"):
+            assert crew.project.memctl("review", command, sent).returncode != 0
+        assert "hello" not in crew.project.memctl("review", "--json").stdout
         assert crew.state(sent) == "held"
     finally:
         crew.home.call("agent.end", key=crew.keys["assistant"])

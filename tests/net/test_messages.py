@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.net.crew import Crew
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.wire import Json, RpcError
 
 TOKEN = "token: ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -303,7 +303,6 @@ def test_the_log_has_one_message(crew: Crew) -> None:
     assert (row["id"], row["state"]) == (sent, "held")
 
 
-@differs("10.7", "message.held and message.decide")
 def test_held_messages_are_in_the_review(crew: Crew) -> None:
     """A message that is held for the person is an item of the review."""
     sent = crew.send("shell", "bert")["id"]

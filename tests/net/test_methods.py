@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.recorder import Recorder
 from tests.net.socket_bytes import answers, exchanged, request
 from tests.net.wire import Json, RpcError
@@ -64,9 +64,6 @@ METHODS = {
     "instructions": "read cwd touched? allow?",
     "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
     " base_hash? request_id? session_id? said?" + _AGENT,
-}
-# Those that are new, or whose parameters are.
-CHANGED = {
     "review.list": "read cwd? kind? id? all?",
     "review.decide": "write cwd? id choice text? type? paths? reason?",
 }
@@ -118,13 +115,6 @@ def test_a_method_has_these_parameters(home: Home, name: str) -> None:
     assert _declared(home).get(name) == _wanted(name, METHODS[name])
 
 
-@pytest.mark.parametrize("name", CHANGED)
-@differs("6.5", "the method is not there yet, or has other parameters")
-def test_a_new_method_has_these_parameters(home: Home, name: str) -> None:
-    """A method of the third edition has exactly these parameters and this permission."""
-    assert _declared(home).get(name) == _wanted(name, CHANGED[name])
-
-
 @pytest.mark.parametrize("name", [name for name in AT_LEAST if name != "rpc.discover"])
 def test_a_method_has_at_least_these_parameters(home: Home, name: str) -> None:
     """A method needs exactly these parameters, and takes at least these optional ones."""
@@ -137,10 +127,9 @@ def _assert_at_least(declared: set[str] | None, wanted: set[str]) -> None:
     assert [name for name in declared - wanted if not name.endswith("?")] == []
 
 
-@differs("6.5", "rpc.discover also has the methods that are to go")
 def test_there_are_no_other_methods(home: Home) -> None:
     """What rpc.discover lists is the table, without the methods of MCP."""
-    tables = {**METHODS, **CHANGED, **AT_LEAST}
+    tables = {**METHODS, **AT_LEAST}
     assert set(_declared(home)) - set(tables) == set()
 
 
@@ -186,25 +175,9 @@ REPLACED = {
 }  # fmt: skip
 
 
-GONE = {
-    "context.count", "context.observe", "context.restore", "context.forget", "context.show",
-    "context.list", "metrics", "debug", "recall.probe", "unsubscribe",
-    "instructions.list", "instructions.read", "instructions.check", "instructions.approve",
-    "agent.merge", "job.get", "job.retry", "memory.adopt", "memory.restore", "restart",
-    "session.start", "session.compacted", "session.end", "dream.last", "message.status",
-    "spend", "usage.list", "usage.recent", "project.list", "team.pull", "team.push", "team.keep",
-    "team.drop", "team.restore", "team.accept", "team.diff", "team.members", "notes.write",
-}  # fmt: skip
-THERE = differs("6.5", "the method still exists")
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        pytest.param(old, new, marks=() if old in GONE else THERE)
-        for new, names in REPLACED.items()
-        for old in names
-    ],
+    [(old, new) for new, names in REPLACED.items() for old in names],
 )
 def test_a_method_that_is_gone_names_what_replaces_it(home: Home, old: str, new: str) -> None:
     """An old name answers -32601, and its hint says what to use instead."""

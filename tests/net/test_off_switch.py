@@ -70,6 +70,7 @@ EVENTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("AfterAgent", {}),
         ("SessionEnd", {"reason": "exit"}),
     ],
+    "opencode": [("chat.message", {"prompt": "Which port does the zebra staging server use?"})],
 }
 
 
@@ -160,7 +161,6 @@ def test_every_method_is_off(known: Project, switch: str) -> None:
         assert (noted["status"], noted["gate"]) == ("skipped", "off")
         spilled = client.call("context.spill", **cwd, session_id="s1", **LARGE)
         assert spilled["spilled"] is False
-        assert client.call("suggestion.offer", **cwd, session_id="s1")["block"] == ""
         view = {"command": "view", "path": "/memories"}
         for method, params in (
             ("memory.write", {"path": "x.md", **NEW}),
@@ -190,7 +190,7 @@ def test_every_hook_is_silent(known: Project, switch: str, dialect: str) -> None
         assert jobs(known) == []
 
 
-@pytest.mark.parametrize("dialect", EVENTS)
+@pytest.mark.parametrize("dialect", [name for name in EVENTS if name != "opencode"])
 def test_hooks_speak_where_memory_is_on(known: Project, dialect: str) -> None:
     """The same events bring the index and a memory, learn, and write notes."""
     with known.home.connect() as client:

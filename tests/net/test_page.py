@@ -256,7 +256,7 @@ def test_the_text_of_a_memory_never_acts(project: Project, reader: Page) -> None
 
 def _all_state(project: Project) -> object:
     """Return all that looking could change."""
-    methods = ("memory.history", "job.list", "notes.list", "agent.list", "suggestion.list")
+    methods = ("memory.history", "job.list", "notes.list", "agent.list", "review.list")
     found = [project.call(method) for method in methods]
     status = project.home.call("status")
     kept = {name: status[name] for name in ("sessions", "jobs", "suggestions")}
@@ -275,7 +275,7 @@ def test_looking_changes_nothing(home: Home, reader: Page) -> None:
     assert _all_state(project) == before
 
 
-ACTIONS = ("write", "delete", "undo", "take", "accept", "reject", "dismiss")
+ACTIONS = ("write", "delete", "undo", "decide")
 
 
 def test_without_write_there_is_no_way_to_write(project: Project, reader: Page) -> None:

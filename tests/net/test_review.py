@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Project, differs
+from tests.net.kit import Project
 from tests.net.wire import RpcError
 
 SAID = "Stop summarizing what you just did at the end of every response, I can read the diff."
-LIST = "suggestion.list"  # review.list
-ACCEPT, DISMISS = "suggestion.accept", "suggestion.dismiss"  # review.decide
+ACCEPT, DISMISS = "accept", "dismiss"
 
 
 def _heard(project: Project, words: str = SAID) -> None:
@@ -20,7 +19,11 @@ def _heard(project: Project, words: str = SAID) -> None:
 
 
 def _waiting(project: Project) -> list[dict[str, Any]]:
-    return list(project.call(LIST)["suggestions"])
+    return list(project.call("review.list")["items"])
+
+
+def _decide(project: Project, item: dict[str, Any], choice: str, **more: Any) -> Any:
+    return project.call("review.decide", id=item["id"], choice=choice, **more)
 
 
 def test_a_suggestion_has_the_words_and_who_said_them(project: Project) -> None:
@@ -38,7 +41,7 @@ def test_what_is_accepted_is_one_change(project: Project) -> None:
     _heard(project)
     (item,) = _waiting(project)
     before = project.tree()
-    project.call(ACCEPT, suggestion=item["id"])
+    _decide(project, item, ACCEPT)
     assert any(SAID in text for text in project.tree().values())
     assert _waiting(project) == []
     (change,) = project.call("memory.history")["changes"]
@@ -52,11 +55,11 @@ def test_nothing_is_decided_twice(project: Project, first: str) -> None:
     """After a decision another one is refused and changes nothing."""
     _heard(project)
     (item,) = _waiting(project)
-    project.call(first, suggestion=item["id"])
+    _decide(project, item, first)
     before = project.tree()
     for second in (ACCEPT, DISMISS):
         with pytest.raises(RpcError):
-            project.call(second, suggestion=item["id"])
+            _decide(project, item, second)
     assert project.tree() == before
 
 
@@ -64,7 +67,7 @@ def test_what_was_dismissed_is_never_offered_again(project: Project) -> None:
     """The same words in another session are no suggestion any more."""
     _heard(project)
     (item,) = _waiting(project)
-    project.call(DISMISS, suggestion=item["id"])
+    _decide(project, item, DISMISS)
     _heard(project)
     assert _waiting(project) == []
 
@@ -73,14 +76,13 @@ def test_memctl_lists_and_decides(project: Project) -> None:
     """The command line shows what waits, and accepts it in other words."""
     _heard(project)
     (item,) = _waiting(project)
-    assert SAID in project.memctl("suggestions").stdout
+    assert SAID in project.memctl("review").stdout
     words = "The staging database is db.stage.example."
-    done = project.memctl("suggestions", "accept", item["id"], "--text", words)
+    done = project.memctl("review", "accept", item["id"], "--text", words)
     assert done.returncode == 0, done.stderr
     assert any(words in text for text in project.tree().values())
 
 
-@differs("7.2", "there is no review")
 def test_the_review_has_one_shape_of_item(project: Project) -> None:
     """An item has id, kind, project, time, a title, its text, and the choices."""
     _heard(project)
@@ -92,7 +94,6 @@ def test_the_review_has_one_shape_of_item(project: Project) -> None:
     assert item["choices"] == ["accept", "dismiss"]
 
 
-@differs("7.2", "there is no review")
 def test_the_review_decides(project: Project) -> None:
     """A choice is accepted once, and another one is a conflict."""
     _heard(project)
@@ -103,7 +104,6 @@ def test_the_review_decides(project: Project) -> None:
     assert error.value.kind == "conflict"
 
 
-@differs("7.2", "there is no such command")
 def test_memctl_review_shows_what_waits(project: Project) -> None:
     """The command review shows what waits here, and with --all in every project."""
     _heard(project)

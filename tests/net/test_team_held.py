@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.net.clocked_home import clocked_home
-from tests.net.kit import differs
 from tests.net.team_server import Device, Member, TeamServer, entry, memory, serving
 from tests.net.wire import Json, RpcError
 
@@ -157,7 +156,6 @@ def test_new_names(anna: Member, bert: Device, key: str, name: str) -> None:
     RENAMED[name](anna, key)
 
 
-@differs("9.7", "conflicts, held files and waiting pulls have lists of their own")
 def test_the_review_has_what_waits(anna: Member) -> None:
     """What waits for a decision is in ``review.list`` too."""
     anna.call("review.list")

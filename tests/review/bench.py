@@ -3,16 +3,14 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
-from anyio import to_thread
-
+from memd.base.inbox import Answer, Decided, Item, ItemKind
 from memd.base.text import sha256
 from memd.base.values import MemoryType
 from memd.daemon.app import SCHEMAS
-from memd.review.service import Accepted, Rejected, Reviews
-from memd.review.view import ProposalView
+from memd.review.inbox import Inbox
+from memd.review.proposals import Proposals
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable, ProposedEdit
 from memd.store import memory
@@ -48,8 +46,9 @@ class Bench:
         self.clock = FakeClock(now=NOW)
         self.table = ProposalTable(database)
         self.store = store_in(database, self.clock, disk=disk)
+        proposals = Proposals(self.store, self.table, self.clock)
         callers = callers_in(folder, database, self.clock)
-        self.reviews = Reviews(self.store, self.table, self.clock, callers)
+        self.inbox = Inbox(callers, {ItemKind.PROPOSAL: proposals}, dict)
 
     def write(self, path: str, content: bytes) -> None:
         """Save a file as a person does."""
@@ -86,22 +85,22 @@ class Bench:
         assert results is not None
         return results
 
-    async def review(self) -> Sequence[ProposalView]:
-        """Return all proposals as a person sees them."""
-        review = partial(
-            self.reviews.review, call_about(self.memory), cwd=self.directory, all_=True
-        )
-        return (await to_thread.run_sync(review)).proposals
+    async def review(self) -> Sequence[Item]:
+        """Return what waits as a person sees it."""
+        call = call_about(self.memory)
+        return (await self.inbox.list_items(call, cwd=self.directory)).items
 
-    async def accept(self, name: str, paths: Sequence[str] = (), client: str = "") -> Accepted:
+    async def accept(self, name: str, paths: Sequence[str] = (), client: str = "") -> Decided:
         """Accept a proposal, or some files of it, for a person."""
-        call, named = call_about(self.memory, client), {"cwd": self.directory, "proposal": name}
-        return await self.reviews.accept(call, **named, paths=tuple(paths))
+        call, cwd = call_about(self.memory, client), self.directory
+        chosen = {"id_": name, "choice": Answer.ACCEPT, "paths": tuple(paths)}
+        return await self.inbox.decide(call, cwd=cwd, **chosen)
 
-    async def reject(self, name: str, paths: Sequence[str] = (), reason: str = "") -> Rejected:
+    async def reject(self, name: str, paths: Sequence[str] = (), reason: str = "") -> Decided:
         """Reject a proposal, or some files of it, for a person."""
-        call, named = call_about(self.memory), {"cwd": self.directory, "proposal": name}
-        return await self.reviews.reject(call, **named, paths=tuple(paths), reason=reason)
+        call, cwd = call_about(self.memory), self.directory
+        chosen = {"id_": name, "choice": Answer.REJECT, "paths": tuple(paths)}
+        return await self.inbox.decide(call, cwd=cwd, reason=reason, **chosen)
 
     def states(self, name: str) -> dict[str, str]:
         """Return the state of each edit of a proposal."""

@@ -46,7 +46,6 @@ export interface Suggestion {
   text: string;
   type: string;
   origin: string;
-  reason: string;
 }
 
 /** `status` is "merged" where the file has more than was written. */
@@ -160,16 +159,16 @@ export class Memories {
   }
 
   async suggestions(): Promise<Suggestion[]> {
-    return (await this.ask("suggestion.list")).suggestions;
+    return (await this.ask("review.list", { kind: "suggestion" })).items;
   }
 
   /** Make a memory of a suggestion and return its path. */
   async accept(suggestion: string): Promise<string> {
-    return (await this.ask("suggestion.accept", { suggestion })).path;
+    return (await this.ask("review.decide", { id: suggestion, choice: "accept" })).path;
   }
 
   async dismiss(suggestion: string): Promise<void> {
-    await this.ask("suggestion.dismiss", { suggestion });
+    await this.ask("review.decide", { id: suggestion, choice: "dismiss" });
   }
 
   /**

@@ -1,6 +1,8 @@
 """team resolve: decide what waits for a person; a conflict also in the editor."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import SequenceMatcher
 
 from memd.base.errors import Conflict, Invalid
@@ -36,15 +38,27 @@ def resolve(invocation: Invocation) -> int:
         return call_and_print(invocation, done=_decided(invocation))
     if options.file:
         return call_and_print(invocation, text=invocation.read(options.file))
-    files = invocation.ask("team.status", path=options.path)["files"]
+    with edited_conflict(invocation, options.path) as text:
+        return call_and_print(invocation, text=text)
+
+
+@contextmanager
+def edited_conflict(invocation: Invocation, path: str) -> Iterator[str | None]:
+    """Open both texts of a conflict in an editor and yield the text that was saved.
+
+    Without a conflict it is ``None``, which the daemon refuses. If the block raises MemdError, the
+    text is saved in the state directory. Raises Conflict while marks are left.
+    """
+    files = invocation.ask("team.status", path=path)["files"]
     conflict = next((file for file in files if file["state"] == "conflict"), None)
     if conflict is None:
-        return call_and_print(invocation)  # the daemon refuses it
+        yield None
+        return
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
     with edited_text(invocation, os.path.basename(conflict["path"]), both) as (text, _):
         if any(mark in text for mark in _CONFLICT_MARKS):
             raise _undecided(conflict["path"])
-        return call_and_print(invocation, text=text)
+        yield text
 
 
 def _decided(invocation: Invocation) -> str:

@@ -102,9 +102,7 @@ def result_lines(invocation: Invocation, result: dict[str, Any]) -> list[str]:
     if result.get("refused"):
         lines.append(f"  refused {result['refused']}: they looked like secrets or broke a rule")
     if result.get("suggested"):
-        lines.append(
-            f"  suggested {result['suggested']}: memctl suggestions lists what waits for you"
-        )
+        lines.append(f"  suggested {result['suggested']}: memctl review shows what waits for you")
     skipped = result.get("passed_over") or {}
     lines += [f"  passed over {count}: {reason}" for reason, count in sorted(skipped.items())]
     statements = result.get("already_said") or ()
@@ -114,7 +112,7 @@ def result_lines(invocation: Invocation, result: dict[str, Any]) -> list[str]:
     if result.get("change"):
         lines.append(f"undo with: {invocation.command('undo', result['change'])}")
     if result.get("proposal"):
-        review = invocation.command("dream", "review", result["proposal"])
+        review = invocation.command("review", "show", result["proposal"])
         lines.append(f"a proposal waits for you: {review}")
     return lines
 

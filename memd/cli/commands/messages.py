@@ -1,10 +1,10 @@
-"""message …: messages between agents, and those that wait for a person.
+"""message …: messages between agents.
 
 An agent's text is printed as the daemon quotes it, or on one line behind words of memd's.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from memd.base.agents import WAIT_SECONDS
@@ -73,32 +73,6 @@ def log(invocation: Invocation) -> None:
     invocation.screen.answer(message, "\n".join(lines))
 
 
-def held(invocation: Invocation) -> None:
-    """List the messages that wait for a person's decision, or print one with its whole text."""
-    options, screen = invocation.options, invocation.screen
-    everywhere = options.all or options.id
-    answer = invocation.request(cwd=None if everywhere else invocation.cwd)
-    messages = answer["messages"]
-    if options.id:
-        screen.answer(answer, "\n".join(line for each in messages for line in _whole(each)))
-    else:
-        _print_messages(invocation, answer)
-    if messages:
-        read = "" if options.id else "read one with: memctl message held ID; "
-        screen.note(f"{read}decide with: memctl message accept ID, or refuse ID")
-    elif everywhere:
-        screen.note("nothing waits for you")
-    else:
-        screen.note("nothing waits for you in this project; --all looks in every one")
-
-
-def decide(invocation: Invocation) -> None:
-    """Accept or refuse a message that waits."""
-    accept = invocation.options.run.words[-1] == "accept"
-    result = invocation.request(cwd=None, accept=accept)
-    invocation.screen.answer(result, f"{invocation.options.id} {result['state']}")
-
-
 def _acting_agent(invocation: Invocation) -> dict[str, Any]:
     """Return the parameters that name the acting agent: its key, or else the parent process."""
     own_key = agent_key(invocation)
@@ -141,30 +115,11 @@ def _print_messages(invocation: Invocation, answer: Mapping[str, Any]) -> None:
             f"{_one_line(message['from'])} to {_receivers(message)}",
             message["state"],
             "" if message["kind"] == "text" else message["kind"].replace("_", " "),
-            _about(message),
+            _one_line(message["summary"]),
         )
         for message in answer["messages"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
-
-
-def _whole(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a held message: who sent it, and its text as a quotation."""
-    client = f" ({_one_line(message['client'])})" if message["client"] else ""
-    place = f" in {_one_line(message['project'])}" if message["project"] else ""
-    sender = f"{_one_line(message['from'])}{client}{place}"
-    yield f"{message['id']} from {sender} to {_receivers(message)}"
-    if message["summary"]:
-        yield f"summary: {_one_line(message['summary'])}"
-    for line in message["body"].split("\n"):
-        # First all that is hidden becomes visible: a person decides by what they see.
-        yield f"  > {neutralise(output.escape(line))}".rstrip()
-
-
-def _about(message: Mapping[str, Any]) -> str:
-    """Return what a message is about on one line: its summary, and the beginning of a held one."""
-    summary, text = (_one_line(message.get(name, "")) for name in ("summary", "body"))
-    return " ".join(filter(None, (summary, f"> {text}" if text else "")))
 
 
 def _receivers(message: Mapping[str, Any]) -> str:

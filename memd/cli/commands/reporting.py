@@ -42,7 +42,7 @@ def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     counts = [(count, name) for name, count in answer["suggestions"].items() if count]
     yield "suggestions", ", ".join(f"{count} {name}" for count, name in counts)
     if answer["suggestions"]["open"]:
-        yield "", "those that are open wait for you: memctl suggestions"
+        yield "", "those that are open wait for you: memctl review"
     yield "dreams", answer["dreams"] or ""
     if answer["tokens"]:
         yield "spent", f"${answer['dollars']:.4f}, {answer['tokens']:,} tokens"

@@ -11,7 +11,7 @@ _VALUES = {
     "memory.list": ("memories", "path"),
     "notes.list": ("notes", "session"),
     "agent.list": ("agents", "address"),
-    "message.held": ("messages", "id"),
+    "review.list": ("items", "id"),
 }
 # Functions that complete the values of the method $1; they do not start a daemon.
 _PREAMBLES = {

@@ -86,12 +86,12 @@ class StatusView:
         suggestions = (answer.get("suggestions") or {}).get("open", 0)
         places = [self.place(directory) for directory in list(proposals)[:_MAX_NAMES]]
         where = f" in {', '.join(places)}" if places else ""
-        yield from _counted_line(sum(proposals.values()), "proposal", where, "memctl dream review")
+        yield from _counted_line(sum(proposals.values()), "proposal", where, "memctl review --all")
         yield from _counted_line(
-            suggestions, "suggestion", " in all projects", "memctl suggestions"
+            suggestions, "suggestion", " in all projects", "memctl review --all"
         )
         yield from _counted_line(
-            answer.get("held", 0), "message", " for agents", "memctl message held --all"
+            answer.get("held", 0), "message", " for agents", "memctl review --all"
         )
         yield from _counted_line(sum(conflicts.values()), "team file", "", "memctl team status")
         rules = answer.get("rules") or {}

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.base.errors import Conflict, MemdError, NotFound
+from memd.base.inbox import LeftFile
 from memd.base.values import Actor, Provenance
-from memd.review.accepting import LeftFile
 from memd.state.proposals import ProposedEdit, RefusedEdits
 from tests.review.bench import NOW, Bench, accepted, open_bench, topic
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
@@ -53,7 +53,7 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
     before = bench.files()
     name = bench.propose(*merge(bench))
     done = await bench.accept(name, client="memctl")
-    assert (done.state, done.accepted, done.left) == ("accepted", ("a.md", "b.md"), ())
+    assert (done.state, done.paths, done.left) == ("accepted", ("a.md", "b.md"), ())
     assert bench.files() == {
         "a.md": accepted("We ship on Mondays (Ana)."),
         "MEMORY.md": INDEX.replace(b"- [B](b.md)\n", b""),
@@ -79,11 +79,11 @@ async def test_a_proposal_is_decided_file_by_file(bench: Bench) -> None:
     with pytest.raises(NotFound):
         await bench.accept(name, ["a.md", "x.md"])
     first = await bench.accept(name, ["a.md"])
-    assert (first.state, first.accepted) == ("open", ("a.md",))
+    assert (first.state, first.paths) == ("open", ("a.md",))
     second = await bench.accept(name, ["b.md"])
-    assert (second.state, second.accepted) == ("open", ("b.md",))
+    assert (second.state, second.paths) == ("open", ("b.md",))
     last = await bench.reject(name, ["c.md"], reason=f"key {TOKEN}\nno")
-    assert (last.state, last.rejected) == ("partly", ("c.md",))
+    assert (last.state, last.paths) == ("partly", ("c.md",))
     (refusal,) = bench.table.refusals(bench.directory, 5)
     assert refusal == RefusedEdits(("c.md",), "create c.md", refusal.reason, NOW)
     assert TOKEN not in refusal.reason
@@ -96,14 +96,14 @@ async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
     name = bench.propose(*merge(bench), bench.edit("c.md", topic("C")))
     bench.write("a.md", topic("We ship on Fridays."))
     done = await bench.accept(name)
-    assert (done.state, done.accepted) == ("open", ("c.md",))
+    assert (done.state, done.paths) == ("open", ("c.md",))
     assert done.left == (
         LeftFile("a.md", "it was changed since the dream had read it"),
         LeftFile("b.md", "a.md, which was to say it, stays as it is"),
     )
     assert bench.states(name) == {"a.md": "open", "b.md": "open", "c.md": "accepted"}
     again = await bench.accept(name)
-    assert (again.change, again.accepted, len(again.left)) == (None, (), 2)
+    assert (again.change, again.paths, len(again.left)) == (None, (), 2)
     assert bench.files()["a.md"] == topic("We ship on Fridays.")
 
 

@@ -1,0 +1,186 @@
+"""The inbox: what waits for the person, of all kinds, listed and decided by two methods.
+
+Rules of this file
+- A decision is taken once: local ones are carried out one at a time. One about a team's file waits
+  for a server, so it is carried out under the lock of its repository instead.
+- A program that an assistant started lists items, but reads no held message, and decides nothing
+  that is for the person only.
+- An id names one item of all projects, but for those of a team: they are paths of a project.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import Annotated
+
+import anyio
+import msgspec
+from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memd.base.errors import Invalid, MemdError, NotFound, Off, Refused
+from memd.base.inbox import Answer, Decided, Decision, Item, ItemKind, Source
+from memd.base.names import printable
+from memd.base.values import MemoryType, Project
+from memd.methods.callers import Callers
+from memd.methods.method import method
+from memd.rpc.call import Call
+
+_KINDS_BY_LETTER = {"s": ItemKind.SUGGESTION, "p": ItemKind.PROPOSAL, "m": ItemKind.MESSAGE}
+_NUMBERED_ID = re.compile(r"[smp][0-9]+")
+# These change no memory, so they are possible where memory is off.
+_HARMLESS = (Answer.DISMISS, Answer.REJECT, Answer.REFUSE)
+_PERSON_READS = "the person reads what is held, in a terminal of their own"
+_PERSON_DECIDES = "the person decides this, in a terminal of their own"
+ItemId = Annotated[str, msgspec.Meta(max_length=1000)]
+Words = Annotated[str, msgspec.Meta(max_length=100_000)]
+Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
+Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
+
+
+class Waiting(Struct, frozen=True):
+    """What waits for the person, by kind, the newest first."""
+
+    items: tuple[Item, ...]
+
+
+class Inbox:
+    """The items of all sources. ``roots`` returns the roots by memory directory, and blocks."""
+
+    def __init__(
+        self,
+        callers: Callers,
+        sources: Mapping[ItemKind, Source],
+        roots: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._callers = callers
+        self._sources = sources
+        self._roots = roots
+        self._decision_lock = anyio.Lock()
+
+    @method("review.list", "read")
+    async def list_items(
+        self,
+        call: Call,
+        *,
+        cwd: str = "",
+        kind: ItemKind | None = None,
+        id_: ItemId = "",
+        all_: bool = False,
+    ) -> Waiting:
+        """What waits for the person: suggestions, proposals of dreams, held messages, and what a
+        team's sync left to decide.
+
+        They are those of the project of ``cwd``, or with ``all`` or without it of every project;
+        ``id`` selects one of any. The text of a held message is for the person only: a program that
+        an assistant started gets it empty.
+        """
+        is_person = not await to_thread.run_sync(self._callers.started_by_an_assistant, call)
+        project = None
+        if cwd and not all_:
+            project = await to_thread.run_sync(self._callers.readable, call, cwd)
+        if id_:
+            _, item = await self._find(call, project, id_)
+            if item.kind is ItemKind.MESSAGE and not is_person:
+                raise Refused(_PERSON_READS)
+            return Waiting(items=(item,))
+        items: list[Item] = []
+        for name, source in self._sources.items():
+            if kind in (None, name):
+                placed = await source.items(project)
+                items += [each for _, each in await self._in_projects(call, project, placed)]
+        return Waiting(items=tuple(each if is_person else _without_text(each) for each in items))
+
+    @method("review.decide", "write")
+    async def decide(
+        self,
+        call: Call,
+        *,
+        cwd: str = "",
+        id_: ItemId,
+        choice: Answer,
+        text: Words | None = None,
+        type_: MemoryType | None = None,
+        paths: Paths = (),
+        reason: Reason = "",
+    ) -> Decided:
+        """Decide an item, once, by one of its ``choices``.
+
+        What is accepted is one change. Of a suggestion ``text`` and ``type`` replace the wording
+        and the guessed type; the quotation stays. Of a proposal ``paths`` select files, and a
+        ``reason`` for rejecting is given to the next dream. A file that changed meanwhile is merged
+        or stays open, and ``left`` says why. ``edit`` sends the ``text`` to the team.
+        """
+        is_person = not await to_thread.run_sync(self._callers.started_by_an_assistant, call)
+        is_local = _kind_of(id_) is not ItemKind.TEAM
+        async with self._decision_lock if is_local else nullcontext():
+            place = partial(self._callers.place, call, cwd)
+            project = await to_thread.run_sync(place) if cwd else None
+            directory, item = await self._find(call, project, id_)
+            if item.choices and choice not in item.choices:
+                raise Invalid(
+                    f"{printable(item.id)} cannot be decided by {choice.value}",
+                    hint=f"it can by {', '.join(item.choices)}",
+                )
+            if item.person_only and not is_person:
+                raise Refused(_PERSON_DECIDES)
+            if choice not in _HARMLESS and item.kind is not ItemKind.MESSAGE:
+                await to_thread.run_sync(self._callers.writable, call, item.project)
+            client, type_name = call.caller.client, type_ or ""
+            decision = Decision(choice, client, text, type_name, paths, reason)
+            return await self._sources[item.kind].decide(directory, item, decision)
+
+    async def _find(self, call: Call, project: Project | None, id_: str) -> tuple[str, Item]:
+        """Return an item with its memory directory; it is looked for in the project first.
+
+        Raises NotFound, and Conflict if it is decided and has nothing to show.
+        """
+        kind = _kind_of(id_)
+        if kind is ItemKind.TEAM and project is None:
+            raise Invalid(f"{printable(id_)} is an id of one project", hint="cwd says of which")
+        source = self._sources[kind]
+        placed = await source.items(project, id_) if project else ()
+        if not placed and kind is not ItemKind.TEAM:
+            project, placed = None, await source.items(None, id_)
+        for found in await self._in_projects(call, project, placed):
+            return found
+        raise NotFound(
+            f"nothing waits under the id {printable(id_)}",
+            hint="memctl review lists what waits",
+            id=printable(id_),
+        )
+
+    async def _in_projects(
+        self, call: Call, project: Project | None, placed: Iterable[tuple[str, Item]]
+    ) -> list[tuple[str, Item]]:
+        """Return items with the roots of their projects, but for those where memory is off."""
+        if project is not None:
+            return [(directory, replace(each, project=project.root)) for directory, each in placed]
+
+        def in_projects() -> list[tuple[str, Item]]:
+            roots, result = self._roots(), list[tuple[str, Item]]()
+            for directory, each in placed:
+                root = each.project or roots.get(os.path.realpath(directory), "")
+                try:
+                    self._callers.readable(call, root)
+                except Off:
+                    continue
+                except MemdError:
+                    pass  # the project was moved or removed, and the person decides all the same
+                result.append((directory, replace(each, project=root)))
+            return result
+
+        return await to_thread.run_sync(in_projects)
+
+
+def _kind_of(id_: str) -> ItemKind:
+    """Return the kind of the item with an id."""
+    return _KINDS_BY_LETTER[id_[0]] if _NUMBERED_ID.fullmatch(id_) else ItemKind.TEAM
+
+
+def _without_text(item: Item) -> Item:
+    """Return an item as an assistant's program gets it: a held message without its text."""
+    return replace(item, text="") if item.kind is ItemKind.MESSAGE else item

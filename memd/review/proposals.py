@@ -1,0 +1,183 @@
+"""Proposals: edits of dreams that their checks kept back, as items of the inbox.
+
+Rules of this file
+- Accepted edits are one change set of a client, which the history shows and undo takes back. The
+  decision is committed in the same transaction as the files, so nothing is applied twice after a
+  crash.
+- Only the person decides about a memory of their own words and wishes (``PERSONAL``).
+"""
+
+from collections.abc import Collection, Sequence
+
+from anyio import to_thread
+
+from memd.base.clock import Clock
+from memd.base.inbox import (
+    OPEN,
+    Answer,
+    Decided,
+    Decision,
+    Item,
+    ItemFile,
+    ItemKind,
+    decided_before,
+)
+from memd.base.names import printable
+from memd.base.text import iso_time, one_line, sha256
+from memd.base.values import ASSISTANT, PERSONAL, Actor, Draft, Project, Provenance, Tree
+from memd.model.port import LOCAL
+from memd.review.accepting import Acceptance, accept, open_edits
+from memd.state.proposals import (
+    ACCEPTED,
+    REJECTED,
+    Proposal,
+    ProposalDecision,
+    ProposalTable,
+    ProposedEdit,
+    state_of,
+)
+from memd.store.memory import parse
+from memd.store.secret import scrub
+from memd.store.store import Store
+from memd.text.unified import CHARACTERS, bounded
+
+_REASON_CHARACTERS = 500  # of a rejection's reason
+_MOST_FILES = 2000  # in one answer
+_MOST_CHARACTERS = 500_000  # of all diffs in one answer, so that it fits a message
+_NO_ROOM = "… no room in this answer: show this proposal by its id\n"
+_MORE_FILES = "{} more files have no room in this answer"
+_IMPORT = "import"  # the beginning of an import's ``engine``
+
+
+class Proposals:
+    """The proposals of all directories, a ``Source``. The inbox has them decided one at a time."""
+
+    def __init__(self, store: Store, table: ProposalTable, clock: Clock) -> None:
+        self._store = store
+        self._table = table
+        self._clock = clock
+
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+        """Return open proposals with their directories, newest first, or the one with an id."""
+        return await to_thread.run_sync(self._items, project.memory_dir if project else "", id_)
+
+    def _items(self, directory: str, id_: str) -> list[tuple[str, Item]]:
+        """Return what ``items`` returns. Blocks."""
+        result: list[tuple[str, Item]] = []
+        files, characters = _MOST_FILES, _MOST_CHARACTERS
+        for place in [directory] if directory else self._table.places():
+            proposals = self._table.of_directory(place, decided=bool(id_))
+            for proposal in proposals:
+                if id_ in ("", proposal.id):
+                    item = self._item(place, proposal, files, characters)
+                    files -= len(item.files)
+                    characters -= sum(len(file.diff) for file in item.files)
+                    result.append((place, item))
+        return result
+
+    def _item(self, directory: str, proposal: Proposal, files: int, characters: int) -> Item:
+        """Return a proposal as an item with so many files and characters of diffs. Blocks."""
+        edits = proposal.edits
+        paths = [edit.path for edit in edits[: max(0, files)]]
+        found = self._store.reading.read_many(directory, paths)
+        live = {file.header.path: file.content for file in found}
+        shown: list[ItemFile] = []
+        for edit in edits[: max(0, files)]:
+            shown.append(_file(edit, live.get(edit.path), characters))
+            characters -= len(shown[-1].diff)
+        hidden = len(edits) - len(shown)
+        notes = (_MORE_FILES.format(hidden),) if hidden else ()
+        refusal = (f"rejected: {proposal.reason}",) if proposal.reason else ()
+        by = "An import" if proposal.engine.startswith(_IMPORT) else "A dream"
+        many = "a memory" if len(edits) == 1 else f"{len(edits)} memories"
+        choices = (Answer.ACCEPT, Answer.REJECT) if edits else (Answer.REJECT,)
+        return Item(
+            id=proposal.id,
+            kind=ItemKind.PROPOSAL,
+            project="",
+            at=iso_time(proposal.at),
+            title=f"{by} would change {many}." if edits else f"{by} names what to look at.",
+            text=proposal.said,
+            origin=proposal.engine or LOCAL,
+            choices=choices if proposal.state == OPEN else (),
+            why=(*proposal.problems, *notes, *refusal),
+            files=tuple(shown),
+            state=proposal.state,
+            person_only=any(_is_personal(edit, live.get(edit.path)) for edit in edits),
+        )
+
+    async def decide(self, directory: str, item: Item, decision: Decision) -> Decided:
+        """Carry a proposal out as one change, or reject it; whole, or for some files.
+
+        Raises NotFound and Conflict.
+        """
+        proposal = await to_thread.run_sync(self._table.find, directory, item.id)
+        if proposal is None:  # just dropped, as too many wait
+            raise decided_before(item.id)
+        selected = open_edits(proposal, decision.paths)
+        if decision.answer is Answer.REJECT:
+            return await self._reject(directory, proposal, selected, decision.reason)
+        acceptance = Acceptance()
+
+        def plan(tree: Tree) -> Draft:
+            """Return the change set for the live files, and set the result for each file."""
+            nonlocal acceptance
+            acceptance = accept(proposal.edits, selected, tree, strict=bool(decision.paths))
+            return acceptance.draft(directory, proposal.id, self._clock.now())
+
+        reason = f"accepted proposal {proposal.id} of a dream"
+        provenance = Provenance(Actor.CLIENT, decision.client, reason=reason, origin=ASSISTANT)
+        committed = await self._store.commit(directory, plan, provenance)
+        paths, left = acceptance.accepted, acceptance.left
+        state = _state(proposal.edits, paths, ACCEPTED)
+        return Decided(proposal.id, state, change=committed.change, paths=paths, left=left)
+
+    async def _reject(
+        self, directory: str, proposal: Proposal, selected: Sequence[ProposedEdit], reason: str
+    ) -> Decided:
+        """Reject edits of a proposal, or a proposal without any; the next dream gets the reason."""
+        paths = tuple(edit.path for edit in selected)
+        words = one_line(scrub(reason), _REASON_CHARACTERS)
+        rejected = ProposalDecision(proposal.id, REJECTED, paths, words)
+        await to_thread.run_sync(self._table.decide, directory, rejected, self._clock.now())
+        # An unreadable proposal has no edits and is rejected as a whole.
+        state = _state(proposal.edits, paths, REJECTED) if proposal.edits else REJECTED
+        return Decided(proposal.id, state, paths=paths)
+
+
+def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) -> str:
+    """Return the state of a proposal once some of its edits are decided.
+
+    ``decided`` are the paths of these edits, ``state`` what they become.
+    """
+    return state_of([state if edit.path in decided else edit.state for edit in edits])
+
+
+def _is_personal(edit: ProposedEdit, live: bytes | None) -> bool:
+    """Return whether an open edit is about a memory that only the person may change."""
+    texts = (text for text in (edit.before, edit.content, live) if text is not None)
+    return edit.state == OPEN and any(parse(text, edit.path).type in PERSONAL for text in texts)
+
+
+def _file(edit: ProposedEdit, live: bytes | None, characters: int) -> ItemFile:
+    """Return one file of an item with a diff of at most ``characters``.
+
+    ``live`` is the file's content now, ``None`` if there is no file.
+    """
+    live_hash = "" if live is None else sha256(live)
+    before = edit.before
+    if before is None and live_hash == edit.base:  # the file is as the dream read it
+        before = live
+    action = "changed" if edit.base else "created"
+    diff = _NO_ROOM
+    if characters > 0:
+        diff = bounded(printable(edit.path), before, edit.content, min(CHARACTERS, characters))
+    target = f"goes into {printable(edit.merged_into)}" if edit.merged_into else ""
+    return ItemFile(
+        path=edit.path,
+        action="removed" if edit.content is None else action,
+        diff=diff,
+        state=edit.state,
+        reason="; ".join(filter(None, (target, edit.reason, edit.refusal))),
+        stale=edit.state == OPEN and live_hash != edit.base,
+    )
