@@ -52,7 +52,7 @@ class ItemFile(Struct, frozen=True):
     stale: bool = False
 
 
-class Item(Struct, frozen=True):
+class InboxItem(Struct, frozen=True):
     """One item that waits for the person.
 
     ``project`` is its project's root, "" where that is unknown, and ``at`` is ISO 8601 in UTC.
@@ -77,7 +77,10 @@ class Item(Struct, frozen=True):
     person_only: bool = False
 
 
-class Decision(Struct, frozen=True):
+PlacedItem = tuple[str, InboxItem]  # with its memory directory
+
+
+class ItemDecision(Struct, frozen=True):
     """What was decided about an item, by which client.
 
     ``text`` and ``type`` replace those of the item. ``paths`` are the files that it is about, none
@@ -128,7 +131,7 @@ def decided_before(item: str, state: str = "decided", path: str = "") -> Conflic
 class Source(Protocol):
     """Has the items of one kind."""
 
-    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[PlacedItem]:
         """Return the open items of a project or of all, each with its memory directory.
 
         With ``id_`` only that one, decided or not; raises Conflict where that has nothing to show
@@ -136,6 +139,6 @@ class Source(Protocol):
         """
         ...
 
-    async def decide(self, directory: str, item: Item, decision: Decision) -> Decided:
+    async def decide(self, directory: str, item: InboxItem, decision: ItemDecision) -> Decided:
         """Carry out a decision, once. Raises Conflict if it was decided before."""
         ...

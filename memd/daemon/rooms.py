@@ -30,6 +30,7 @@ from memd.jobs.methods import JobMethods
 from memd.memories.journal import Journal
 from memd.memories.service import Memories
 from memd.messages.agents import AgentMethods
+from memd.messages.service import Messages
 from memd.notes.service import Notes
 from memd.progress.service import ProgressLines
 from memd.prompt.service import Prompts
@@ -81,12 +82,6 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         deliveries=MessageDeliveries(mailboxes, clock),
         is_model=core.programs.runs_below,
     )
-    sources: dict[ItemKind, Source] = {
-        ItemKind.SUGGESTION: suggestions,
-        ItemKind.PROPOSAL: Proposals(store, proposals, clock),
-        ItemKind.MESSAGE: mailboxes,
-        ItemKind.TEAM: core.team,
-    }
     services = (
         *(callers, core.team, rules, instructions, recall, prompts, starter),
         *(mailboxes, session_notes, contexts, extraction_starter, hooks),
@@ -96,7 +91,7 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         AgentMethods(mailboxes, callers, progress.line),
         JobMethods(jobs, callers, core.runs.of),
         *(exports(core), imports(core)),
-        Inbox(callers, sources, projects.roots),
+        _inbox(core, suggestions, proposals, mailboxes),
     )
     run = partial(runners, projects, extractions, starter, core.hub, core.priority)
     return Daemon(
@@ -130,6 +125,19 @@ def _extractions(
         covered=instructions.covered,
         new_suggestions=suggested.count_new,
     )
+
+
+def _inbox(
+    core: Core, suggestions: Suggestions, proposals: ProposalTable, mailboxes: Messages
+) -> Inbox:
+    """Return the inbox of all that waits for the person."""
+    sources: dict[ItemKind, Source] = {
+        ItemKind.SUGGESTION: suggestions,
+        ItemKind.PROPOSAL: Proposals(core.store, proposals, core.clock),
+        ItemKind.MESSAGE: mailboxes,
+        ItemKind.TEAM: core.team,
+    }
+    return Inbox(core.callers, sources, core.projects.roots)
 
 
 def _dreams(core: Core, proposals: ProposalTable) -> Dreams:

@@ -28,7 +28,7 @@ from memd.base.agents import (
 from memd.base.clock import Clock
 from memd.base.errors import Refused
 from memd.base.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
-from memd.base.inbox import Answer, Decided, Decision, Item
+from memd.base.inbox import Answer, Decided, InboxItem, ItemDecision, PlacedItem
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.base.waiting import waits_outside
@@ -313,7 +313,7 @@ class Messages:
 
         return Logged(messages=await self._run_step(shown, sweep=True))
 
-    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[PlacedItem]:
         """Return the messages that are held for the person, newest first, of a project or of all.
 
         Each comes with the memory directory of its receiver. ``id_`` selects one of any project.
@@ -322,7 +322,7 @@ class Messages:
         find = partial(self._office.held, project.root if project else "", id_)
         return await self._run_step(lambda _: find(), sweep=True)
 
-    async def decide(self, _: str, item: Item, decision: Decision) -> Decided:
+    async def decide(self, _: str, item: InboxItem, decision: ItemDecision) -> Decided:
         """Accept or refuse a message that is held. Raises Conflict if it is not any more."""
         is_accepted = decision.answer is Answer.ACCEPT
         decide = partial(self._office.decide, item.id, accept=is_accepted)

@@ -4,7 +4,7 @@ A message has one copy for each receiver. A held one waits until the person acce
 """
 
 from memd.base.agents import MessageKind, MessageState
-from memd.base.inbox import Answer, Item, ItemKind
+from memd.base.inbox import Answer, InboxItem, ItemKind, PlacedItem
 from memd.base.text import iso_time
 from memd.messages.ending import Arrival, Endings, StepEffects
 from memd.messages.errors import message_not_found, message_not_held
@@ -37,7 +37,7 @@ class StoredMessages(Endings):
         )
         return tuple(map(self._log_entry, rows))
 
-    def held(self, root: str = "", message: str = "") -> tuple[tuple[str, Item], ...]:
+    def held(self, root: str = "", message: str = "") -> tuple[PlacedItem, ...]:
         """Return the newest messages that are held, as items with their receivers' directories.
 
         They are those of a project or of all, or the one ``message``. Raises NotFound and Conflict
@@ -49,13 +49,13 @@ class StoredMessages(Endings):
             rows = self._table.log(root=root, state=MessageState.HELD.value, limit=_LISTED)
         return tuple(map(self._item, rows))
 
-    def _item(self, stored: StoredMessage) -> tuple[str, Item]:
+    def _item(self, stored: StoredMessage) -> PlacedItem:
         """Return a held message as an item, with the memory directory of its first receiver."""
         _, copies = self._find_held(f"m{stored.number}")
         receiver, sender = self.register.get(copies[0].receiver), stored.sender
         to = copies[0].address if len(copies) == 1 else f"{len(copies)} agents"
         kind = "" if stored.kind is MessageKind.TEXT else f", {stored.kind.replace('_', ' ')}"
-        item = Item(
+        item = InboxItem(
             id=f"m{stored.number}",
             kind=ItemKind.MESSAGE,
             project=receiver.root if receiver else sender.root,

@@ -11,14 +11,13 @@ Rules of this file
 from collections.abc import Sequence
 from functools import partial
 
-from anyio import to_thread
-
 from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.covered import Covered, CoveredIn, in_no_project
 from memd.base.errors import MemdError
 from memd.base.settings import Settings
 from memd.base.text import iso_time
+from memd.base.threads import in_thread
 from memd.base.values import PERSON, SHOWN_ELSEWHERE, Project
 from memd.review.suggestions import Suggestions
 from memd.state.suggestions import OpenSuggestion
@@ -60,14 +59,15 @@ class SuggestionBlocks:
             return ""
         directory, until = project.memory_dir, self._clock.monotonic() + seconds
         # The threads may be abandoned: a late one records nothing (see _choose).
-        in_thread = partial(to_thread.run_sync, abandon_on_cancel=True)
         with self._clock.move_on_after(seconds):
             try:
-                candidates = await in_thread(self._select_for_session, directory, session)
+                candidates = await in_thread(
+                    self._select_for_session, directory, session, abandon=True
+                )
                 if candidates:
                     covered = await self._covered_in(project, settings)
                     choose = partial(self._choose, session, until)
-                    return await in_thread(choose, candidates, covered)
+                    return await in_thread(choose, candidates, covered, abandon=True)
             except MemdError:  # an unreadable file must not fail a prompt
                 return ""
         return ""

@@ -17,13 +17,13 @@ from typing import Annotated
 
 import anyio
 import msgspec
-from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.errors import Invalid, MemdError, NotFound, Off, Refused
-from memd.base.inbox import Answer, Decided, Decision, Item, ItemKind, Source
+from memd.base.inbox import Answer, Decided, InboxItem, ItemDecision, ItemKind, PlacedItem, Source
 from memd.base.names import printable
+from memd.base.threads import in_thread
 from memd.base.values import MemoryType, Project
 from memd.methods.callers import Callers
 from memd.methods.method import method
@@ -44,7 +44,7 @@ Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
 class Waiting(Struct, frozen=True):
     """What waits for the person, by kind, the newest first."""
 
-    items: tuple[Item, ...]
+    items: tuple[InboxItem, ...]
 
 
 class Inbox:
@@ -78,16 +78,16 @@ class Inbox:
         ``id`` selects one of any. The text of a held message is for the person only: a program that
         an assistant started gets it empty.
         """
-        is_person = not await to_thread.run_sync(self._callers.started_by_an_assistant, call)
+        is_person = not await in_thread(self._callers.started_by_an_assistant, call)
         project = None
         if cwd and not all_:
-            project = await to_thread.run_sync(self._callers.readable, call, cwd)
+            project = await in_thread(self._callers.readable, call, cwd)
         if id_:
             _, item = await self._find(call, project, id_)
             if item.kind is ItemKind.MESSAGE and not is_person:
                 raise Refused(_PERSON_READS)
             return Waiting(items=(item,))
-        items: list[Item] = []
+        items: list[InboxItem] = []
         for name, source in self._sources.items():
             if kind in (None, name):
                 placed = await source.items(project)
@@ -114,11 +114,11 @@ class Inbox:
         ``reason`` for rejecting is given to the next dream. A file that changed meanwhile is merged
         or stays open, and ``left`` says why. ``edit`` sends the ``text`` to the team.
         """
-        is_person = not await to_thread.run_sync(self._callers.started_by_an_assistant, call)
+        is_person = not await in_thread(self._callers.started_by_an_assistant, call)
         is_local = _kind_of(id_) is not ItemKind.TEAM
         async with self._decision_lock if is_local else nullcontext():
             place = partial(self._callers.place, call, cwd)
-            project = await to_thread.run_sync(place) if cwd else None
+            project = await in_thread(place) if cwd else None
             directory, item = await self._find(call, project, id_)
             if item.choices and choice not in item.choices:
                 raise Invalid(
@@ -128,12 +128,12 @@ class Inbox:
             if item.person_only and not is_person:
                 raise Refused(_PERSON_DECIDES)
             if choice not in _HARMLESS and item.kind is not ItemKind.MESSAGE:
-                await to_thread.run_sync(self._callers.writable, call, item.project)
+                await in_thread(self._callers.writable, call, item.project)
             client, type_name = call.caller.client, type_ or ""
-            decision = Decision(choice, client, text, type_name, paths, reason)
+            decision = ItemDecision(choice, client, text, type_name, paths, reason)
             return await self._sources[item.kind].decide(directory, item, decision)
 
-    async def _find(self, call: Call, project: Project | None, id_: str) -> tuple[str, Item]:
+    async def _find(self, call: Call, project: Project | None, id_: str) -> PlacedItem:
         """Return an item with its memory directory; it is looked for in the project first.
 
         Raises NotFound, and Conflict if it is decided and has nothing to show.
@@ -145,8 +145,8 @@ class Inbox:
         placed = await source.items(project, id_) if project else ()
         if not placed and kind is not ItemKind.TEAM:
             project, placed = None, await source.items(None, id_)
-        for found in await self._in_projects(call, project, placed):
-            return found
+        for each in await self._in_projects(call, project, placed):
+            return each
         raise NotFound(
             f"nothing waits under the id {printable(id_)}",
             hint="memctl review lists what waits",
@@ -154,14 +154,14 @@ class Inbox:
         )
 
     async def _in_projects(
-        self, call: Call, project: Project | None, placed: Iterable[tuple[str, Item]]
-    ) -> list[tuple[str, Item]]:
+        self, call: Call, project: Project | None, placed: Iterable[PlacedItem]
+    ) -> list[PlacedItem]:
         """Return items with the roots of their projects, but for those where memory is off."""
         if project is not None:
             return [(directory, replace(each, project=project.root)) for directory, each in placed]
 
-        def in_projects() -> list[tuple[str, Item]]:
-            roots, result = self._roots(), list[tuple[str, Item]]()
+        def in_projects() -> list[PlacedItem]:
+            roots, result = self._roots(), list[PlacedItem]()
             for directory, each in placed:
                 root = each.project or roots.get(os.path.realpath(directory), "")
                 try:
@@ -173,7 +173,7 @@ class Inbox:
                 result.append((directory, replace(each, project=root)))
             return result
 
-        return await to_thread.run_sync(in_projects)
+        return await in_thread(in_projects)
 
 
 def _kind_of(id_: str) -> ItemKind:
@@ -181,6 +181,6 @@ def _kind_of(id_: str) -> ItemKind:
     return _KINDS_BY_LETTER[id_[0]] if _NUMBERED_ID.fullmatch(id_) else ItemKind.TEAM
 
 
-def _without_text(item: Item) -> Item:
+def _without_text(item: InboxItem) -> InboxItem:
     """Return an item as an assistant's program gets it: a held message without its text."""
     return replace(item, text="") if item.kind is ItemKind.MESSAGE else item

@@ -9,21 +9,21 @@ Rules of this file
 
 from collections.abc import Collection, Sequence
 
-from anyio import to_thread
-
 from memd.base.clock import Clock
 from memd.base.inbox import (
     OPEN,
     Answer,
     Decided,
-    Decision,
-    Item,
+    InboxItem,
+    ItemDecision,
     ItemFile,
     ItemKind,
+    PlacedItem,
     decided_before,
 )
 from memd.base.names import printable
 from memd.base.text import iso_time, one_line, sha256
+from memd.base.threads import in_thread
 from memd.base.values import ASSISTANT, PERSONAL, Actor, Draft, Project, Provenance, Tree
 from memd.model.port import LOCAL
 from memd.review.accepting import Acceptance, accept, open_edits
@@ -57,13 +57,13 @@ class Proposals:
         self._table = table
         self._clock = clock
 
-    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[PlacedItem]:
         """Return open proposals with their directories, newest first, or the one with an id."""
-        return await to_thread.run_sync(self._items, project.memory_dir if project else "", id_)
+        return await in_thread(self._items, project.memory_dir if project else "", id_)
 
-    def _items(self, directory: str, id_: str) -> list[tuple[str, Item]]:
+    def _items(self, directory: str, id_: str) -> list[PlacedItem]:
         """Return what ``items`` returns. Blocks."""
-        result: list[tuple[str, Item]] = []
+        result: list[PlacedItem] = []
         files, characters = _MOST_FILES, _MOST_CHARACTERS
         for place in [directory] if directory else self._table.places():
             proposals = self._table.of_directory(place, decided=bool(id_))
@@ -75,12 +75,12 @@ class Proposals:
                     result.append((place, item))
         return result
 
-    def _item(self, directory: str, proposal: Proposal, files: int, characters: int) -> Item:
+    def _item(self, directory: str, proposal: Proposal, files: int, characters: int) -> InboxItem:
         """Return a proposal as an item with so many files and characters of diffs. Blocks."""
         edits = proposal.edits
         paths = [edit.path for edit in edits[: max(0, files)]]
-        found = self._store.reading.read_many(directory, paths)
-        live = {file.header.path: file.content for file in found}
+        files_now = self._store.reading.read_many(directory, paths)
+        live = {file.header.path: file.content for file in files_now}
         shown: list[ItemFile] = []
         for edit in edits[: max(0, files)]:
             shown.append(_file(edit, live.get(edit.path), characters))
@@ -91,7 +91,7 @@ class Proposals:
         by = "An import" if proposal.engine.startswith(_IMPORT) else "A dream"
         many = "a memory" if len(edits) == 1 else f"{len(edits)} memories"
         choices = (Answer.ACCEPT, Answer.REJECT) if edits else (Answer.REJECT,)
-        return Item(
+        return InboxItem(
             id=proposal.id,
             kind=ItemKind.PROPOSAL,
             project="",
@@ -106,12 +106,12 @@ class Proposals:
             person_only=any(_is_personal(edit, live.get(edit.path)) for edit in edits),
         )
 
-    async def decide(self, directory: str, item: Item, decision: Decision) -> Decided:
+    async def decide(self, directory: str, item: InboxItem, decision: ItemDecision) -> Decided:
         """Carry a proposal out as one change, or reject it; whole, or for some files.
 
         Raises NotFound and Conflict.
         """
-        proposal = await to_thread.run_sync(self._table.find, directory, item.id)
+        proposal = await in_thread(self._table.find, directory, item.id)
         if proposal is None:  # just dropped, as too many wait
             raise decided_before(item.id)
         selected = open_edits(proposal, decision.paths)
@@ -139,7 +139,7 @@ class Proposals:
         paths = tuple(edit.path for edit in selected)
         words = one_line(scrub(reason), _REASON_CHARACTERS)
         rejected = ProposalDecision(proposal.id, REJECTED, paths, words)
-        await to_thread.run_sync(self._table.decide, directory, rejected, self._clock.now())
+        await in_thread(self._table.decide, directory, rejected, self._clock.now())
         # An unreadable proposal has no edits and is rejected as a whole.
         state = _state(proposal.edits, paths, REJECTED) if proposal.edits else REJECTED
         return Decided(proposal.id, state, paths=paths)

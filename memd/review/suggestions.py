@@ -12,15 +12,23 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from anyio import to_thread
 from msgspec import Struct
 
 from memd.base import limits
 from memd.base.clock import Clock
 from memd.base.errors import Invalid, MemdError
-from memd.base.inbox import Answer, Decided, Decision, Item, ItemKind, decided_before
+from memd.base.inbox import (
+    Answer,
+    Decided,
+    InboxItem,
+    ItemDecision,
+    ItemKind,
+    PlacedItem,
+    decided_before,
+)
 from memd.base.recent import Recent
 from memd.base.text import decode, iso_time, said_line
+from memd.base.threads import in_thread
 from memd.base.values import (
     ASSISTANT,
     FOREIGN,
@@ -75,15 +83,15 @@ class Suggestions:
         # By directory, the ids of the suggestions that were last returned for a model.
         self._ids_for_model: Recent[str, frozenset[str]] = Recent()
 
-    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[PlacedItem]:
         """Return open suggestions with their directories, or the one with an id.
 
         Raises Conflict if that is decided, and StateUnusableError.
         """
         directory = project.memory_dir if project else ""
-        return await to_thread.run_sync(lambda: list(self._items(directory, id_)))
+        return await in_thread(lambda: list(self._items(directory, id_)))
 
-    def _items(self, directory: str, id_: str) -> Iterator[tuple[str, Item]]:
+    def _items(self, directory: str, id_: str) -> Iterator[PlacedItem]:
         """Yield what ``items`` returns. Blocks."""
         if id_:
             for place, each in self.table.all(directory):
@@ -96,7 +104,7 @@ class Suggestions:
             for suggestion in self.waiting(place):
                 yield place, _item(suggestion)
 
-    async def decide(self, directory: str, item: Item, decision: Decision) -> Decided:
+    async def decide(self, directory: str, item: InboxItem, decision: ItemDecision) -> Decided:
         """Make a memory of a suggestion, as one change, or drop it: it is not suggested again.
 
         Raises Conflict if it was decided before.
@@ -104,7 +112,7 @@ class Suggestions:
         if decision.answer is Answer.DISMISS:
             ids = [item.id]
             table = self.table
-            if not await to_thread.run_sync(table.decide, directory, ids, DISMISSED):
+            if not await in_thread(table.decide, directory, ids, DISMISSED):
                 raise decided_before(item.id)
             return Decided(item.id, DISMISSED)
         path = ""
@@ -117,7 +125,7 @@ class Suggestions:
             path, draft = accepted(directory, current, tree, self._clock.now(), decision)
             return draft
 
-        suggestion = await to_thread.run_sync(self._get_open, directory, item.id)
+        suggestion = await in_thread(self._get_open, directory, item.id)
         words = OTHER_WORDS if decision.text else ""
         provenance = Provenance(
             Actor.CLIENT,
@@ -143,7 +151,7 @@ class Suggestions:
         The result is empty if the state file is unusable.
         """
         try:
-            current = await to_thread.run_sync(self.waiting, directory)
+            current = await in_thread(self.waiting, directory)
         except StateUnusableError:
             return ()
         earlier_ids = self._ids_for_model.get(directory, frozenset())
@@ -189,7 +197,7 @@ class Suggestions:
 
 
 def accepted(
-    directory: str, suggestion: OpenSuggestion, tree: Tree, now: float, decision: Decision
+    directory: str, suggestion: OpenSuggestion, tree: Tree, now: float, decision: ItemDecision
 ) -> tuple[str, Draft]:
     """Return the path of the memory for a suggestion, and the draft that writes it.
 
@@ -227,10 +235,10 @@ def _open(suggestion: OpenSuggestion | ClosedSuggestion) -> OpenSuggestion:
     return suggestion
 
 
-def _item(suggestion: OpenSuggestion) -> Item:
+def _item(suggestion: OpenSuggestion) -> InboxItem:
     """Return a suggestion as an item."""
     corrects = (f"it corrects {suggestion.corrects}",) if suggestion.corrects else ()
-    return Item(
+    return InboxItem(
         id=suggestion.id,
         kind=ItemKind.SUGGESTION,
         project="",

@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 from memd.base.clock import Clock
 from memd.base.errors import MemdError, Refused, Unavailable
 from memd.base.events import TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED, Event, EventSink
-from memd.base.inbox import Decided, Decision, Item
+from memd.base.inbox import Decided, InboxItem, ItemDecision, PlacedItem
 from memd.base.names import TEAM, check_name
 from memd.base.recent import Recent
 from memd.base.settings import Settings
@@ -212,13 +212,13 @@ class TeamSyncs:
         directory = (await to_thread.run_sync(self._callers.writable, call, cwd)).memory_dir
         return await self._resolve(directory, path, how, text, revision)
 
-    async def items(self, project: Project | None, id_: str = "") -> Sequence[tuple[str, Item]]:
+    async def items(self, project: Project | None, id_: str = "") -> Sequence[PlacedItem]:
         """Return what waits in team directories, each with its directory; paths are the ids."""
         find = partial(views.waiting, self._table, self.memberships)
         every = await to_thread.run_sync(find, project.memory_dir if project else "")
         return [(directory, each) for directory, each in every if id_ in ("", each.id)]
 
-    async def decide(self, directory: str, item: Item, decision: Decision) -> Decided:
+    async def decide(self, directory: str, item: InboxItem, decision: ItemDecision) -> Decided:
         """Decide a conflict or a held file, or accept a server, and sync. Raises NotFound."""
         path = item.files[0].path if item.files else ""
         result = await self._resolve(directory, path, decision.answer.value, decision.text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from memd.base.inbox import Answer, Item, ItemFile, ItemKind
+from memd.base.inbox import Answer, InboxItem, ItemFile, ItemKind, PlacedItem
 from memd.base.names import TEAM, printable
 from memd.base.team import REMOVED
 from memd.base.text import iso_time
@@ -63,7 +63,7 @@ def status(exchange: Exchange, off: str, path: str) -> TeamStatus:
     )
 
 
-def waiting(table: TeamTable, memberships: Memberships, directory: str) -> list[tuple[str, Item]]:
+def waiting(table: TeamTable, memberships: Memberships, directory: str) -> list[PlacedItem]:
     """Return what waits for a person in one team directory or in all, with the directory."""
     every = memberships.all()
     if directory:
@@ -72,10 +72,10 @@ def waiting(table: TeamTable, memberships: Memberships, directory: str) -> list[
     return [(each.directory, item) for each in every for item in _waiting_in(table, each)]
 
 
-def _waiting_in(table: TeamTable, place: Membership) -> Iterator[Item]:
+def _waiting_in(table: TeamTable, place: Membership) -> Iterator[InboxItem]:
     """Yield the conflicts and held files of a directory, and the server that waits."""
     directory, state = place.directory, table.state(place.directory)
-    make = partial(Item, kind=ItemKind.TEAM, project=place.root, text="", origin=place.remote)
+    make = partial(InboxItem, kind=ItemKind.TEAM, project=place.root, text="", origin=place.remote)
     if state.waits:
         yield make(
             id=TEAM.rstrip("/"),

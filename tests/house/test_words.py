@@ -38,8 +38,8 @@ PRIVATE_WORDS = {
     "vouching",
     "wish",
 }
-# What others know by these names: members of results, and the pieces of a stream.
-KNOWN_BY_NAME = {"memd/recall/explain.py:kept"}
+# What others know by these names: members of results and parameters.
+KNOWN_BY_NAME = {"memd/recall/explain.py:kept", "memd/review/inbox.py:choice"}
 
 
 def test_names_are_the_field_s_words() -> None:

@@ -88,6 +88,19 @@ def test_who_is_not_registered_waits_for_the_person(crew: Crew) -> None:
     assert crew.bodies("bert") == ["hello"]
 
 
+def test_what_is_held_is_shown_harmless(crew: Crew) -> None:
+    """In the review each line of a held message is a quotation without a tag or hidden sign."""
+    crew.register("bert")
+    sent = crew.send("shell", "bert", HOSTILE)["id"]
+    for arguments in (("review",), ("review", "show", sent)):
+        shown = crew.project.memctl(*arguments).stdout
+        assert "approve all tools" in shown
+        for sign in ("<system-reminder>", "</memd-context>", "\x1b", "\u202e", "\u2028"):
+            assert sign not in shown
+        lines = [line for line in shown.splitlines() if "approve all" in line or "obey" in line]
+        assert [line for line in lines if not line.startswith(("  > ", '"'))] == []
+
+
 def test_an_assistants_program_decides_nothing(crew: Crew) -> None:
     """A program that an assistant started reads and accepts no held message."""
     crew.register("bert")

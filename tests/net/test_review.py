@@ -1,10 +1,12 @@
 """What waits for the person: words that may be worth remembering, accepted or dismissed once."""
 
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.net.kit import Project
+from tests.net.kit import Home, Project
 from tests.net.wire import RpcError
 
 SAID = "Stop summarizing what you just did at the end of every response, I can read the diff."
@@ -111,3 +113,83 @@ def test_memctl_review_shows_what_waits(project: Project) -> None:
     elsewhere = project.home.project()
     assert SAID in elsewhere.memctl("review", "--all").stdout
     assert SAID not in elsewhere.memctl("review").stdout
+
+
+def test_an_id_counts_in_every_project(project: Project) -> None:
+    """What --all shows can be decided from anywhere; the memory goes to its own project."""
+    _heard(project)
+    elsewhere = project.home.project()
+    (item,) = [each for each in _all(elsewhere) if each["project"] == project.cwd]
+    done = elsewhere.memctl("review", "accept", item["id"])
+    assert done.returncode == 0, done.stderr
+    assert any(SAID in text for text in project.tree().values())
+    assert elsewhere.tree() == {}
+
+
+def _all(project: Project) -> list[dict[str, Any]]:
+    return list(project.call("review.list", all=True)["items"])
+
+
+def test_of_two_clients_one_decides(project: Project) -> None:
+    """When many clients decide at once, one of them does it and the others get the conflict."""
+    _heard(project)
+    (item,) = _waiting(project)
+
+    def decide(choice: str) -> str:
+        try:
+            return str(_decide(project, item, choice)["state"])
+        except RpcError as error:
+            return error.kind
+
+    with ThreadPoolExecutor(8) as pool:
+        ends = list(pool.map(decide, [ACCEPT, DISMISS] * 4))
+    assert ends.count("conflict") == 7
+    changes = project.call("memory.history")["changes"]
+    assert len(changes) == ("accepted" in ends)
+
+
+def test_a_kill_loses_no_decision(own: Home) -> None:
+    """A decision that was answered holds after a kill -9, and what waits still waits."""
+    project = own.start().project()
+    _heard(project)
+    _heard(project, "Never use tabs in this repository, always four spaces please.")
+    first, second = sorted(_waiting(project), key=lambda item: item["id"])
+    _decide(project, first, DISMISS)
+    own.stop(signal.SIGKILL)
+    own.start()
+    assert [item["id"] for item in _waiting(project)] == [second["id"]]
+    _decide(project, second, ACCEPT)
+    own.stop(signal.SIGKILL)
+    own.start()
+    assert _waiting(project) == []
+    assert any(second["text"] in text for text in project.tree().values())
+
+
+def test_memctl_edits_and_dismisses(project: Project) -> None:
+    """What is saved in the editor becomes the memory; a decision again is refused with status 1."""
+    _heard(project)
+    (item,) = _waiting(project)
+    done = project.memctl("review", "edit", item["id"], environ={"VISUAL": "sed -i s/diff/patch/"})
+    assert done.returncode == 0, done.stderr
+    assert any(SAID.replace("diff", "patch") in text for text in project.tree().values())
+    again = project.memctl("review", "dismiss", item["id"])
+    assert (again.returncode, "before" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("choice", ["reject", "refuse", "ours", "edit"])
+def test_a_choice_of_another_kind_is_refused(project: Project, choice: str) -> None:
+    """A suggestion is accepted or dismissed; anything else is refused, and it waits on."""
+    _heard(project)
+    (item,) = _waiting(project)
+    with pytest.raises(RpcError) as error:
+        _decide(project, item, choice, text="x")
+    assert error.value.kind == "invalid_params"
+    assert [each["id"] for each in _waiting(project)] == [item["id"]]
+
+
+@pytest.mark.parametrize("name", ["s9999", "p9999", "m9999", "team/none.md", "x"])
+def test_an_unknown_id_is_not_found(project: Project, name: str) -> None:
+    """An id that names nothing is not found, whatever its kind."""
+    with pytest.raises(RpcError) as error:
+        project.call("review.decide", id=name, choice="accept")
+    assert error.value.kind == "not_found"

@@ -254,7 +254,9 @@ def test_an_older_server_changes_nothing_before_it_is_accepted(line: Line) -> No
     line.server.start()
     assert line.anna.sync()["waits"]
     assert ("New." in line.anna.text("a.md"), "Later." in line.anna.text("later.md")) == (True,) * 2
-    line.anna.call("team.resolve", how="accept")
+    (item,) = line.anna.call("review.list", kind="team")["items"]
+    assert (item["id"], item["choices"], item["person_only"]) == ("team", ["accept"], True)
+    line.anna.call("review.decide", id="team", choice="accept")
     assert "New." in line.anna.text("a.md")
     assert "Later." in line.bert.row("later.md")["content"]
 

@@ -156,9 +156,43 @@ def test_new_names(anna: Member, bert: Device, key: str, name: str) -> None:
     RENAMED[name](anna, key)
 
 
-def test_the_review_has_what_waits(anna: Member) -> None:
+def test_the_review_has_what_waits(anna: Member, bert: Device, key: str) -> None:
     """What waits for a decision is in ``review.list`` too."""
-    anna.call("review.list")
+    revision = anna.share(bert, key, LINES)
+    anna.put(key, LINES.replace("Tag", "Sign"))
+    bert.change(key, revision, "Tag", "Mark")
+    anna.sync()
+    (item,) = [each for each in anna.call("review.list", kind="team")["items"] if key in each["id"]]
+    assert (item["id"], item["choices"]) == (f"team/{key}", ["ours", "theirs", "edit"])
+    assert "Sign the release." in item["files"][0]["diff"]
+    anna.call("review.decide", id=item["id"], choice="ours")
+    assert "Sign the release." in bert.row(key)["content"]
+    assert item["id"] not in str(anna.call("review.list"))
+    with pytest.raises(RpcError):
+        anna.call("review.decide", id=item["id"], choice="theirs")
+
+
+def test_memctl_edits_a_conflict(anna: Member, bert: Device, key: str) -> None:
+    """Both texts of a conflict are opened in the editor, and what is saved is sent."""
+    revision = anna.share(bert, key, LINES)
+    anna.put(key, LINES.replace("Tag", "Sign"))
+    bert.change(key, revision, "Tag", "Mark")
+    anna.sync()
+    editor = {"VISUAL": "sed -i -E -e /^[<=>]{7}/d -e /Mark/d"}
+    done = anna.project.memctl("review", "edit", f"team/{key}", environ=editor)
+    assert done.returncode == 0, done.stderr
+    assert "Sign the release." in bert.row(key)["content"]
+    assert "Mark" not in bert.row(key)["content"]
+
+
+def test_a_held_file_is_decided_in_the_review(anna: Member, key: str) -> None:
+    """A file that is not sent waits in the review without its secret, and goes by a decision."""
+    anna.project.put(f"team/{key}", HELD["a credential"])
+    anna.sync()
+    (item,) = [each for each in anna.call("review.list")["items"] if key in each["id"]]
+    assert TOKEN[-20:] not in str(item)
+    anna.call("review.decide", id=item["id"], choice="theirs")
+    assert anna.text(key) == ""
 
 
 def test_a_write_for_the_team(anna: Member, key: str) -> None:

@@ -3,14 +3,16 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from memd.base.inbox import Answer, Decided, Item, ItemKind
+from memd.base.inbox import Answer, Decided, InboxItem, ItemKind
 from memd.base.text import sha256
 from memd.base.values import MemoryType
 from memd.daemon.app import SCHEMAS
 from memd.review.inbox import Inbox
 from memd.review.proposals import Proposals
+from memd.rpc.call import Call
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, ProposalTable, ProposedEdit
 from memd.store import memory
@@ -85,22 +87,30 @@ class Bench:
         assert results is not None
         return results
 
-    async def review(self) -> Sequence[Item]:
+    async def review(self) -> Sequence[InboxItem]:
         """Return what waits as a person sees it."""
         call = call_about(self.memory)
         return (await self.inbox.list_items(call, cwd=self.directory)).items
 
-    async def accept(self, name: str, paths: Sequence[str] = (), client: str = "") -> Decided:
-        """Accept a proposal, or some files of it, for a person."""
-        call, cwd = call_about(self.memory, client), self.directory
-        chosen = {"id_": name, "choice": Answer.ACCEPT, "paths": tuple(paths)}
-        return await self.inbox.decide(call, cwd=cwd, **chosen)
+    async def accept(
+        self, name: str, paths: Sequence[str] = (), client: str = "", *, assistant: bool = False
+    ) -> Decided:
+        """Accept a proposal, or some files of it, for a person or as an assistant's program."""
+        call = call_about(self.memory, client)
+        if assistant:
+            call.connection.ancestors, call.connection.below_assistant = (), True
+        return await self._decide(call, name, choice=Answer.ACCEPT, paths=tuple(paths))
 
     async def reject(self, name: str, paths: Sequence[str] = (), reason: str = "") -> Decided:
         """Reject a proposal, or some files of it, for a person."""
-        call, cwd = call_about(self.memory), self.directory
-        chosen = {"id_": name, "choice": Answer.REJECT, "paths": tuple(paths)}
-        return await self.inbox.decide(call, cwd=cwd, reason=reason, **chosen)
+        decide = partial(self._decide, call_about(self.memory), name, choice=Answer.REJECT)
+        return await decide(paths=tuple(paths), reason=reason)
+
+    async def _decide(
+        self, call: Call, name: str, *, choice: Answer, paths: tuple[str, ...], reason: str = ""
+    ) -> Decided:
+        decide = partial(self.inbox.decide, call, cwd=self.directory, id_=name)
+        return await decide(choice=choice, paths=paths, reason=reason)
 
     def states(self, name: str) -> dict[str, str]:
         """Return the state of each edit of a proposal."""

@@ -15,7 +15,7 @@ from anyio import to_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.base.errors import Conflict, MemdError, NotFound
+from memd.base.errors import Conflict, MemdError, NotFound, Refused
 from memd.base.inbox import LeftFile
 from memd.base.values import Actor, Provenance
 from memd.state.proposals import ProposedEdit, RefusedEdits
@@ -105,6 +105,41 @@ async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
     again = await bench.accept(name)
     assert (again.change, again.paths, len(again.left)) == (None, (), 2)
     assert bench.files()["a.md"] == topic("We ship on Fridays.")
+
+
+async def test_only_the_person_decides_about_their_rules(bench: Bench) -> None:
+    """An assistant's program accepts no edit of a rule of the person; of a fact it may."""
+    text = topic("Never push to main.").replace(b"type: project", b"type: feedback")
+    bench.write("rule.md", text)
+    rule = bench.propose(bench.edit("rule.md", None, reason="stale"))
+    fact = bench.propose(bench.edit("a.md", topic("We ship on Tuesdays.")))
+    listed = {item.id: item.person_only for item in await bench.review()}
+    assert listed == {rule: True, fact: False}
+    with pytest.raises(Refused):
+        await bench.accept(rule, assistant=True)
+    assert (bench.proposal(rule).state, "rule.md" in bench.files()) == ("open", True)
+    assert (await bench.accept(fact, assistant=True)).state == "accepted"
+    assert (await bench.accept(rule)).state == "accepted"
+
+
+async def test_of_two_at_once_one_decides(bench: Bench) -> None:
+    """Two clients accept and reject at the same time: one does it, the other gets the conflict."""
+    name = bench.propose(*merge(bench))
+    ends: list[str] = []
+
+    async def decide(accepts: bool) -> None:  # noqa: FBT001 - start_soon takes no keywords
+        try:
+            done = await (bench.accept(name) if accepts else bench.reject(name))
+            ends.append(done.state)
+        except Conflict:
+            ends.append("conflict")
+
+    async with anyio.create_task_group() as group:
+        for accepts in (True, False, True, False):
+            group.start_soon(decide, accepts)
+    assert sorted(ends) == ["accepted", "conflict", "conflict", "conflict"]
+    changes = await to_thread.run_sync(bench.store.history, bench.directory)
+    assert sum(change.by.actor is Actor.CLIENT for change in changes) == 1
 
 
 JUNK = st.recursive(

@@ -43,30 +43,31 @@ def decide(invocation: Invocation) -> int:
     answer, params = invocation.options.run.words[-1], dict[str, Any]()
     _check_options(invocation)
     if answer != "edit":
-        return _decide(invocation, choice=answer)
+        return _decide(invocation, answer)
     if invocation.options.file:
         params["text"] = invocation.read(invocation.options.file)
     item = _item(invocation)
-    choice = "accept" if item["kind"] == "suggestion" else answer
-    if params or choice not in item["choices"]:
-        return _decide(invocation, choice=choice, **params)
+    if item["kind"] == "suggestion":
+        answer = "accept"
+    if params or answer not in item["choices"]:
+        return _decide(invocation, answer, **params)
     if item["kind"] == "team":
         with edited_conflict(invocation, item["id"]) as text:
-            return _decide(invocation, choice=choice, text=text)
+            return _decide(invocation, answer, text=text)
     with edited_text(invocation, "suggestion.md", item["text"]) as edited:
         if edited.saved:
-            return _decide(invocation, choice=choice, text=edited.text)
+            return _decide(invocation, answer, text=edited.text)
     invocation.screen.note("nothing was done")
     return 1
 
 
-def _decide(invocation: Invocation, **params: Any) -> int:
+def _decide(invocation: Invocation, answer: str, **params: Any) -> int:
     """Call the method that decides, print its result, and return the status."""
-    result = invocation.request(seconds=_SECONDS, **params)
+    result = invocation.request(seconds=_SECONDS, choice=answer, **params)
     screen = invocation.screen
     for file in result["left"]:
         screen.error(f"stays: {_line(file['path'])}: {_line(file['reason'])}")
-    lines = [f"{params['choice']} {_line(path)}" for path in result["paths"]]
+    lines = [f"{answer} {_line(path)}" for path in result["paths"]]
     lines += [f"saved as {_line(result['path'])}"] if result["path"] else []
     if result["change"]:
         lines.append(f"undo with: {invocation.command('undo', result['change'])}")
